@@ -1,0 +1,55 @@
+# Sourced by ./quarterdeck and ./test: sets $QD_PYTHON to the interpreter of a locked environment.
+# Environments live under the user's cache folder, keyed by the lock file, and are put in place atomically.
+set -eu
+QD_UV_VERSION=0.13.9
+QD_CACHE="${QUARTERDECK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quarterdeck}"
+
+qd_fail() { printf 'quarterdeck: %s\n' "$1" >&2; exit 70; }
+
+qd_python() {  # a Python that is new enough: prints its path
+  for qd_try in "${QUARTERDECK_PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
+    [ -n "$qd_try" ] && command -v "$qd_try" >/dev/null 2>&1 || continue
+    "$qd_try" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$qd_try"; return; }
+  done
+  qd_fail "setting up: no Python 3.11 or newer was found; install one, or name it in QUARTERDECK_PYTHON"
+}
+
+qd_uv() {  # the pinned uv: prints its path
+  qd_uv_dir="$QD_CACHE/uv-$QD_UV_VERSION"
+  if [ ! -x "$qd_uv_dir/bin/uv" ]; then
+    printf 'quarterdeck: setting up (once): uv %s\n' "$QD_UV_VERSION" >&2
+    qd_tmp=$(mktemp -d "$QD_CACHE/.uv.XXXXXX") || qd_fail "setting up: cannot write to $QD_CACHE; set QUARTERDECK_CACHE to a folder of yours"
+    "$1" -m venv "$qd_tmp" >/dev/null || qd_fail "setting up: '$1 -m venv' failed; on Debian and Ubuntu: apt install python3-venv"
+    "$qd_tmp/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$QD_UV_VERSION" ||
+      qd_fail "setting up: uv could not be installed; is the network up?"
+    mv -T "$qd_tmp" "$qd_uv_dir" 2>/dev/null || rm -rf "$qd_tmp"  # another run was first
+  fi
+  printf '%s\n' "$qd_uv_dir/bin/uv"
+}
+
+qd_environment() {  # $1: run | dev
+  mkdir -p "$QD_CACHE" 2>/dev/null && [ -w "$QD_CACHE" ] ||
+    qd_fail "setting up: cannot write to $QD_CACHE; set QUARTERDECK_CACHE to a folder of yours"
+  qd_py=$(qd_python)
+  qd_lock="$QD_ROOT/locks/$1.txt"
+  qd_tag=$("$qd_py" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
+  qd_sum=$(sha256sum "$qd_lock" | cut -c1-16)
+  qd_env="$QD_CACHE/env-$1-$qd_tag-$qd_sum"
+  if [ ! -e "$qd_env/.complete" ]; then
+    qd_uv_bin=$(qd_uv "$qd_py")
+    printf 'quarterdeck: setting up (once): the %s environment\n' "$1" >&2
+    # Two first runs at once must not write one folder; the loser waits and finds it done.
+    (
+      flock 9
+      [ -e "$qd_env/.complete" ] && exit 0
+      rm -rf "$qd_env"
+      "$qd_uv_bin" venv --quiet --python "$qd_py" "$qd_env" &&
+        VIRTUAL_ENV="$qd_env" "$qd_uv_bin" pip install --quiet --require-hashes -r "$qd_lock" &&
+        : > "$qd_env/.complete"
+    ) 9> "$qd_env.lock" || qd_fail "setting up: the locked packages could not be installed; is the network up?"
+  fi
+  QD_PYTHON="$qd_env/bin/python"
+  PATH="$qd_env/bin:$PATH"
+  PYTHONPATH="$QD_ROOT/src"
+  export PATH PYTHONPATH QD_PYTHON
+}

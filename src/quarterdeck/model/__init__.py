@@ -1,0 +1,1 @@
+"""What is true: frozen facts about planes, sites and steps. Pure: no IO, no clock."""

@@ -1,0 +1,62 @@
+"""What is true of a plane's endpoint: its backends, its load balancers, its DNS record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BackendAddress:
+    """Where a replica's apiserver listens, or a load balancer does. ``ip`` is an IPv4 or IPv6 address."""
+
+    ip: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerStatus:
+    """What a running load balancer says of itself.
+
+    ``backends`` are the replicas that it was told to send new connections to, ``healthy`` those of them that
+    pass the active check (only these really get any), ``connections`` the connections of clients open now
+    (also those that still lead to a backend taken out), ``accepted_total`` all accepted since it started.
+    """
+
+    running: bool
+    backends: frozenset[str] = frozenset()
+    healthy: frozenset[str] = frozenset()
+    connections: int = 0
+    accepted_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The address records of one name: IPv4 and IPv6 addresses, sorted, with one time to live in seconds."""
+
+    addresses: tuple[str, ...]
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonMust:
+    """A change that only a person can make: what the name should resolve to, and what was seen instead."""
+
+    name: str
+    wanted: Record | None
+    seen: Record | None
+
+    def __str__(self) -> str:
+        now = "nothing" if self.seen is None else f"{' '.join(self.seen.addresses)} (ttl {self.seen.ttl} s)"
+        if self.wanted is None:
+            return f"waiting for the records of {self.name} to be deleted; it now resolves to {now}"
+        return f"waiting for these records: {'; '.join(self.lines)}; {self.name} now resolves to {now}"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The records wanted, one line each, as a zone file has them."""
+        if self.wanted is None:
+            return ()
+        return tuple(
+            f"{self.name.rstrip('.')}. {self.wanted.ttl} IN {'AAAA' if ':' in address else 'A'} {address}"
+            for address in self.wanted.addresses
+        )

@@ -1,0 +1,50 @@
+"""What cannot be observed, and so is kept in the plane's status (written with compare-and-swap)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quarterdeck.model.slots import Slot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A replica that was given a name and a machine. Names are never used again."""
+
+    name: str
+    slot: Slot
+    machine: str
+    listed: bool = False  # etcd has listed it as a member: once removed, it can never come back
+    started: bool = False  # it was seen healthy as a member: from then on an empty data folder is lost data
+
+    @property
+    def site(self) -> str:
+        """The site that the replica's machine is at."""
+        return self.slot.site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The plane's memory.
+
+    ``bootstrap``: the members of the initial cluster, decided before the first starts; ``created``: a quorum of
+    them was seen, so that an unreadable membership from now on means trouble, not an empty site.
+    ``served_site``: where the plane's name was last seen to lead.
+    ``held``: sites whose address clients may still hold, with the time at which it was last handed out.
+    ``draining``: replicas that no load balancer sends new connections to, with the time since when.
+    """
+
+    next_ordinal: int = 1
+    replicas: tuple[Replica, ...] = ()
+    bootstrap: tuple[str, ...] = ()
+    created: bool = False
+    served_site: str | None = None
+    held: tuple[tuple[str, float], ...] = ()
+    draining: tuple[tuple[str, float], ...] = ()
+
+    def replica(self, name: str) -> Replica:
+        """The record of ``name``; raises KeyError when there is none."""
+        for record in self.replicas:
+            if record.name == name:
+                return record
+        raise KeyError(name)

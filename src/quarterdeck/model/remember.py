@@ -1,0 +1,65 @@
+"""How a step changes the plane's memory. Pure, and used by the real actions and by the simulator alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.steps import (
+    DecideBootstrap,
+    NoteCreated,
+    NoteDraining,
+    NoteMembers,
+    NoteRecord,
+    PlaceReplica,
+    ReleaseReplica,
+    RemoveRecord,
+    Step,
+    StopBalancer,
+)
+
+
+def remember(memory: Memory, step: Step, now: float) -> Memory:
+    """The memory after ``step``, taken at ``now`` (seconds, wall clock); unchanged by steps that need none."""
+    match step:
+        case PlaceReplica():
+            record = Replica(name=step.replica, slot=step.slot, machine=step.machine)
+            return replace(memory, next_ordinal=memory.next_ordinal + 1, replicas=(*memory.replicas, record))
+        case DecideBootstrap():
+            return replace(memory, bootstrap=step.replicas)
+        case NoteCreated():
+            return replace(memory, created=True)
+        case NoteMembers():
+            return replace(memory, replicas=tuple(_noted(record, step) for record in memory.replicas))
+        case NoteRecord():
+            return _moved(memory, step.to, now)
+        case NoteDraining():
+            since = dict(memory.draining)
+            return replace(memory, draining=tuple((name, since.get(name, now)) for name in step.draining))
+        case StopBalancer():
+            return replace(memory, held=tuple(entry for entry in memory.held if entry[0] != step.site))
+        case RemoveRecord():
+            return replace(memory, served_site=None)
+        case ReleaseReplica():
+            return replace(
+                memory,
+                replicas=tuple(record for record in memory.replicas if record.name != step.replica),
+                draining=tuple(entry for entry in memory.draining if entry[0] != step.replica),
+            )
+        case _:
+            return memory
+
+
+def _noted(record: Replica, step: NoteMembers) -> Replica:
+    return replace(
+        record,
+        listed=record.listed or record.name in step.listed,
+        started=record.started or record.name in step.started,
+    )
+
+
+def _moved(memory: Memory, to: str, now: float) -> Memory:
+    held = [entry for entry in memory.held if entry[0] not in (to, memory.served_site)]
+    if memory.served_site is not None and memory.served_site != to:
+        held.append((memory.served_site, now))
+    return replace(memory, served_site=to, held=tuple(held))

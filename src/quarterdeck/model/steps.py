@@ -1,0 +1,192 @@
+"""Steps: the only things that the engine ever does, as data.
+
+Each names the one site that it touches, why it is taken (one sentence for a person), and whether it can be undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.world import Component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What all steps have. ``site`` is "" for steps that only write the plane's status or its DNS record."""
+
+    site: str
+    why: str
+    undoable: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceReplica(Base):
+    """Give a slot a replica: a name that was never used, and a free machine."""
+
+    replica: str
+    slot: Slot
+    machine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecideBootstrap(Base):
+    """Write down who founds the cluster, before any of them starts."""
+
+    replicas: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteCreated(Base):
+    """Write down that the cluster exists: from now on silence is trouble."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteMembers(Base):
+    """Write down who is, or was, a member (``listed``), and who was seen healthy as one (``started``)."""
+
+    listed: tuple[str, ...]
+    started: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartUnit(Base):
+    """Write a unit's files and start it."""
+
+    replica: str
+    component: Component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopUnit(Base):
+    """Stop a unit gracefully and see its process gone."""
+
+    replica: str
+    component: Component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddLearner(Base):
+    """Tell etcd of a new member that only listens."""
+
+    replica: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote(Base):
+    """Make a caught-up learner a voter."""
+
+    replica: str
+    member: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferLeadership(Base):
+    """Have the leader hand over to another voter."""
+
+    to: str
+    member: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveMember(Base):
+    """Take a member out for good: its data folder can never come back."""
+
+    replica: str
+    member: int
+    undoable: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swap(Base):
+    """The voter swap: membership changes in a fixed order, with nothing observed in between."""
+
+    changes: tuple[Promote | RemoveMember, ...]
+    undoable: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetBackends(Base):
+    """Have a site's load balancer run, and send new connections to exactly these replicas."""
+
+    backends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopBalancer(Base):
+    """Take down a load balancer whose address nobody can hold any more."""
+
+    undoable: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRecord(Base):
+    """Lead the plane's name to the load balancer of ``to``."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveRecord(Base):
+    """Take the plane's name out of DNS: only when the plane is deleted."""
+
+    undoable: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRecord(Base):
+    """Write down where the name leads, and that the address before may still be held by clients."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteDraining(Base):
+    """Write down that no load balancer sends new connections to these replicas (or that one does again)."""
+
+    draining: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseReplica(Base):
+    """Remove the units, files and volume of a replica that is no member any more, and its record."""
+
+    replica: str
+    undoable: ClassVar[bool] = False
+
+
+Step: TypeAlias = (
+    PlaceReplica
+    | DecideBootstrap
+    | NoteCreated
+    | NoteMembers
+    | StartUnit
+    | StopUnit
+    | AddLearner
+    | Promote
+    | TransferLeadership
+    | RemoveMember
+    | Swap
+    | SetBackends
+    | StopBalancer
+    | SetRecord
+    | RemoveRecord
+    | NoteRecord
+    | NoteDraining
+    | ReleaseReplica
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do now (all at once), what is waited for, and what will be cleaned up when its machine is back."""
+
+    now: tuple[Step, ...] = ()
+    waiting: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Nothing to do and nothing to wait for. ``leftovers`` may remain on machines that do not answer."""
+        return not self.now and not self.waiting

@@ -1,0 +1,108 @@
+"""Units, volumes and machines: what runs where, as data."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+
+class UnitState(StrEnum):
+    """What the machine's supervisor says of a unit."""
+
+    ABSENT = "absent"  # the machine knows nothing of it
+    STOPPED = "stopped"  # known, not running, and not wanted to run
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FAILED = "failed"  # wanted to run, but it exits again and again
+    UNKNOWN = "unknown"  # the machine did not answer
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFile:
+    """A file that a unit needs, written atomically with ``mode`` before the unit starts."""
+
+    path: PurePosixPath
+    content: bytes = field(repr=False)
+    mode: int = 0o600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSpec:
+    """A program that a machine keeps running. ``argv[0]`` is an absolute path; times are in seconds.
+
+    ``boot_argv`` are arguments that matter only at the very first start (etcd's initial cluster): they are
+    not part of ``digest``, so that a change of them never looks like a change of the unit.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    boot_argv: tuple[str, ...] = ()
+    files: tuple[UnitFile, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    stop_timeout: float = 10.0
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal specs: tells a running unit from the one wanted."""
+        parts = [
+            self.name,
+            *self.argv,
+            *(f"{key}={value}" for key, value in self.env),
+            repr(self.stop_timeout),
+        ]
+        state = hashlib.sha256("\0".join(parts).encode())
+        for file in sorted(self.files, key=lambda each: each.path):
+            state.update(f"\0{file.path}\0{file.mode}\0".encode())
+            state.update(hashlib.sha256(file.content).digest())
+        return state.hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitStatus:
+    """What was seen of a unit. ``digest`` is that of the spec it was last started with."""
+
+    name: str
+    state: UnitState
+    digest: str = ""
+    pid: int | None = None
+    exit_code: int | None = None
+    restarts: int = 0
+
+
+class MachineState(StrEnum):
+    """Whether a machine answers."""
+
+    UP = "up"
+    DOWN = "down"  # seen to be off
+    UNREACHABLE = "unreachable"  # does not answer: nothing is known of its units
+
+
+class MachineRole(StrEnum):
+    """What a machine is for."""
+
+    CONTROL = "control"  # hosts replicas
+    EDGE = "edge"  # hosts the site's load balancers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine of a site. ``address`` is an IP address that clients and peers reach it by."""
+
+    name: str
+    site: str
+    zone: str
+    address: str
+    role: MachineRole = MachineRole.CONTROL
+    state: MachineState = MachineState.UP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A named folder on a machine that outlives the units that use it."""
+
+    name: str
+    storage_class: str
+    path: PurePosixPath
+    used_bytes: int = 0

@@ -1,0 +1,168 @@
+"""The observation: everything the planner may know of one plane at one moment.
+
+Unknown is not zero: a fact that could not be read is ``None`` (or ``UNKNOWN``), never a default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from quarterdeck.model.memory import Memory
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.units import MachineState, UnitState
+
+
+class Component(StrEnum):
+    """The programs of a replica, in the order in which they start."""
+
+    ETCD = "etcd"
+    APISERVER = "kube-apiserver"
+    CONTROLLER_MANAGER = "kube-controller-manager"
+    SCHEDULER = "kube-scheduler"
+
+
+#: The components that need an apiserver and do nothing for clients.
+CONTROLLERS = (Component.CONTROLLER_MANAGER, Component.SCHEDULER)
+
+
+class Health(StrEnum):
+    """Whether a member answers and follows a leader."""
+
+    HEALTHY = "healthy"
+    SUSPECT = "suspect"  # failed to answer, but not for long enough to act on it
+    DOWN = "down"  # has not answered for the grace period
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberFact:
+    """A member as etcd's membership, read from a quorum, lists it.
+
+    ``lag`` is the leader's raft index less this member's applied index (entries); None when unknown.
+    """
+
+    id: int
+    replica: str
+    learner: bool
+    health: Health
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """A membership that a quorum confirmed. ``leader`` is the replica that leads, if one does."""
+
+    members: tuple[MemberFact, ...]
+    leader: str | None
+    alarms: tuple[str, ...] = ()
+
+    def of(self, replica: str) -> MemberFact | None:
+        """The member that belongs to ``replica``."""
+        return next((member for member in self.members if member.replica == replica), None)
+
+    @property
+    def voters(self) -> tuple[MemberFact, ...]:
+        """The members that count for the quorum."""
+        return tuple(member for member in self.members if not member.learner)
+
+    @property
+    def learners(self) -> tuple[MemberFact, ...]:
+        """The members that only listen."""
+        return tuple(member for member in self.members if member.learner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFact:
+    """What was seen of one recorded replica.
+
+    ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers;
+    ``ready`` is the apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a
+    write-ahead log (None: unknown).
+    """
+
+    name: str
+    machine: MachineState
+    units: tuple[tuple[Component, UnitState], ...]
+    peer_up: bool = False
+    ready: bool | None = False
+    has_data: bool | None = None
+
+    def unit(self, component: Component) -> UnitState:
+        """The state of one unit; ABSENT when nothing was ever started."""
+        return dict(self.units).get(component, UnitState.ABSENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerFact:
+    """A site's load balancer for this plane. ``backends`` are the replicas it sends new connections to.
+
+    ``ready``: it runs, and at least one of its backends passes its health check. ``reachable``: its machine
+    answers, so that it can be told something.
+    """
+
+    site: str
+    running: bool
+    reachable: bool = True
+    ready: bool = False
+    backends: frozenset[str] = frozenset()
+    connections: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFact:
+    """A machine that can host replicas."""
+
+    name: str
+    site: str
+    zone: str
+    state: MachineState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The bounds that the planner keeps. Times in seconds, ``lag_bound`` in raft entries.
+
+    ``ttl`` is the DNS record's time to live; ``drain`` how long a backend that gets no new connections keeps
+    its old ones before its apiserver is told to stop, and how long an old address is kept past ``ttl``.
+    """
+
+    lag_bound: int = 1_000
+    ttl: float = 5.0
+    drain: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """One plane, observed. ``now`` is in seconds on the wall clock of the manager.
+
+    ``membership`` is None when it could not be read from a quorum. ``record`` is the site whose load balancer
+    the plane's name resolves to (None: no record). ``front``: the site of the one load balancer at a fixed
+    address, for endpoints that have an address and no name.
+    """
+
+    slots: tuple[Slot, ...]
+    memory: Memory
+    now: float
+    membership: Membership | None = None
+    replicas: tuple[ReplicaFact, ...] = ()
+    balancers: tuple[BalancerFact, ...] = ()
+    machines: tuple[MachineFact, ...] = ()
+    record: str | None = None
+    record_known: bool = True
+    front: str | None = None
+    deleting: bool = False
+    settings: Settings = field(default_factory=Settings)
+
+    def replica(self, name: str) -> ReplicaFact:
+        """The facts of a recorded replica; raises KeyError for one that is not recorded."""
+        for fact in self.replicas:
+            if fact.name == name:
+                return fact
+        raise KeyError(name)
+
+    def balancer(self, site: str) -> BalancerFact:
+        """The load balancer of a site; one that does not run if nothing was seen."""
+        for fact in self.balancers:
+            if fact.site == site:
+                return fact
+        return BalancerFact(site=site, running=False)

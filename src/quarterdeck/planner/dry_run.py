@@ -1,0 +1,75 @@
+"""What would happen: the same planner, on a simulated world, until it is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quarterdeck.model.steps import Step
+from quarterdeck.model.world import World
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.quorum import Voter, home, margin
+from quarterdeck.planner.simulator import Truth, apply, from_world, healthy, members, observe, tick
+
+#: More rounds than any plan has: reaching it means that the plan makes no progress.
+MOST_ROUNDS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """One step of a forecast. ``margin``: how many voters may fail after it before the quorum is lost;
+    ``home``: the site that then holds a quorum by itself.
+    """
+
+    step: Step
+    voters: int
+    learners: int
+    margin: int
+    home: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """All steps until done, or until what is waited for would not come by itself."""
+
+    steps: tuple[Forecast, ...]
+    stuck_on: tuple[str, ...] = ()
+
+
+def _forecast(step: Step, truth: Truth) -> Forecast:
+    well = healthy(truth)
+    known = members(truth)
+    voters = [
+        Voter(name, truth.memory.replica(name).site, name in well)
+        for name, member in known.items()
+        if not member.learner
+    ]
+    return Forecast(
+        step=step,
+        voters=len(voters),
+        learners=len(known) - len(voters),
+        margin=margin(voters) if voters else 0,
+        home=home(voters),
+    )
+
+
+def dry_run(world: World) -> DryRun:
+    """Plan and apply, from an observation, until nothing is left to do."""
+    truth = from_world(world)
+    patience = max(world.settings.ttl, world.settings.drain, 1.0)
+    done: list[Forecast] = []
+    idle = 0
+    for _ in range(MOST_ROUNDS):
+        now = plan(observe(truth))
+        if now.done:
+            return DryRun(steps=tuple(done))
+        if not now.now:
+            idle += 1
+            if idle > 10:
+                return DryRun(steps=tuple(done), stuck_on=now.waiting)
+            truth = tick(truth, patience)
+            continue
+        idle = 0
+        for step in now.now:
+            truth = apply(truth, step)
+            done.append(_forecast(step, truth))
+    return DryRun(steps=tuple(done), stuck_on=("an end: the plan goes round in circles",))

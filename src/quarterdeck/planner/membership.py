@@ -1,0 +1,242 @@
+"""Who is a member: joining, catching up, promotion, the voter swap, and removal."""
+
+from __future__ import annotations
+
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import (
+    AddLearner,
+    Promote,
+    RemoveMember,
+    StartUnit,
+    Step,
+    StopUnit,
+    Swap,
+    TransferLeadership,
+)
+from quarterdeck.model.units import UnitState
+from quarterdeck.model.world import Component, Health
+from quarterdeck.planner.founding import IDLE
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap
+from quarterdeck.planner.view import View
+
+
+def keep_running(view: View) -> Outcome:
+    """Every member's etcd runs until it is a member no more, wanted or not: others count on it."""
+    steps: list[Step] = []
+    for record in view.world.memory.replicas:
+        founder = record.name in view.world.memory.bootstrap
+        member = view.world.membership.of(record.name) if view.world.membership else None
+        belongs = member is not None if view.world.membership else (record.listed or founder)
+        if not belongs or record.name in view.lost or not record.started:
+            continue
+        # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.
+        if view.reachable(record) and view.unit(record, Component.ETCD) in IDLE and view.fact(record).has_data:
+            steps.append(_start(record, "it is a member and its etcd does not run"))
+    return Outcome(tuple(steps))
+
+
+def _start(record: Replica, why: str) -> StartUnit:
+    return StartUnit(site=record.site, why=why, replica=record.name, component=Component.ETCD)
+
+
+def _removable(view: View, record: Replica) -> bool:
+    """Rule 1: the voters that remain, counting only healthy ones, are a quorum of the new membership; and the
+    site that holds a quorum by itself goes on holding it.
+    """
+    remaining = frozenset(voter for voter in view.voters if voter.replica != record.name)
+    return has_quorum(remaining) and (view.home is None or home(remaining) == view.home)
+
+
+def remove_dead(view: View) -> Outcome:
+    """Members that nobody wants and that are dead, lost, or only learners go at once: they only cost tolerance."""
+    for record in view.unwanted:
+        member = view.member(record)
+        if member is None or view.membership.leader == record.name:
+            continue
+        if member.learner:
+            why = "it is not wanted and only listens"
+        elif record.name in view.gone and view.apiserver_off(record) and _removable(view, record):
+            why = "it is not wanted and is dead"
+        else:
+            continue
+        return Outcome((RemoveMember(site=record.site, why=why, replica=record.name, member=member.id),))
+    return Outcome()
+
+
+def join(view: View) -> Outcome:
+    """All learners that are needed are added first; then they start, each when the one before answers its peers.
+
+    A starting member asks every listed peer for its version in turn: one that is down refuses at once, one that
+    is just starting holds it for seconds.
+    """
+    absent = [record for record in view.wanted if view.member(record) is None]
+    if absent:
+        sick = [voter.replica for voter in view.membership.voters if voter.health is not Health.HEALTHY]
+        if sick:
+            return Outcome(waiting=(f"member {', '.join(sick)} must be healthy before learners are added",))
+        steps: list[Step] = [
+            AddLearner(site=record.site, why=f"{record.name} will replicate without a vote", replica=record.name)
+            for record in absent
+            if view.reachable(record)
+        ]
+        down = tuple(
+            f"machine {record.machine} of {record.name} does not answer"
+            for record in absent
+            if not view.reachable(record)
+        )
+        return Outcome(tuple(steps), () if steps else down)
+    return _start_learners(view)
+
+
+def _start_learners(view: View) -> Outcome:
+    waiting: list[str] = []
+    for record in view.wanted:
+        member = view.member(record)
+        if record.started or member is None:
+            continue
+        state = view.unit(record, Component.ETCD)
+        if not view.reachable(record):
+            waiting.append(f"machine {record.machine} of {record.name} does not answer")
+        elif state in IDLE:
+            if waiting:
+                break
+            return Outcome((_start(record, "a learner joins and copies the data"),))
+        elif not view.fact(record).peer_up:
+            waiting.append(f"etcd of {record.name} to answer its peers")
+    return Outcome(waiting=tuple(waiting))
+
+
+def promote(view: View) -> Outcome:
+    """Caught-up learners become voters as long as that takes the quorum from no site."""
+    waiting: list[str] = []
+    for record in view.learners:
+        member = view.member(record)
+        assert member is not None
+        if view.home is None or not view.keeps_home(record):
+            continue
+        if view.caught_up(record):
+            why = f"{record.name} has caught up, and site {view.home} still holds a quorum by itself"
+            return Outcome((Promote(site=record.site, why=why, replica=record.name, member=member.id),))
+        waiting.append(_behind(view, record))
+    return Outcome(waiting=tuple(waiting))
+
+
+def _behind(view: View, record: Replica) -> str:
+    member = view.member(record)
+    if member is None or member.lag is None or member.health is not Health.HEALTHY:
+        return f"learner {record.name} to join"
+    return f"learner {record.name} to catch up: {member.lag:,} entries behind"
+
+
+def lead(view: View) -> Outcome:
+    """Leadership goes to a wanted voter once no unwanted apiserver serves."""
+    leader = next((record for record in view.unwanted if record.name == view.membership.leader), None)
+    if leader is None or not view.takeover:
+        return Outcome()
+    if any(not view.apiserver_off(record) for record in view.unwanted if view.is_healthy_voter(record)):
+        return Outcome()
+    successor = view.servers[0]
+    member = view.member(successor)
+    assert member is not None
+    why = f"{leader.name} leads and will leave"
+    return Outcome((TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id),))
+
+
+def swap(view: View) -> Outcome:
+    """The quorum goes from one site to another in the fewest changes, back to back."""
+    if view.home == view.heading:
+        return Outcome()
+    blockers = () if view.home is None else _swap_blockers(view)
+    if blockers:
+        return Outcome(waiting=blockers)
+    changes = _swap_changes(view)
+    if not changes:
+        return Outcome(waiting=(f"a safe way to give site {view.heading} the quorum",))
+    steps = tuple(_as_step(view, change) for change in changes)
+    why = f"from here on site {view.heading} holds a quorum by itself"
+    return Outcome((Swap(site=view.heading, why=why, changes=steps),))
+
+
+def _swap_changes(view: View) -> tuple[Change, ...] | None:
+    promotable = tuple(view.voter(record) for record in view.learners if view.caught_up(record))
+    removable = tuple(
+        view.voter(record)
+        for record in view.unwanted
+        if (member := view.member(record)) is not None
+        and not member.learner
+        and view.apiserver_off(record)
+        and view.membership.leader != record.name
+    )
+    return shortest_swap(view.voters, view.heading, promotable, _dead_first(removable))
+
+
+def _dead_first(removable: tuple[Voter, ...]) -> tuple[Voter, ...]:
+    return tuple(sorted(removable, key=lambda voter: voter.healthy))
+
+
+def _swap_blockers(view: View) -> tuple[str, ...]:
+    """Why a swap must not begin yet (one that has begun must only be finished)."""
+    if view.missing:
+        return ("every slot to have a replica",)
+    behind = tuple(
+        _behind(view, record) for record in view.wanted if not (view.is_healthy_voter(record) or view.caught_up(record))
+    )
+    if behind:
+        return behind
+    changes = _swap_changes(view)
+    if changes and not any(change.remove for change in changes):
+        return ()
+    if not view.takeover:
+        return (f"apiservers at {view.heading} to carry the traffic",)
+    serving = tuple(
+        record.name for record in view.unwanted if view.is_healthy_voter(record) and not view.apiserver_off(record)
+    )
+    if serving:
+        return (f"apiserver of {', '.join(serving)} to stop",)
+    return ()
+
+
+def _as_step(view: View, change: Change) -> Promote | RemoveMember:
+    member = view.membership.of(change.voter.replica)
+    assert member is not None
+    kind = RemoveMember if change.remove else Promote
+    why = "a voter less for the source" if change.remove else "a voter for the target"
+    return kind(site=change.voter.site, why=why, replica=change.voter.replica, member=member.id)
+
+
+def remove(view: View) -> Outcome:
+    """Unwanted voters leave one by one once every wanted replica is a voter."""
+    leaving = [record for record in view.unwanted if (member := view.member(record)) is not None and not member.learner]
+    if not leaving or view.home != view.heading:
+        return Outcome()
+    waiting = tuple(
+        f"{record.name} to be a healthy voter" for record in view.wanted if not view.is_healthy_voter(record)
+    )
+    if waiting or view.missing:
+        return Outcome(waiting=waiting or ("every slot to have a replica",))
+    for record in leaving:
+        member = view.member(record)
+        assert member is not None
+        if not view.apiserver_off(record):
+            waiting = (*waiting, f"apiserver of {record.name} to stop")
+        elif view.membership.leader == record.name:
+            waiting = (*waiting, f"{record.name} to hand over leadership")
+        elif not _removable(view, record):
+            waiting = (*waiting, f"voters enough to spare {record.name}")
+        else:
+            why = "it is not wanted, and every wanted replica votes"
+            return Outcome((RemoveMember(site=record.site, why=why, replica=record.name, member=member.id),))
+    return Outcome(waiting=waiting)
+
+
+def stop_removed(view: View) -> Outcome:
+    """A removed member's etcd exits by itself, over and over: its unit is stopped, its data kept."""
+    steps = tuple(
+        StopUnit(site=record.site, why="it is no member any more", replica=record.name, component=Component.ETCD)
+        for record in view.unwanted
+        if view.member(record) is None
+        and view.reachable(record)
+        and view.unit(record, Component.ETCD) not in (*IDLE, UnitState.UNKNOWN)
+    )
+    return Outcome(steps)

@@ -1,0 +1,51 @@
+"""What must be written down before anything that depends on it is done."""
+
+from __future__ import annotations
+
+from quarterdeck.model.steps import NoteCreated, NoteDraining, NoteMembers, NoteRecord, Step
+from quarterdeck.model.world import Component, Health, World
+from quarterdeck.planner.founding import IDLE
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.traffic import may_drain
+from quarterdeck.planner.view import View
+
+
+def note(view: View) -> Outcome:
+    """Facts that were just seen and that a later observation may need, all in one write."""
+    world = view.world
+    steps: list[Step] = []
+    if world.membership is not None and not world.memory.created and world.memory.bootstrap:
+        steps.append(NoteCreated(site="", why="a quorum of the founders answers"))
+    steps.extend(_members(world))
+    if world.record is not None and world.record_known and world.record != world.memory.served_site:
+        steps.append(
+            NoteRecord(site="", why="clients may hold the address before for its time to live", to=world.record)
+        )
+    if world.membership is not None:
+        steps.extend(_draining(view))
+    return Outcome(tuple(steps))
+
+
+def _members(world: World) -> list[Step]:
+    if world.membership is None:
+        return []
+    members = {member.replica: member for member in world.membership.members}
+    records = [record for record in world.memory.replicas if record.name in members]
+    listed = tuple(record.name for record in records if not record.listed)
+    started = tuple(
+        record.name for record in records if not record.started and members[record.name].health is Health.HEALTHY
+    )
+    if not listed and not started:
+        return []
+    return [NoteMembers(site="", why="they are members now", listed=listed, started=started)]
+
+
+def _draining(view: View) -> list[Step]:
+    balancers = view.world.balancers
+    listed = {name for balancer in balancers if balancer.running for name in balancer.backends}
+    off = {record.name for record in view.unwanted if view.unit(record, Component.APISERVER) in IDLE}
+    leaving = {record.name for record in view.unwanted} if may_drain(view) else set(view.gone)
+    draining = tuple(sorted(leaving - listed - off))
+    if draining == tuple(sorted(name for name, _ in view.world.memory.draining)):
+        return []
+    return [NoteDraining(site="", why="no load balancer sends them new connections", draining=draining)]

@@ -1,0 +1,68 @@
+"""The planner: one observation in, the next safe steps out.
+
+The rules are asked in order, and the first that has steps wins: its steps are quick, and everything is observed
+again before the next. What the rules before it wait for does not hold it up, since each rule checks for itself
+what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quarterdeck.model.steps import Plan
+from quarterdeck.model.world import World
+from quarterdeck.planner import founding, membership, notes, release, serving, traffic
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.view import View, view
+
+Rule = Callable[[View], Outcome]
+
+#: Rules that hold whether or not the membership could be read: none of them takes anything away.
+ALWAYS: tuple[Rule, ...] = (founding.place, founding.found, membership.keep_running)
+
+#: Rules that need to know who is a member.
+WITH_MEMBERSHIP: tuple[Rule, ...] = (
+    notes.note,
+    founding.place,
+    membership.keep_running,
+    membership.remove_dead,
+    membership.stop_removed,
+    membership.join,
+    membership.promote,
+    serving.serve,
+    traffic.backends,
+    traffic.record,
+    serving.retire,
+    membership.lead,
+    membership.swap,
+    membership.remove,
+    traffic.let_go,
+    serving.settled,
+)
+
+
+def plan(world: World) -> Plan:
+    """What to do now, why nothing can be done now, or that all is as wanted. Pure."""
+    if world.deleting:
+        steps, waiting = release.take_down(world)
+        return Plan(now=steps, waiting=waiting)
+    seen = view(world)
+    outcome = _first(seen, WITH_MEMBERSHIP if world.membership is not None else ALWAYS)
+    if world.membership is None:
+        # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
+        unread = () if outcome.waiting else ("a quorum of the members to answer",)
+        return Plan(now=outcome.steps, waiting=(*outcome.waiting, *unread))
+    if outcome.steps or outcome.waiting:
+        return Plan(now=outcome.steps, waiting=outcome.waiting)
+    steps, leftovers = release.release(seen)
+    return Plan(now=steps, leftovers=leftovers)
+
+
+def _first(seen: View, rules: tuple[Rule, ...]) -> Outcome:
+    waiting: dict[str, None] = {}
+    for rule in rules:
+        outcome = rule(seen)
+        waiting.update(dict.fromkeys(outcome.waiting))
+        if outcome.steps:
+            return Outcome(outcome.steps, tuple(waiting))
+    return Outcome(waiting=tuple(waiting))

@@ -1,0 +1,93 @@
+"""Quorum arithmetic: which site holds one by itself, and the shortest way to move it.
+
+Only voters seen healthy in this observation count towards a quorum; all voters count for its size.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Voter:
+    """A voter as the arithmetic sees it."""
+
+    replica: str
+    site: str
+    healthy: bool = True
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Change:
+    """One membership change: a learner is promoted, or (``remove``) a voter is removed. Sorts promotions first."""
+
+    remove: bool
+    voter: Voter
+
+
+def quorum(voters: int) -> int:
+    """How many of ``voters`` must agree."""
+    return voters // 2 + 1
+
+
+def has_quorum(voters: Iterable[Voter]) -> bool:
+    """Whether the healthy ones of ``voters`` are a quorum of all of them."""
+    known = tuple(voters)
+    return sum(voter.healthy for voter in known) >= quorum(len(known))
+
+
+def margin(voters: Iterable[Voter]) -> int:
+    """How many more healthy voters may fail before the quorum is lost; negative when it is lost."""
+    known = tuple(voters)
+    return sum(voter.healthy for voter in known) - quorum(len(known))
+
+
+def home(voters: Iterable[Voter]) -> str | None:
+    """The site whose healthy voters are a quorum by themselves; None when no site has one."""
+    known = tuple(voters)
+    if not known:
+        return None
+    healthy = Counter(each.site for each in known if each.healthy)
+    return next((site for site, count in healthy.items() if count >= quorum(len(known))), None)
+
+
+def after(voters: frozenset[Voter], change: Change) -> frozenset[Voter]:
+    """The voters after one change."""
+    return voters - {change.voter} if change.remove else voters | {change.voter}
+
+
+def shortest_swap(
+    voters: frozenset[Voter], site: str, promotable: tuple[Voter, ...], removable: tuple[Voter, ...]
+) -> tuple[Change, ...] | None:
+    """The changes that lead to a state in which ``site`` holds a quorum by itself.
+
+    Of all orders, the one with the fewest states in which no site does, then the fewest changes, then promotions
+    before removals (more voters bear more losses). Every state on the way keeps a quorum of healthy voters.
+    None when there is no way.
+    """
+    # Promotions and removals are each taken in the given order, so a state is how many of each were done.
+    queue: list[tuple[int, int, int, int, tuple[Change, ...]]] = [(0, 0, 0, 0, ())]
+    seen: set[tuple[int, int]] = set()
+    while queue:
+        homeless, length, removed, added, path = heapq.heappop(queue)
+        now = (voters | set(promotable[:added])) - set(removable[:removed])
+        if home(now) == site:
+            return path
+        if (added, removed) in seen:
+            continue
+        seen.add((added, removed))
+        changes = []
+        if added < len(promotable):
+            changes.append((Change(False, promotable[added]), added + 1, removed))
+        if removed < len(removable):
+            changes.append((Change(True, removable[removed]), added, removed + 1))
+        for change, then_added, then_removed in changes:
+            then = after(now, change)
+            if not then or not has_quorum(then):
+                continue
+            cost = homeless + (home(then) is None)
+            heapq.heappush(queue, (cost, length + 1, then_removed, then_added, (*path, change)))
+    return None

@@ -1,0 +1,102 @@
+"""Which apiservers and controllers run, and when the unwanted ones are stopped."""
+
+from __future__ import annotations
+
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import StartUnit, Step, StopUnit
+from quarterdeck.model.units import UnitState
+from quarterdeck.model.world import CONTROLLERS, Component
+from quarterdeck.planner.founding import IDLE
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.traffic import may_drain
+from quarterdeck.planner.view import View
+
+
+def serve(view: View) -> Outcome:
+    """Every wanted voter runs an apiserver, and controllers once that is ready.
+
+    When no apiserver at all is ready, any healthy voter runs one, wanted or not: an outage beats tidiness.
+    """
+    world = view.world
+    outage = not any(view.ready(record) for record in world.memory.replicas)
+    hosts = world.memory.replicas if outage else view.wanted
+    steps: list[Step] = []
+    waiting: list[str] = []
+    for record in hosts:
+        if not view.is_healthy_voter(record) or not view.reachable(record) or record.name in view.lost:
+            continue
+        if view.unit(record, Component.APISERVER) in IDLE:
+            steps.append(_start(record, Component.APISERVER, "its member is a healthy voter"))
+        elif not view.ready(record):
+            waiting.append(f"apiserver of {record.name} to be ready")
+        elif record in view.wanted:
+            steps.extend(
+                _start(record, component, "its apiserver is ready")
+                for component in CONTROLLERS
+                if view.unit(record, component) in IDLE
+            )
+    return Outcome(tuple(steps), tuple(waiting))
+
+
+def _start(record: Replica, component: Component, why: str) -> StartUnit:
+    return StartUnit(site=record.site, why=why, replica=record.name, component=component)
+
+
+def retire(view: View) -> Outcome:
+    """Unwanted controllers stop once wanted ones stand by; unwanted apiservers once they have drained."""
+    leaving = [record for record in view.unwanted if view.reachable(record)]
+    steps = _retire_controllers(view, leaving)
+    if steps:
+        return Outcome(tuple(steps))
+    since = dict(view.world.memory.draining)
+    waiting: list[str] = []
+    for record in leaving:
+        state = view.unit(record, Component.APISERVER)
+        if state in (*IDLE, UnitState.UNKNOWN):
+            continue
+        if not (may_drain(view) or record.name in view.gone):
+            waiting.append(f"site {view.heading} to carry the traffic")
+        elif record.name not in since:
+            waiting.append(f"load balancers to leave {record.name}")
+        elif view.world.now - since[record.name] < view.world.settings.drain:
+            waiting.append(f"{record.name} to drain")
+        else:
+            why = "no load balancer has sent it new connections for the length of the drain"
+            steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))
+    return Outcome(tuple(steps), tuple(dict.fromkeys(waiting)))
+
+
+def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
+    standby = may_drain(view) and all(
+        view.unit(record, component) is UnitState.RUNNING for record in view.servers for component in CONTROLLERS
+    )
+    return [
+        StopUnit(
+            site=record.site,
+            why="controllers of wanted replicas stand by",
+            replica=record.name,
+            component=component,
+        )
+        for record in leaving
+        for component in CONTROLLERS
+        if (standby or record.name in view.gone) and view.unit(record, component) not in (*IDLE, UnitState.UNKNOWN)
+    ]
+
+
+def settled(view: View) -> Outcome:
+    """Nothing is done while a wanted replica is not a healthy voter with everything running."""
+    waiting: list[str] = []
+    for record in view.wanted:
+        if not view.reachable(record):
+            waiting.append(f"machine {record.machine} of {record.name} to answer")
+        elif not view.is_healthy_voter(record):
+            waiting.append(f"{record.name} to be a healthy voter")
+        elif not view.ready(record):
+            waiting.append(f"apiserver of {record.name} to be ready")
+        else:
+            waiting.extend(
+                f"{component} of {record.name} to run"
+                for component in CONTROLLERS
+                if view.unit(record, component) is not UnitState.RUNNING
+            )
+    return Outcome(waiting=tuple(waiting))

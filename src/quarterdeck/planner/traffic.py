@@ -1,0 +1,117 @@
+"""How clients find the plane: load balancers, the DNS record, and addresses that clients may still hold."""
+
+from __future__ import annotations
+
+from quarterdeck.model.steps import SetBackends, SetRecord, Step, StopBalancer
+from quarterdeck.model.world import BalancerFact, Component
+from quarterdeck.planner.founding import IDLE
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.view import View
+
+
+def may_drain(view: View) -> bool:
+    """Whether unwanted apiservers may lose their new connections: the wanted ones carry the traffic, the name
+    leads to their site, and every load balancer that a client may use sends to all of them.
+    """
+    world = view.world
+    servers = {record.name for record in view.servers}
+    return (
+        view.takeover
+        and world.record == view.door
+        and world.memory.served_site == view.door
+        and all(servers <= balancer.backends for balancer in _running(view))
+    )
+
+
+def _running(view: View) -> list[BalancerFact]:
+    return [balancer for balancer in view.world.balancers if balancer.running]
+
+
+def _needed(view: View) -> tuple[str, ...]:
+    """The sites whose load balancer must run: where the plane is heading, and every one that a client may hold."""
+    memory = view.world.memory
+    sites = {site for site in (view.world.record, memory.served_site) if site}
+    sites |= {site for site, since in memory.held if not _expired(view, since)}
+    if any(view.ready(record) for record in view.wanted):
+        sites.add(view.door)
+    return tuple(sorted(sites | {balancer.site for balancer in _running(view)}))
+
+
+def _expired(view: View, since: float) -> bool:
+    settings = view.world.settings
+    return view.world.now - since >= settings.ttl + settings.drain
+
+
+def backends(view: View) -> Outcome:
+    """Every load balancer sends new connections to every ready apiserver that is to stay.
+
+    One is added only when it said it is ready; one that is listed stays through a moment of unreadiness (the
+    load balancer's own health check sees to that), and leaves when it stops for good or is to be drained.
+    """
+    steps: list[Step] = []
+    waiting: list[str] = []
+    leaving = {record.name for record in view.unwanted} if may_drain(view) else set(view.gone)
+    for site in _needed(view):
+        balancer = view.world.balancer(site)
+        if not balancer.reachable:
+            waiting.append(f"the load balancer's machine at {site} to answer")
+            continue
+        chosen = tuple(
+            record.name
+            for record in view.world.memory.replicas
+            if record.name not in leaving
+            and (
+                view.ready(record)
+                or (record.name in balancer.backends and view.unit(record, Component.APISERVER) not in IDLE)
+            )
+        )
+        if not chosen:
+            waiting.append(f"a ready apiserver for the load balancer at {site}")
+        elif not balancer.running or set(chosen) != balancer.backends:
+            why = f"new connections at {site} go to the apiservers that are ready and stay"
+            steps.append(SetBackends(site=site, why=why, backends=chosen))
+        elif not balancer.ready:
+            waiting.append(f"the load balancer at {site} to find a healthy backend")
+    return Outcome(tuple(steps), tuple(waiting))
+
+
+def record(view: View) -> Outcome:
+    """The plane's name leads to the site it is heading for once that can carry the traffic; and away from a load
+    balancer that leads nowhere as soon as another one leads somewhere.
+    """
+    world = view.world
+    if not world.record_known:
+        return Outcome(waiting=("the DNS server to answer",))
+    target = world.balancer(view.door)
+    servers = {replica.name for replica in view.servers}
+    able = target.running and target.ready
+    if world.record == view.door:
+        if able:
+            return Outcome()
+    elif able and (world.record is None or (view.takeover and servers <= target.backends)):
+        return Outcome((SetRecord(site="", why=f"site {view.door} carries the traffic", to=view.door),))
+    if world.record is not None and not world.balancer(world.record).ready:
+        other = next((each for each in _running(view) if each.ready and each.site != world.record), None)
+        if other is not None:
+            why = f"the load balancer at {world.record} leads nowhere"
+            return Outcome((SetRecord(site="", why=why, to=other.site),))
+    if world.record == view.door:
+        return Outcome()
+    return Outcome(waiting=(f"the load balancer at {view.door} to carry the traffic",))
+
+
+def let_go(view: View) -> Outcome:
+    """A load balancer goes when nobody can hold its address any more: its time to live and drain have passed."""
+    world = view.world
+    steps: list[Step] = []
+    waiting: list[str] = []
+    held = dict(world.memory.held)
+    for balancer in _running(view):
+        site = balancer.site
+        if site in (view.door, world.record, world.memory.served_site) or not world.record_known:
+            continue
+        if site in held and not _expired(view, held[site]):
+            waiting.append(f"clients to forget the address of site {site}")
+        else:
+            steps.append(StopBalancer(site=site, why=f"no client can hold the address of site {site} any more"))
+    return Outcome(tuple(steps), tuple(waiting))

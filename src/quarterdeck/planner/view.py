@@ -1,0 +1,232 @@
+"""The world as the rules read it: who is wanted, which site holds the quorum, and where the plane is heading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Component, Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.planner.quorum import Voter, home
+from quarterdeck.planner.slots import lent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One observation and what follows from it.
+
+    ``home``: the site that holds a quorum by itself now (None: no site does, or it is not known).
+    ``heading``: the site that the plane is being brought to: the one of the slots, or another one on a retreat.
+    ``wanted``: the replicas that fill a slot; ``missing``: the slots that no replica fills;
+    ``unwanted``: all other recorded replicas; ``lost``: those whose data or membership is gone for good.
+    """
+
+    world: World
+    home: str | None
+    heading: str
+    wanted: tuple[Replica, ...]
+    missing: tuple[Slot, ...]
+    unwanted: tuple[Replica, ...]
+    lost: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def door(self) -> str:
+        """The site whose load balancer clients are to be led to."""
+        return self.world.front or self.heading
+
+    @property
+    def membership(self) -> Membership:
+        """The membership; only for rules that run when it is known."""
+        assert self.world.membership is not None
+        return self.world.membership
+
+    def member(self, replica: Replica) -> MemberFact | None:
+        """The member of a replica, if it is one."""
+        return self.membership.of(replica.name)
+
+    def fact(self, replica: Replica) -> ReplicaFact:
+        """What was seen of a replica."""
+        return self.world.replica(replica.name)
+
+    def unit(self, replica: Replica, component: Component) -> UnitState:
+        """The state of one of its units."""
+        return self.fact(replica).unit(component)
+
+    def reachable(self, replica: Replica) -> bool:
+        """Whether steps can be carried out on its machine."""
+        return self.fact(replica).machine is MachineState.UP
+
+    def ready(self, replica: Replica) -> bool:
+        """Whether its apiserver said that it is ready."""
+        return self.fact(replica).ready is True
+
+    def is_healthy_voter(self, replica: Replica) -> bool:
+        """Whether it counts for a quorum."""
+        member = self.member(replica)
+        return member is not None and not member.learner and member.health is Health.HEALTHY
+
+    def apiserver_off(self, replica: Replica) -> bool:
+        """Whether its apiserver surely serves nobody: seen stopped, or on a machine that is off, or cut off from
+        its member and its machine alike.
+        """
+        fact = self.fact(replica)
+        if fact.machine is MachineState.UP:
+            return fact.unit(Component.APISERVER) in (UnitState.ABSENT, UnitState.STOPPED)
+        member = self.member(replica)
+        return fact.machine is MachineState.DOWN or member is None or member.health is Health.DOWN
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """Unwanted replicas that serve nobody and need no farewell: lost, or with a member that is down."""
+        down = {
+            record.name
+            for record in self.unwanted
+            if (member := self.member(record)) is not None and member.health is Health.DOWN
+        }
+        return self.lost | down
+
+    @property
+    def voters(self) -> frozenset[Voter]:
+        """The voters, for quorum arithmetic."""
+        return voters(self.world)
+
+    def voter(self, replica: Replica) -> Voter:
+        """A replica as a voter: as healthy as its member is now."""
+        member = self.member(replica)
+        healthy = member is not None and member.health is Health.HEALTHY
+        return Voter(replica.name, replica.site, healthy)
+
+    @property
+    def servers(self) -> tuple[Replica, ...]:
+        """The wanted replicas that can run an apiserver now."""
+        return tuple(replica for replica in self.wanted if self.is_healthy_voter(replica))
+
+    @property
+    def learners(self) -> tuple[Replica, ...]:
+        """The wanted replicas that are learners."""
+        found = ((replica, self.member(replica)) for replica in self.wanted)
+        return tuple(replica for replica, member in found if member is not None and member.learner)
+
+    def caught_up(self, replica: Replica) -> bool:
+        """Whether a learner may be promoted: healthy, and its absolute lag is below the bound (etcd's own check
+        compares 90 % of the leader's index, which at a large index lets a learner far behind pass).
+        """
+        member = self.member(replica)
+        return (
+            member is not None
+            and member.health is Health.HEALTHY
+            and member.lag is not None
+            and member.lag <= self.world.settings.lag_bound
+        )
+
+    def keeps_home(self, replica: Replica) -> bool:
+        """Whether the site that holds a quorum now would still do so after this learner's promotion."""
+        return home(self.voters | {Voter(replica.name, replica.site, healthy=True)}) == self.home
+
+    @property
+    def takeover(self) -> bool:
+        """Whether the wanted replicas can carry the traffic: all of those that can be voters before the swap are,
+        and every one of them has a ready apiserver.
+        """
+        absent = [replica for replica in self.wanted if self.member(replica) is None]
+        coming = [replica for replica in self.learners if self.home is not None and self.keeps_home(replica)]
+        servers = self.servers
+        return bool(servers) and not (self.missing or absent or coming) and all(map(self.ready, servers))
+
+
+def voters(world: World) -> frozenset[Voter]:
+    """The voters of a world whose membership is known. A member that no record names counts, as at no site."""
+    assert world.membership is not None
+    sites = {record.name: record.site for record in world.memory.replicas}
+    return frozenset(
+        Voter(member.replica, sites.get(member.replica, ""), member.health is Health.HEALTHY)
+        for member in world.membership.voters
+    )
+
+
+def listed(world: World, record: Replica) -> bool:
+    """Whether etcd lists the replica as a member now."""
+    return world.membership is not None and world.membership.of(record.name) is not None
+
+
+def is_lost(world: World, record: Replica) -> bool:
+    """Whether a replica can never be used again: it was a member and is none now, or its data is gone."""
+    if world.membership is None:
+        return False
+    gone = record.listed and not listed(world, record)
+    return gone or (record.started and world.replica(record.name).has_data is False)
+
+
+def _goal_site_is_down(world: World, site: str) -> bool:
+    assert world.membership is not None
+    there = [
+        world.membership.of(record.name) for record in world.memory.replicas if record.site == site and record.started
+    ]
+    known = [member for member in there if member is not None]
+    return bool(known) and all(member.health is Health.DOWN for member in known)
+
+
+def _retreat(world: World, goal: str, at: str | None) -> str | None:
+    """The site that a plane goes back to before it goes to its goal: when the goal died under it, or when the
+    target was changed while voters were already at the former one. None: it goes straight to its goal.
+    """
+    if at == goal:
+        return None
+    if at is not None and _goal_site_is_down(world, goal):
+        return at
+    healthy = Counter(voter.site for voter in voters(world) if voter.site != goal and voter.healthy)
+    if len({voter.site for voter in voters(world)} - {goal}) < 2:
+        return None
+    return at or min(healthy, key=lambda site: (-healthy[site], site != world.memory.served_site, site), default=None)
+
+
+def _lends(world: World, at: str | None, goal: str) -> bool:
+    if len(world.slots) != 1 or world.membership is None or at == goal:
+        return False
+    outside = [voter for voter in voters(world) if voter.site != goal]
+    begun = any(record.slot.temporary and record.site == goal for record in world.memory.replicas)
+    return len(outside) == 1 and (at is not None or begun)
+
+
+def _fill(world: World, wanted: tuple[Slot, ...], lost: frozenset[str]) -> tuple[tuple[Replica, ...], tuple[Slot, ...]]:
+    usable = [record for record in world.memory.replicas if record.name not in lost]
+    filled: list[Replica] = []
+    missing: list[Slot] = []
+    for slot in wanted:
+        record = next((each for each in usable if each.slot == slot and each not in filled), None)
+        if record is None:
+            missing.append(slot)
+        else:
+            filled.append(record)
+    return tuple(filled), tuple(missing)
+
+
+def view(world: World) -> View:
+    """Read a world that has at least one slot."""
+    goal = world.slots[0].site
+    lost = frozenset(record.name for record in world.memory.replicas if is_lost(world, record))
+    at = home(voters(world)) if world.membership is not None else None
+    back = _retreat(world, goal, at) if world.membership is not None else None
+    if back is not None:
+        heading = back
+        wanted = tuple(
+            record
+            for record in world.memory.replicas
+            if record.site == back and record.name not in lost and listed(world, record)
+        )
+        missing: tuple[Slot, ...] = ()
+    else:
+        heading = goal
+        extra = (lent(world.slots[0]),) if _lends(world, at, goal) else ()
+        wanted, missing = _fill(world, (*world.slots, *extra), lost)
+    return View(
+        world=world,
+        home=at,
+        heading=heading,
+        wanted=wanted,
+        missing=missing,
+        unwanted=tuple(record for record in world.memory.replicas if record not in wanted),
+        lost=lost,
+    )

@@ -1,0 +1,75 @@
+"""The quorum arithmetic, against brute force and by example."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quarterdeck.planner.quorum import Voter, after, has_quorum, home, margin, quorum, shortest_swap
+
+
+def voters(**sites: int) -> frozenset[Voter]:
+    return frozenset(Voter(f"{site}-{index}", site) for site, count in sites.items() for index in range(count))
+
+
+def test_any_two_quorums_meet() -> None:
+    for size in range(1, 12):
+        members = set(range(size))
+        for one in combinations(members, quorum(size)):
+            assert not members - set(one) or quorum(size) > len(members - set(one))
+
+
+def test_an_unhealthy_voter_counts_for_the_size_but_not_for_the_quorum() -> None:
+    well = voters(east=2)
+    assert has_quorum(well)
+    assert not has_quorum(well | {Voter("east-8", "east", False), Voter("east-9", "east", False)})
+
+
+def test_margin_is_how_many_more_may_fail() -> None:
+    assert [margin(voters(east=count)) for count in (1, 2, 3, 4, 5)] == [0, 0, 1, 1, 2]
+    assert margin([Voter("a", "x", True), Voter("b", "x", False), Voter("c", "x", False)]) == -1
+
+
+def test_home_is_the_site_that_needs_no_other() -> None:
+    assert home(voters(east=3, west=2)) == "east"
+    assert home(voters(east=2, west=3)) == "west"
+    assert home(voters(east=3, west=3)) is None
+    assert home(()) is None
+
+
+def test_three_to_three_swaps_by_one_promotion_and_one_removal() -> None:
+    now = voters(east=3, west=2)
+    path = shortest_swap(now, "west", (Voter("west-2", "west"),), tuple(sorted(voters(east=3))))
+    assert path is not None
+    assert [(change.remove, change.voter.replica) for change in path] == [(False, "west-2"), (True, "east-0")]
+
+
+def test_one_to_three_swaps_by_promotions_alone() -> None:
+    path = shortest_swap(voters(east=1), "west", tuple(sorted(voters(west=3))), ())
+    assert path is not None
+    assert [change.remove for change in path] == [False, False]
+
+
+def test_there_is_no_swap_without_somebody_to_promote() -> None:
+    assert shortest_swap(voters(east=3), "west", (), tuple(sorted(voters(east=3)))) is None
+
+
+@given(
+    east=st.integers(1, 5),
+    west=st.integers(0, 5),
+    learners=st.integers(0, 5),
+    sick=st.sets(st.integers(0, 4), max_size=2),
+)
+def test_a_swap_never_passes_a_state_without_a_healthy_quorum(
+    east: int, west: int, learners: int, sick: set[int]
+) -> None:
+    leaving = tuple(Voter(f"east-{index}", "east", index not in sick) for index in range(east))
+    now = frozenset(leaving) | voters(west=west)
+    coming = tuple(Voter(f"west-{west + index}", "west") for index in range(learners))
+    path = shortest_swap(now, "west", coming, leaving)
+    for change in path or ():
+        now = after(now, change)
+        assert has_quorum(now)
+    assert path is None or home(now) == "west"
