@@ -24,7 +24,10 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:
     match step:
         case PlaceReplica():
             record = Replica(name=step.replica, slot=step.slot, machine=step.machine)
-            return replace(memory, next_ordinal=memory.next_ordinal + 1, replicas=(*memory.replicas, record))
+            # Of replicas placed together one may have failed: no name may come again all the same.
+            following = int(step.replica.rsplit("-", 1)[1]) + 1
+            ordinal = max(memory.next_ordinal, following)
+            return replace(memory, next_ordinal=ordinal, replicas=(*memory.replicas, record))
         case DecideBootstrap():
             return replace(memory, bootstrap=step.replicas)
         case NoteCreated():

@@ -26,7 +26,6 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     founding.place,
     membership.keep_running,
     membership.remove_dead,
-    membership.stop_removed,
     membership.join,
     membership.promote,
     serving.serve,
@@ -36,6 +35,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     membership.lead,
     membership.swap,
     membership.remove,
+    membership.stop_removed,
     traffic.let_go,
     serving.settled,
 )

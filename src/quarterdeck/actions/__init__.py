@@ -1,0 +1,1 @@
+"""How each step is carried out, through the ports."""

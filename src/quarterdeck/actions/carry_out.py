@@ -1,0 +1,99 @@
+"""One step in, its effect on the world out: the one place that knows how each kind of step is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from pydantic import JsonValue
+
+from quarterdeck.actions import members, units
+from quarterdeck.actions.plane import Plane
+from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.steps import (
+    AddLearner,
+    DecideBootstrap,
+    NoteCreated,
+    NoteDraining,
+    NoteMembers,
+    NoteRecord,
+    PlaceReplica,
+    Promote,
+    ReleaseReplica,
+    RemoveMember,
+    RemoveRecord,
+    SetBackends,
+    SetRecord,
+    StartUnit,
+    Step,
+    StopBalancer,
+    StopUnit,
+    Swap,
+    TransferLeadership,
+)
+from quarterdeck.model.world import World
+
+#: Steps that only write the plane's memory.
+NOTES = (DecideBootstrap, NoteCreated, NoteMembers, NoteRecord, NoteDraining)
+
+Detail = Mapping[str, JsonValue]
+
+
+async def carry_out(plane: Plane, step: Step, world: World) -> Detail:
+    """Carry out one step, then write down what it leaves in the memory. Idempotent.
+
+    Returns what reports tell besides. Raises a QuarterdeckError; then the step may have happened or not, and the
+    next observation tells.
+    """
+    detail = await _effect(plane, step, world)
+    await plane.remember((step,))
+    return detail
+
+
+async def _effect(plane: Plane, step: Step, world: World) -> Detail:
+    match step:
+        case PlaceReplica():
+            await plane.site(step.slot.site).wake(step.machine)
+        case StartUnit():
+            await units.start_unit(plane, step, world)
+        case StopUnit():
+            await units.stop_unit(plane, step, world)
+        case ReleaseReplica():
+            await units.release_replica(plane, step)
+        case AddLearner():
+            await members.add_learner(plane, step)
+        case Promote():
+            await members.promote(plane, step, world)
+        case RemoveMember():
+            await members.remove_member(plane, step, world)
+        case TransferLeadership():
+            await members.transfer_leadership(plane, step, world)
+        case Swap():
+            times = await members.swap(plane, step, world)
+            return {**asdict(times), "changes": [list(change) for change in times.changes]}
+        case _:
+            return await _traffic(plane, step)
+    return {}
+
+
+async def _traffic(plane: Plane, step: Step) -> Detail:
+    match step:
+        case SetBackends():
+            memory = plane.memory
+            chosen = {name: plane.backend(memory.replica(name)) for name in step.backends}
+            await plane.balancers[step.site].apply(chosen)
+        case StopBalancer():
+            await plane.balancers[step.site].remove()
+        case SetRecord():
+            address = plane.balancers[step.to].address.ip
+            ttl = plane.resource.spec.endpoint.ttl
+            return _asked(await plane.dns.set(plane.resource.host, (address,), ttl))
+        case RemoveRecord():
+            return _asked(await plane.dns.remove(plane.resource.host))
+        case _:
+            assert isinstance(step, NOTES)
+    return {}
+
+
+def _asked(must: PersonMust | None) -> Detail:
+    return {} if must is None else {"person": str(must)}

@@ -1,0 +1,94 @@
+"""Membership changes, each idempotent, and the voter swap."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.world import Health, World
+from quarterdeck.planner.quorum import Change, Voter, after, home
+from quarterdeck.planner.view import voters
+
+
+async def add_learner(plane: Plane, step: AddLearner) -> None:
+    """Tell etcd of the new member."""
+    record = plane.memory.replica(step.replica)
+    await plane.etcd.add_learner(plane.client_urls(), plane.peer_url(record))
+
+
+async def promote(plane: Plane, step: Promote, world: World) -> None:
+    """Make the learner a voter."""
+    await plane.etcd.promote(healthy_urls(plane, world), step.member)
+
+
+async def remove_member(plane: Plane, step: RemoveMember, world: World) -> None:
+    """Take the member out. It is not asked itself: it could not confirm its own removal."""
+    await plane.etcd.remove(healthy_urls(plane, world, without=step.replica), step.member)
+
+
+async def transfer_leadership(plane: Plane, step: TransferLeadership, world: World) -> None:
+    """Have the leader hand over."""
+    leader = world.membership.leader if world.membership is not None else None
+    if leader is None:
+        raise Unavailable("transferring etcd's leadership", "no member leads", "it is tried again")
+    await plane.etcd.move_leader(plane.client_url(plane.memory.replica(leader)), step.member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwapTimes:
+    """How long a swap took, in seconds: all of it, and the part in which no site held a quorum by itself."""
+
+    whole: float
+    homeless: float
+    changes: tuple[tuple[str, str, float], ...]
+
+
+async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
+    """All changes back to back. Each is acknowledged by etcd before the next is asked for."""
+    now = voters(world)
+    began = time.monotonic()
+    homeless = 0.0
+    lost_at: float | None = None
+    done: list[tuple[str, str, float]] = []
+    leaving = {change.replica for change in step.changes if isinstance(change, RemoveMember)}
+    urls = healthy_urls(plane, world, without=leaving)
+    for change in step.changes:
+        now = after(now, _as_change(plane, change, now))
+        # The state after a change begins when etcd applies it: at some moment of the call. Count all of the call.
+        asked = time.monotonic()
+        if home(now) is None and lost_at is None:
+            lost_at = asked
+        if isinstance(change, Promote):
+            await plane.etcd.promote(urls, change.member)
+        else:
+            await plane.etcd.remove(urls, change.member)
+        ended = time.monotonic()
+        if home(now) is not None and lost_at is not None:
+            homeless += ended - lost_at
+            lost_at = None
+        done.append((type(change).__name__, change.replica, ended - began))
+    return SwapTimes(whole=time.monotonic() - began, homeless=homeless, changes=tuple(done))
+
+
+def _as_change(plane: Plane, change: Promote | RemoveMember, now: frozenset[Voter]) -> Change:
+    if isinstance(change, Promote):
+        return Change(False, Voter(change.replica, plane.memory.replica(change.replica).site, healthy=True))
+    return Change(True, next(voter for voter in now if voter.replica == change.replica))
+
+
+def healthy_urls(plane: Plane, world: World, *, without: set[str] | str = "") -> tuple[str, ...]:
+    """The client URLs of the healthy members, the leader first."""
+    left_out = {without} if isinstance(without, str) else without
+    membership = world.membership
+    if membership is None:
+        return ()
+    names = [
+        member.replica
+        for member in membership.members
+        if member.health is Health.HEALTHY and member.replica not in left_out and not member.learner
+    ]
+    names.sort(key=lambda name: name != membership.leader)
+    return tuple(plane.client_url(plane.memory.replica(name)) for name in names)

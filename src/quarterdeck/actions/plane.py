@@ -1,0 +1,214 @@
+"""One plane with all the ports that lead to it: what observing and acting need."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from pydantic import SecretStr
+
+from quarterdeck.api.conditions import Condition
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.memory import memory_from_status, memory_to_status
+from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
+from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name, url
+from quarterdeck.endpoint.port import Dns, LoadBalancer
+from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.etcd.port import Etcd
+from quarterdeck.kube.port import Address, Kube
+from quarterdeck.model.endpoints import BackendAddress
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.remember import remember
+from quarterdeck.model.steps import Step
+from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.model.world import Component
+from quarterdeck.pki.codec import decode, encode
+from quarterdeck.pki.issuing import ReplicaNames, with_replica, without_replica
+from quarterdeck.sites.port import Site
+from quarterdeck.stores.lease import LeaseGuard
+from quarterdeck.stores.port import Lease, Store
+
+#: Writes of the memory race only with users' changes of the spec, which are few.
+_WRITE_TRIES = 10
+
+
+@dataclass(kw_only=True)
+class Plane:
+    """A plane in use by one process. ``resource`` is as it was last read or written.
+
+    ``machines`` maps (site, machine) to the machine; addresses never change. ``balancers`` has one for each site
+    that can be used, whether it runs or not.
+    """
+
+    resource: ControlPlane
+    store: Store
+    guard: LeaseGuard | None
+    sites: Mapping[str, Site]
+    machines: Mapping[tuple[str, str], Machine]
+    etcd: Etcd
+    kube: Kube
+    balancers: Mapping[str, LoadBalancer]
+    dns: Dns
+    settings: PlaneSettings
+    secrets: PlaneSecrets = field(repr=False)
+    programs: Mapping[Component, PurePosixPath]
+    clock: Callable[[], float]
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def name(self) -> str:
+        """The plane's name."""
+        return self.resource.metadata.name
+
+    @property
+    def memory(self) -> Memory:
+        """The memory as last read or written."""
+        return memory_from_status(self.resource.status.memory)
+
+    def site(self, name: str) -> Site:
+        """A site by name; raises NotFound."""
+        try:
+            return self.sites[name]
+        except KeyError:
+            raise NotFound(f"working on plane {self.name}", f"there is no site {name!r}", "see 'site list'") from None
+
+    def address(self, record: Replica) -> str:
+        """The address of a replica's machine; raises NotFound."""
+        machine = self.machines.get((record.site, record.machine))
+        if machine is None:
+            raise NotFound(f"working on replica {record.name}", f"site {record.site} has no machine {record.machine}")
+        return machine.address
+
+    def edge(self, site: str) -> Machine:
+        """The machine that hosts a site's load balancers; raises NotFound."""
+        for (where, _), machine in self.machines.items():
+            if where == site and machine.role is MachineRole.EDGE:
+                return machine
+        raise NotFound(f"working on plane {self.name}", f"site {site} has no machine for load balancers")
+
+    def unit(self, record: Replica, component: Component) -> str:
+        """The name of a replica's unit on its machine."""
+        return unit_name(self.name, record.name, component)
+
+    def volume(self, record: Replica) -> str:
+        """The name of a replica's volume on its machine."""
+        return f"{self.name}-{record.name}"
+
+    def client_url(self, record: Replica) -> str:
+        """Where a member answers clients."""
+        return url(self.address(record), self.settings.ports.etcd_client)
+
+    def peer_url(self, record: Replica) -> str:
+        """Where a member answers its peers; it identifies the member."""
+        return url(self.address(record), self.settings.ports.etcd_peer)
+
+    def metrics_url(self, record: Replica) -> str:
+        """Where a member tells its metrics, from its first moment on."""
+        return url(self.address(record), self.settings.ports.etcd_metrics, scheme="http")
+
+    def apiserver(self, record: Replica) -> Address:
+        """Where a replica's apiserver answers."""
+        return Address(self.address(record), self.settings.ports.apiserver)
+
+    def backend(self, record: Replica) -> BackendAddress:
+        """The same, for load balancers."""
+        return BackendAddress(self.address(record), self.settings.ports.apiserver)
+
+    def client_urls(self) -> tuple[str, ...]:
+        """The client URLs of all replicas that are or may be members."""
+        memory = self.memory
+        return tuple(
+            self.client_url(record) for record in memory.replicas if record.listed or record.name in memory.bootstrap
+        )
+
+    async def replica_settings(self, record: Replica) -> ReplicaSettings:
+        """What a replica's units need to know of it; makes its volume if there is none."""
+        site = self.site(record.site)
+        volume = await site.create_volume(record.machine, self.volume(record), record.slot.storage_class)
+        return ReplicaSettings(
+            name=record.name,
+            address=self.address(record),
+            volume=volume.path,
+            folders={each: site.folder(record.machine, self.unit(record, each)) for each in Component},
+            programs=self.programs,
+        )
+
+    async def certificates(self, record: Replica) -> ReplicaSecrets:
+        """A replica's certificates: issued and stored the first time, the same ever after."""
+        names = ReplicaNames(
+            replica=record.name,
+            address=self.address(record),
+            service_ip=self.settings.service_ip,
+            cluster_domain=self.settings.cluster_domain,
+            endpoint_names=(self.settings.endpoint_name,) if self.settings.endpoint_name else (),
+            endpoint_addresses=tuple(sorted({balancer.address.ip for balancer in self.balancers.values()})),
+        )
+        found = self.secrets.replica(record.name)
+        if found is None:
+            await self._write_secrets(lambda secrets: with_replica(secrets, names, datetime.now(UTC)))
+            found = self.secrets.replica(record.name)
+        assert found is not None
+        return found
+
+    async def forget_certificates(self, record: Replica) -> None:
+        """Drop what was issued for a replica that is gone."""
+        if self.secrets.replica(record.name) is not None:
+            await self._write_secrets(lambda secrets: without_replica(secrets, record.name))
+
+    async def _write_secrets(self, change: Callable[[PlaneSecrets], PlaneSecrets]) -> None:
+        async with self._writing:
+            stored = await self.store.get(SecretsResource, self.name)
+            changed = change(decode(stored.data.get_secret_value()))
+            data = SecretStr(encode(changed))
+            await self.store.update(stored.model_copy(update={"data": data}), lease=self._lease())
+            self.secrets = changed
+
+    def _lease(self) -> Lease | None:
+        return self.guard.lease if self.guard is not None else None
+
+    async def refresh(self) -> None:
+        """Read the resource again: the user may have changed the spec. Raises NotFound when it is gone."""
+        self.resource = await self.store.get(ControlPlane, self.name)
+
+    async def remember(self, steps: tuple[Step, ...]) -> None:
+        """Write what the steps leave in the memory, all at once. Raises Conflict when the lease is lost."""
+        now = self.clock()
+        async with self._writing:
+            memory = self.memory
+            for step in steps:
+                memory = remember(memory, step, now)
+            if memory != self.memory:
+                await self.write_status(memory=memory)
+
+    async def write_status(
+        self,
+        *,
+        memory: Memory | None = None,
+        conditions: tuple[Condition, ...] | None = None,
+        observed_generation: int | None = None,
+    ) -> None:
+        """Change what is given of the status; the spec is whatever the user made of it meanwhile."""
+        changes = {
+            "memory": memory_to_status(memory) if memory is not None else None,
+            "conditions": conditions,
+            "observed_generation": observed_generation,
+        }
+        changes = {key: value for key, value in changes.items() if value is not None}
+        for attempt in range(_WRITE_TRIES):
+            status = self.resource.status.model_copy(update=changes)
+            try:
+                self.resource = await self.store.update(
+                    self.resource.model_copy(update={"status": status}), lease=self._lease()
+                )
+            except Conflict:
+                if self.guard is not None:
+                    await self.guard.check()
+                if attempt + 1 == _WRITE_TRIES:
+                    raise
+                await self.refresh()
+            else:
+                return

@@ -1,0 +1,103 @@
+"""Starting and stopping the units of replicas, and letting go of all that a replica had."""
+
+from __future__ import annotations
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.components.replica import component_unit
+from quarterdeck.components.settings import ClusterState, InitialCluster
+from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.kube.port import Address
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.steps import ReleaseReplica, StartUnit, StopUnit
+from quarterdeck.model.world import Component, World
+
+#: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
+CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
+
+
+async def start_unit(plane: Plane, step: StartUnit, world: World) -> None:
+    """Write the unit's files and start it; a running one with the same spec is left alone."""
+    record = plane.memory.replica(step.replica)
+    spec = component_unit(
+        step.component,
+        plane.settings,
+        await plane.replica_settings(record),
+        plane.secrets,
+        await plane.certificates(record),
+        _initial_cluster(plane, record, world),
+    )
+    await plane.site(record.site).start_unit(record.machine, spec)
+
+
+def _initial_cluster(plane: Plane, record: Replica, world: World) -> InitialCluster:
+    """Founders list the founders; a joiner lists exactly the membership of this moment, itself included."""
+    memory = plane.memory
+    token = f"{plane.name}-{plane.resource.metadata.uid}"
+    if record.name in memory.bootstrap:
+        founders = tuple(
+            (name, plane.address(memory.replica(name))) for name in memory.bootstrap if _known(memory, name)
+        )
+        return InitialCluster(state=ClusterState.NEW, members=founders, token=token)
+    members = world.membership.members if world.membership is not None else ()
+    strangers = [member for member in members if not _known(memory, member.replica)]
+    if strangers:
+        raise PreconditionFailed(
+            f"starting etcd of {record.name}",
+            f"etcd lists a member {strangers[0].id:x} that quarterdeck did not add",
+            "remove it with etcdctl, or wait until it is gone",
+        )
+    listed = tuple((member.replica, plane.address(memory.replica(member.replica))) for member in members)
+    return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token)
+
+
+def _known(memory: Memory, name: str) -> bool:
+    return any(record.name == name for record in memory.replicas)
+
+
+async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
+    """Stop the unit gracefully. A controller manager that led hands its lease on once its process is gone."""
+    record = plane.memory.replica(step.replica)
+    unit = plane.unit(record, step.component)
+    site = plane.site(record.site)
+    if step.component is not Component.CONTROLLER_MANAGER:
+        await site.stop_unit(record.machine, unit)
+        return
+    holder = await _holder(plane, record)
+    await site.stop_unit(record.machine, unit)
+    if holder is not None:
+        await _hand_on(plane, holder, world)
+
+
+async def _holder(plane: Plane, record: Replica) -> str | None:
+    """The holder identity of a controller manager, if it leads. None too if that cannot be found out: then its
+    lease runs out by itself, some 15 s later.
+    """
+    controller = Address(plane.address(record), plane.settings.ports.controller_manager)
+    if not await plane.kube.leads(controller, CONTROLLER_MANAGER_LEASE):
+        return None
+    try:
+        lease = await plane.kube.leader_lease(plane.apiserver(record), CONTROLLER_MANAGER_LEASE)
+    except Unavailable:
+        return None
+    return lease.holder if lease is not None and lease.holder else None
+
+
+async def _hand_on(plane: Plane, holder: str, world: World) -> None:
+    for fact in world.replicas:
+        if fact.ready:
+            apiserver = plane.apiserver(plane.memory.replica(fact.name))
+            try:
+                await plane.kube.release_lease(apiserver, CONTROLLER_MANAGER_LEASE, holder)
+            except Unavailable:
+                continue  # another apiserver may answer; and if none does, the lease runs out by itself
+            return
+
+
+async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
+    """Remove a replica's units and files, then its volume, then its certificates."""
+    record = plane.memory.replica(step.replica)
+    site = plane.site(record.site)
+    for component in reversed(Component):
+        await site.remove_unit(record.machine, plane.unit(record, component))
+    await site.delete_volume(record.machine, plane.volume(record))
+    await plane.forget_certificates(record)

@@ -1,0 +1,211 @@
+"""ControlPlane: the Kubernetes control plane that a user wants."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Network, ip_network
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from quarterdeck.api.base import Metadata, Model, Resource, named_within
+from quarterdeck.api.conditions import Condition
+from quarterdeck.api.endpoint import Endpoint
+from quarterdeck.api.memory import MemoryStatus
+from quarterdeck.api.names import DNS_NAME_MAX, PLANE_NAME_MAX, shortened
+from quarterdeck.api.problems import refuse
+from quarterdeck.api.values import (
+    DEFAULT_ETCD_VERSION,
+    DEFAULT_KUBERNETES_VERSION,
+    AbsolutePath,
+    Bytes,
+    EtcdVersion,
+    KubernetesVersion,
+    SiteName,
+    StorageClassName,
+    ZoneName,
+)
+from quarterdeck.model.world import Component
+
+#: etcd's own defaults (server/embed/config.go), in milliseconds.
+ETCD_HEARTBEAT = 100
+ETCD_ELECTION = 1_000
+#: etcd refuses to start above this, and below five heartbeats.
+ETCD_ELECTION_MAX = 50_000
+
+
+def _replica_count(count: object) -> object:
+    if isinstance(count, bool):  # Python takes True for 1
+        raise ValueError(f"must be 1, 3 or 5, not {count}")
+    if isinstance(count, int) and count not in (1, 3, 5):
+        even = " (an even number survives no more failures than one less)" if count % 2 == 0 else ""
+        raise ValueError(f"must be 1, 3 or 5, not {count}{even}")
+    return count
+
+
+def _service_cidr(text: str) -> str:
+    try:
+        network = ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"{shortened(text)} is not a network such as 10.96.0.0/16 ({error})") from error
+    widest, narrowest = (12, 29) if isinstance(network, IPv4Network) else (64, 125)
+    if not widest <= network.prefixlen <= narrowest:
+        raise ValueError(f"prefix /{network.prefixlen} is not between /{widest} and /{narrowest}")
+    return str(network)
+
+
+def _flags(value: object) -> object:
+    """YAML reads ``v: 2`` and ``profiling: false`` as other things than text; a flag's value is text."""
+    if not isinstance(value, dict):
+        return value
+    for name in value:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", str(name)):
+            refuse((str(name), "is not the name of a flag (it is given without dashes in front)"))
+    texts = {True: "true", False: "false"}
+    return {
+        name: texts[item] if isinstance(item, bool) else str(item) if isinstance(item, int | float) else item
+        for name, item in value.items()
+    }
+
+
+ReplicaCount = Annotated[Literal[1, 3, 5], BeforeValidator(_replica_count)]
+ServiceCidr = Annotated[str, AfterValidator(_service_cidr)]
+Flags = Annotated[dict[str, str], BeforeValidator(_flags)]
+
+
+class Placement(Model):
+    """Where the replicas are. No zones: all of the site; no storage class: the site's first."""
+
+    site: SiteName
+    zones: tuple[ZoneName, ...] | None = None
+    storage_class: StorageClassName | None = None
+
+    @model_validator(mode="after")
+    def _zones_are_distinct(self) -> Placement:
+        if self.zones is not None:
+            if not self.zones:
+                refuse(("zones", "is empty; leave it out for all zones of the site"))
+            if len(set(self.zones)) < len(self.zones):
+                refuse(("zones", "names a zone twice"))
+        return self
+
+
+class Etcd(Model):
+    """etcd's settings; they are equal on all members. Intervals in milliseconds, as etcd's flags are.
+
+    No ``heartbeat_milliseconds`` or ``election_milliseconds``: etcd's defaults (100 and 1000).
+    ``storage_class`` overrides the placement's.
+    """
+
+    version: EtcdVersion = DEFAULT_ETCD_VERSION
+    quota_bytes: Annotated[Bytes, Field(ge=64 * 2**20, le=64 * 2**30)] = 8 * 2**30
+    storage_class: StorageClassName | None = None
+    heartbeat_milliseconds: Annotated[int, Field(ge=10, le=10_000)] | None = None
+    election_milliseconds: Annotated[int, Field(ge=100, le=ETCD_ELECTION_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _an_election_takes_five_heartbeats(self) -> Etcd:
+        heartbeat = self.heartbeat_milliseconds or ETCD_HEARTBEAT
+        election = self.election_milliseconds or ETCD_ELECTION
+        if election < 5 * heartbeat:
+            refuse(
+                (
+                    "electionMilliseconds",
+                    f"{election} is less than five heartbeats of {heartbeat}; etcd refuses that",
+                )
+            )
+        return self
+
+
+class Encryption(Model):
+    """Encryption at rest."""
+
+    secrets: bool = True
+
+
+class Audit(Model):
+    """The apiserver's audit log, by the policy in ``policy_file`` (read when the plane's units are made)."""
+
+    policy_file: AbsolutePath
+    max_age_days: Annotated[int, Field(ge=1)] = 30
+    max_backups: Annotated[int, Field(ge=1)] = 10
+    max_size_megabytes: Annotated[int, Field(ge=1)] = 100
+
+
+class ExtraArgs(Model):
+    """Flags added to the components', name without dashes to value. Given ones win over quarterdeck's own."""
+
+    etcd: Flags = Field(default_factory=dict)
+    kube_apiserver: Flags = Field(default_factory=dict)
+    kube_controller_manager: Flags = Field(default_factory=dict)
+    kube_scheduler: Flags = Field(default_factory=dict)
+
+    def by_component(self) -> dict[Component, dict[str, str]]:
+        """The flags of each component."""
+        return {
+            Component.ETCD: self.etcd,
+            Component.APISERVER: self.kube_apiserver,
+            Component.CONTROLLER_MANAGER: self.kube_controller_manager,
+            Component.SCHEDULER: self.kube_scheduler,
+        }
+
+
+class ControlPlaneSpec(Model):
+    """What the user wants. ``audit`` None: no audit log. ``paused``: nothing is changed by quarterdeck."""
+
+    kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
+    replicas: ReplicaCount = 3
+    placement: Placement
+    etcd: Etcd = Etcd()
+    endpoint: Endpoint = Endpoint()
+    service_cidr: ServiceCidr = "10.96.0.0/16"
+    encryption: Encryption = Encryption()
+    audit: Audit | None = None
+    extra_args: ExtraArgs = ExtraArgs()
+    paused: bool = False
+
+    @property
+    def etcd_storage_class(self) -> str | None:
+        """The storage class of etcd's volumes; None: the site's first."""
+        return self.etcd.storage_class or self.placement.storage_class
+
+
+class ControlPlaneStatus(Model):
+    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from."""
+
+    observed_generation: int | None = None
+    conditions: tuple[Condition, ...] = ()
+    port_offset: Annotated[int, Field(ge=0)] | None = None
+    memory: MemoryStatus = MemoryStatus()
+
+
+class ControlPlane(Resource):
+    """A control plane."""
+
+    kind: Literal["ControlPlane"] = "ControlPlane"
+    metadata: Annotated[Metadata, AfterValidator(named_within(PLANE_NAME_MAX))]
+    spec: ControlPlaneSpec
+    status: ControlPlaneStatus = ControlPlaneStatus()
+
+    @model_validator(mode="after")
+    def _the_host_fits(self) -> ControlPlane:
+        if len(self.host) > DNS_NAME_MAX:
+            refuse(("metadata.name", f"makes an endpoint name of {len(self.host)} characters, over {DNS_NAME_MAX}"))
+        return self
+
+    @property
+    def host(self) -> str:
+        """What clients connect to: a DNS name, or in endpoint mode ``address`` an address."""
+        return self.spec.endpoint.host_of(self.metadata.name)
+
+
+def new_control_plane(
+    name: str, *, site: str, replicas: int = 3, kubernetes_version: str = DEFAULT_KUBERNETES_VERSION
+) -> ControlPlane:
+    """A plane of defaults. Raises pydantic's ValidationError: see ``quarterdeck.api.errors.explained``."""
+    return ControlPlane.model_validate(
+        {
+            "metadata": {"name": name},
+            "spec": {"kubernetesVersion": kubernetes_version, "replicas": replicas, "placement": {"site": site}},
+        }
+    )

@@ -1,0 +1,96 @@
+"""The plane's endpoint: the one name or address that its clients know, and how it is kept."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.names import address, dns_name, host
+from quarterdeck.api.problems import refuse_if_any
+from quarterdeck.api.values import AbsolutePath, Port, Seconds, WholeSeconds
+
+#: Where planes are named whose user gave no name.
+DEFAULT_ZONE = "quarterdeck.internal"
+
+Address = Annotated[str, AfterValidator(address)]
+DnsName = Annotated[str, AfterValidator(dns_name)]
+Host = Annotated[str, AfterValidator(host)]
+
+
+class EndpointMode(StrEnum):
+    """Who leads clients to the site that serves."""
+
+    HOSTS = "hosts"  # a hosts file that CoreDNS serves
+    RFC2136 = "rfc2136"  # dynamic update of the user's DNS server
+    UNMANAGED = "unmanaged"  # a person makes the records; quarterdeck shows them and waits
+    ADDRESS = "address"  # no name: an address that stays
+
+
+class TsigAlgorithm(StrEnum):
+    """The algorithms that RFC 8945 recommends."""
+
+    HMAC_SHA256 = "hmac-sha256"
+    HMAC_SHA384 = "hmac-sha384"
+    HMAC_SHA512 = "hmac-sha512"
+
+
+class Tsig(Model):
+    """The key that updates are signed with. ``secret_file`` holds the base64 secret; only its path is kept."""
+
+    key_name: DnsName
+    algorithm: TsigAlgorithm = TsigAlgorithm.HMAC_SHA256
+    secret_file: AbsolutePath
+
+
+class Rfc2136(Model):
+    """The server that takes updates (RFC 2136) for ``zone``."""
+
+    server: Host
+    port: Port = 53
+    zone: DnsName
+    tsig: Tsig
+
+
+class Endpoint(Model):
+    """``ttl`` is the record's time to live; ``drain`` how long old connections are left after it. Seconds."""
+
+    mode: EndpointMode = EndpointMode.HOSTS
+    name: DnsName | None = None
+    port: Port | None = None
+    ttl: Annotated[WholeSeconds, Field(ge=1, le=86_400)] = 5
+    drain: Annotated[Seconds, Field(ge=0, le=86_400)] = 1.0
+    address: Address | None = None
+    rfc2136: Rfc2136 | None = None
+
+    @model_validator(mode="after")
+    def _settings_fit_the_mode(self) -> Endpoint:
+        mode = f"mode {self.mode.value!r}"
+        problems: list[tuple[str, str]] = []
+        if self.mode is EndpointMode.ADDRESS:
+            if self.address is None:
+                problems.append(("address", f"required in {mode}"))
+            if self.name is not None:
+                problems.append(("name", f"contradicts {mode}, which has no name"))
+        elif self.address is not None:
+            problems.append(("address", f"contradicts {mode}; it belongs to mode 'address'"))
+        if self.mode is EndpointMode.RFC2136:
+            if self.rfc2136 is None:
+                problems.append(("rfc2136", f"required in {mode}"))
+            elif self.name is not None and not self.name.endswith(f".{self.rfc2136.zone}"):
+                problems.append(("name", f"{self.name!r} is not in the zone {self.rfc2136.zone!r}"))
+        elif self.rfc2136 is not None:
+            problems.append(("rfc2136", f"contradicts {mode}; it belongs to mode 'rfc2136'"))
+        if self.mode is EndpointMode.UNMANAGED and self.name is None:
+            problems.append(("name", f"required in {mode}: the name whose records you make"))
+        refuse_if_any(problems)
+        return self
+
+    def host_of(self, plane: str) -> str:
+        """What clients of the plane of that name connect to: a DNS name, or in mode ``address`` the address."""
+        if self.mode is EndpointMode.ADDRESS and self.address is not None:
+            return self.address
+        zone = self.rfc2136.zone if self.rfc2136 is not None else DEFAULT_ZONE
+        return self.name or f"{plane}.{zone}"

@@ -1,0 +1,110 @@
+"""The planner's memory as the plane's status keeps it: a mirror of ``quarterdeck.model.memory``."""
+
+from __future__ import annotations
+
+from quarterdeck.api.base import Model
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.slots import Slot
+
+
+class SlotStatus(Model):
+    """A ``model.slots.Slot``."""
+
+    site: str
+    zone: str
+    storage_class: str
+    index: int = 0
+    temporary: bool = False
+
+
+class ReplicaStatus(Model):
+    """A ``model.memory.Replica``."""
+
+    name: str
+    slot: SlotStatus
+    machine: str
+    listed: bool = False
+    started: bool = False
+
+
+class Moment(Model):
+    """Something named, and since when (wall clock, seconds since 1970)."""
+
+    name: str
+    time: float
+
+
+class MemoryStatus(Model):
+    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas."""
+
+    next_ordinal: int = 1
+    replicas: tuple[ReplicaStatus, ...] = ()
+    bootstrap: tuple[str, ...] = ()
+    created: bool = False
+    served_site: str | None = None
+    held: tuple[Moment, ...] = ()
+    draining: tuple[Moment, ...] = ()
+
+
+def memory_to_status(memory: Memory) -> MemoryStatus:
+    """The planner's memory, as it is written down."""
+    return MemoryStatus(
+        next_ordinal=memory.next_ordinal,
+        replicas=tuple(_replica_to_status(replica) for replica in memory.replicas),
+        bootstrap=memory.bootstrap,
+        created=memory.created,
+        served_site=memory.served_site,
+        held=_moments(memory.held),
+        draining=_moments(memory.draining),
+    )
+
+
+def memory_from_status(status: MemoryStatus) -> Memory:
+    """What was written down, as the planner takes it."""
+    return Memory(
+        next_ordinal=status.next_ordinal,
+        replicas=tuple(_replica_from_status(replica) for replica in status.replicas),
+        bootstrap=status.bootstrap,
+        created=status.created,
+        served_site=status.served_site,
+        held=tuple((moment.name, moment.time) for moment in status.held),
+        draining=tuple((moment.name, moment.time) for moment in status.draining),
+    )
+
+
+def _replica_to_status(replica: Replica) -> ReplicaStatus:
+    slot = replica.slot
+    return ReplicaStatus(
+        name=replica.name,
+        slot=SlotStatus(
+            site=slot.site,
+            zone=slot.zone,
+            storage_class=slot.storage_class,
+            index=slot.index,
+            temporary=slot.temporary,
+        ),
+        machine=replica.machine,
+        listed=replica.listed,
+        started=replica.started,
+    )
+
+
+def _replica_from_status(status: ReplicaStatus) -> Replica:
+    slot = status.slot
+    return Replica(
+        name=status.name,
+        slot=Slot(
+            site=slot.site,
+            zone=slot.zone,
+            storage_class=slot.storage_class,
+            index=slot.index,
+            temporary=slot.temporary,
+        ),
+        machine=status.machine,
+        listed=status.listed,
+        started=status.started,
+    )
+
+
+def _moments(pairs: tuple[tuple[str, float], ...]) -> tuple[Moment, ...]:
+    return tuple(Moment(name=name, time=time) for name, time in pairs)

@@ -1,0 +1,92 @@
+"""Operation: a planned change with a name. It changes a plane's spec; the planner does the rest."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
+
+from quarterdeck.api.base import Model, Resource
+from quarterdeck.api.controlplane import Placement, ReplicaCount
+from quarterdeck.api.names import PLANE_NAME_MAX, label_within
+from quarterdeck.api.problems import refuse_if_any
+from quarterdeck.api.values import AbsolutePath
+
+PlaneName = Annotated[str, AfterValidator(label_within(PLANE_NAME_MAX))]
+
+
+class OperationType(StrEnum):
+    """What was asked for."""
+
+    CREATE = "Create"
+    MIGRATE = "Migrate"
+    SCALE = "Scale"
+    APPLY = "Apply"
+    ABORT = "Abort"
+    DELETE = "Delete"
+
+
+class OperationPhase(StrEnum):
+    """How far it is."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    ABORTED = "Aborted"
+
+    @property
+    def over(self) -> bool:
+        """It will not change any more."""
+        return self not in (OperationPhase.PENDING, OperationPhase.RUNNING)
+
+
+class Goal(Model):
+    """The part of a plane's spec that an operation moves: put ``from`` back to undo it."""
+
+    placement: Placement
+    replicas: ReplicaCount
+
+
+class OperationSpec(Model):
+    """What was asked for, and by whom. ``from_`` is ``from`` outside Python."""
+
+    plane: PlaneName
+    type: OperationType
+    from_: Annotated[Goal | None, Field(alias="from")] = None
+    to: Goal | None = None
+    requested_by: str = ""
+
+    @model_validator(mode="after")
+    def _goals_fit_the_type(self) -> OperationSpec:
+        problems: list[tuple[str, str]] = []
+        moving = (OperationType.MIGRATE, OperationType.SCALE, OperationType.ABORT)
+        if self.from_ is None and self.type in moving:
+            problems.append(("from", f"required for {self.type.value}"))
+        if self.to is None and self.type in (*moving, OperationType.CREATE):
+            problems.append(("to", f"required for {self.type.value}"))
+        if self.type is OperationType.MIGRATE and self.from_ is not None and self.to is not None:
+            site = self.to.placement.site
+            if site == self.from_.placement.site:
+                problems.append(("to.placement.site", f"{site!r} is the site that it is to leave"))
+        refuse_if_any(problems)
+        return self
+
+
+class OperationStatus(Model):
+    """How it went. ``report`` is the path of the report's JSON file."""
+
+    phase: OperationPhase = OperationPhase.PENDING
+    started_at: AwareDatetime | None = None
+    finished_at: AwareDatetime | None = None
+    message: str = ""
+    report: AbsolutePath | None = None
+
+
+class Operation(Resource):
+    """An operation."""
+
+    kind: Literal["Operation"] = "Operation"
+    spec: OperationSpec
+    status: OperationStatus = OperationStatus()

@@ -1,0 +1,1 @@
+"""What each program needs: arguments, files, ports. Pure."""

@@ -1,0 +1,145 @@
+"""A kube-apiserver: its local etcd member only, mutual TLS, RBAC and the Node authorizer."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from quarterdeck.components.apiserver_config import (
+    authentication_configuration,
+    encryption_configuration,
+)
+from quarterdeck.components.arguments import Arguments, boolean, seconds
+from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.files import Folder
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name, url
+from quarterdeck.components.upstream_versions import has_mixed_version_proxy
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.world import Component
+
+#: kube-apiserver's --request-timeout: requests that are being served at SIGTERM may take this long, in seconds.
+_REQUEST_TIMEOUT = 60.0
+
+_REFUSED = frozenset(
+    {
+        "anonymous-auth",  # the authentication configuration says what anonymous users may see
+        "authorization-config",
+        "etcd-prefix",
+        "oidc-client-id",  # cannot be combined with an authentication configuration
+        "oidc-issuer-url",
+        "storage-backend",
+        "tls-sni-cert-key",  # would answer for the plane's name with another certificate
+    }
+)
+
+
+def apiserver_unit(
+    plane: PlaneSettings, replica: ReplicaSettings, secrets: PlaneSecrets, certificates: ReplicaSecrets
+) -> UnitSpec:
+    """The unit of an apiserver. Raises InvalidInput for extra arguments that cannot be.
+
+    ``stop_timeout`` leaves room for the shutdown delay and the longest request, or all watches, after it.
+    """
+    folder = Folder(replica.folders[Component.APISERVER])
+    owned = {
+        **_serving(replica, plane, folder, certificates),
+        **_authentication(plane, folder, secrets),
+        **_clients(plane, replica, folder, secrets, certificates),
+        **_shutdown(plane),
+        "allow-privileged": boolean(True),
+        "service-cluster-ip-range": plane.service_cidr,
+    }
+    defaults = {
+        "enable-admission-plugins": "NodeRestriction",
+        "kubelet-preferred-address-types": "InternalIP,ExternalIP,Hostname",
+        "profiling": boolean(False),
+        "tls-min-version": "VersionTLS12",
+        **_audit(plane, folder),
+    }
+    arguments = Arguments(owned=owned, defaults=defaults, refused=_REFUSED)
+    extra = plane.extra_args.get(Component.APISERVER, {})
+    longest = max(_REQUEST_TIMEOUT, plane.shutdown.watch_grace)
+    return UnitSpec(
+        name=unit_name(plane.name, replica.name, Component.APISERVER),
+        argv=(
+            str(replica.programs[Component.APISERVER]),
+            *arguments.command_line(Component.APISERVER, extra),
+        ),
+        files=folder.files,
+        stop_timeout=plane.shutdown.delay + longest + 5.0,
+    )
+
+
+def _serving(
+    replica: ReplicaSettings, plane: PlaneSettings, folder: Folder, certificates: ReplicaSecrets
+) -> dict[str, str]:
+    """Where it listens. Endpoints of loopback addresses are refused by validation, so none are kept there."""
+    loopback = ipaddress.ip_address(replica.address).is_loopback
+    return {
+        "bind-address": replica.address,
+        "advertise-address": replica.address,
+        "secure-port": str(plane.ports.apiserver),
+        "tls-cert-file": folder.file("server.crt", certificates.apiserver.certificate),
+        "tls-private-key-file": folder.file("server.key", certificates.apiserver.key),
+        "endpoint-reconciler-type": "none" if loopback else "lease",
+    }
+
+
+def _authentication(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
+    """Who may come in, what they may do, and how Secrets are stored."""
+    return {
+        "authentication-config": folder.file("authentication.yaml", authentication_configuration(plane.kubernetes)),
+        "authorization-mode": "Node,RBAC",
+        "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
+        "encryption-provider-config": folder.file("encryption.yaml", encryption_configuration(secrets.encryption_key)),
+        "requestheader-client-ca-file": folder.file("front-proxy-ca.crt", secrets.front_proxy_ca.certificate),
+        "requestheader-allowed-names": "front-proxy-client",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-username-headers": "X-Remote-User",
+        "service-account-issuer": plane.issuer,
+        "service-account-key-file": folder.file("service-account.pub", secrets.service_account.public),
+        "service-account-signing-key-file": folder.file("service-account.key", secrets.service_account.private),
+    }
+
+
+def _clients(
+    plane: PlaneSettings,
+    replica: ReplicaSettings,
+    folder: Folder,
+    secrets: PlaneSecrets,
+    certificates: ReplicaSecrets,
+) -> dict[str, str]:
+    """What it calls itself: its member of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
+    flags = {
+        "etcd-servers": url(replica.address, plane.ports.etcd_client),
+        "etcd-cafile": folder.file("etcd-ca.crt", secrets.etcd_ca.certificate),
+        "etcd-certfile": folder.file("etcd-client.crt", certificates.etcd_client.certificate),
+        "etcd-keyfile": folder.file("etcd-client.key", certificates.etcd_client.key),
+        "kubelet-client-certificate": folder.file("kubelet-client.crt", certificates.kubelet_client.certificate),
+        "kubelet-client-key": folder.file("kubelet-client.key", certificates.kubelet_client.key),
+        "proxy-client-cert-file": folder.file("front-proxy-client.crt", certificates.front_proxy.certificate),
+        "proxy-client-key-file": folder.file("front-proxy-client.key", certificates.front_proxy.key),
+    }
+    if has_mixed_version_proxy(plane.kubernetes):
+        flags["peer-ca-file"] = folder.file("ca.crt", secrets.kubernetes_ca.certificate)
+    return flags
+
+
+def _shutdown(plane: PlaneSettings) -> dict[str, str]:
+    return {
+        "shutdown-delay-duration": seconds(plane.shutdown.delay),
+        "shutdown-send-retry-after": boolean(plane.shutdown.send_retry_after),
+        "shutdown-watch-termination-grace-period": seconds(plane.shutdown.watch_grace),
+    }
+
+
+def _audit(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
+    """Auditing, off unless the user gave a policy; a log of 100 MB, ten times, unless they say otherwise."""
+    if plane.audit_policy is None:
+        return {}
+    return {
+        "audit-policy-file": folder.file("audit-policy.yaml", plane.audit_policy),
+        "audit-log-path": str(folder.path / "audit.log"),
+        "audit-log-maxsize": "100",
+        "audit-log-maxbackup": "10",
+    }

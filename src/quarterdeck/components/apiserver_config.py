@@ -1,0 +1,40 @@
+"""The configuration files of an apiserver."""
+
+from __future__ import annotations
+
+import base64
+
+import yaml
+
+from quarterdeck.components.upstream_versions import authentication_api
+
+#: What anybody may ask: whether it is alive. Exact paths; ``/readyz/etcd`` is not among them.
+ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
+
+
+def authentication_configuration(kubernetes: str) -> str:
+    """An AuthenticationConfiguration that lets anonymous requests see the health paths and nothing else."""
+    return yaml.safe_dump(
+        {
+            "apiVersion": authentication_api(kubernetes),
+            "kind": "AuthenticationConfiguration",
+            "anonymous": {"enabled": True, "conditions": [{"path": path} for path in ANONYMOUS_PATHS]},
+        }
+    )
+
+
+def encryption_configuration(key: bytes) -> str:
+    """An EncryptionConfiguration that stores Secrets with XSalsa20 and Poly1305 (``key``: 32 bytes).
+
+    Names and bytes must be equal on all replicas. ``identity`` reads what was stored before encryption was on.
+    """
+    keys = [{"name": "key1", "secret": base64.b64encode(key).decode()}]
+    return yaml.safe_dump(
+        {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "EncryptionConfiguration",
+            "resources": [
+                {"resources": ["secrets"], "providers": [{"secretbox": {"keys": keys}}, {"identity": {}}]},
+            ],
+        }
+    )

@@ -1,0 +1,52 @@
+"""A kube-controller-manager, warm under leader election."""
+
+from __future__ import annotations
+
+from quarterdeck.components.arguments import Arguments, boolean
+from quarterdeck.components.controllers import REFUSED, command, shared_defaults, shared_flags
+from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.files import Folder
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.world import Component
+
+#: Its lease, in kube-system.
+LEASE = "kube-controller-manager"
+
+
+def controller_manager_unit(
+    plane: PlaneSettings, replica: ReplicaSettings, secrets: PlaneSecrets, certificates: ReplicaSecrets
+) -> UnitSpec:
+    """The unit of a controller manager. Raises InvalidInput for extra arguments that cannot be."""
+    component = Component.CONTROLLER_MANAGER
+    folder = Folder(replica.folders[component])
+    owned = {
+        **shared_flags(
+            plane,
+            replica,
+            secrets,
+            folder,
+            user="system:kube-controller-manager",
+            client=certificates.controller_manager_client,
+            serving=certificates.controller_manager,
+        ),
+        "secure-port": str(plane.ports.controller_manager),
+        "cluster-signing-cert-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
+        "cluster-signing-key-file": folder.file("ca.key", secrets.kubernetes_ca.key),
+        "root-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
+        "service-account-private-key-file": folder.file("service-account.key", secrets.service_account.private),
+        "service-cluster-ip-range": plane.service_cidr,
+        "use-service-account-credentials": boolean(True),
+    }
+    defaults = {
+        **shared_defaults(),
+        "allocate-node-cidrs": boolean(False),
+        "cluster-name": plane.name,
+    }
+    arguments = Arguments(owned=owned, defaults=defaults, refused=REFUSED)
+    extra = plane.extra_args.get(component, {})
+    return UnitSpec(
+        name=unit_name(plane.name, replica.name, component),
+        argv=command(replica, component, arguments.command_line(component, extra)),
+        files=folder.files,
+    )

@@ -1,0 +1,56 @@
+"""What the controller manager and the scheduler have in common."""
+
+from __future__ import annotations
+
+from quarterdeck.components.arguments import boolean
+from quarterdeck.components.credentials import KeyPair, PlaneSecrets
+from quarterdeck.components.files import Folder
+from quarterdeck.components.kubeconfig import Server, kubeconfig
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, url
+from quarterdeck.model.world import Component
+
+#: Flags of both that would have them talk to somebody else, or not wait for the lease.
+REFUSED = frozenset({"config", "master", "leader-elect-resource-name", "leader-elect-resource-namespace"})
+
+
+def shared_flags(
+    plane: PlaneSettings,
+    replica: ReplicaSettings,
+    secrets: PlaneSecrets,
+    folder: Folder,
+    *,
+    user: str,
+    client: KeyPair,
+    serving: KeyPair,
+) -> dict[str, str]:
+    """The local apiserver, leader election, and a port that asks for certificates. ``user`` names ``client``."""
+    server = Server(url=url(replica.address, plane.ports.apiserver), ca=secrets.kubernetes_ca.certificate)
+    config = folder.file("kubeconfig.yaml", kubeconfig(plane.name, user, server, client))
+    return {
+        "kubeconfig": config,
+        "authentication-kubeconfig": config,
+        "authorization-kubeconfig": config,
+        "bind-address": replica.address,
+        "leader-elect": boolean(True),
+        "leader-elect-resource-lock": "leases",
+        "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
+        "requestheader-client-ca-file": folder.file("front-proxy-ca.crt", secrets.front_proxy_ca.certificate),
+        "tls-cert-file": folder.file("server.crt", serving.certificate),
+        "tls-private-key-file": folder.file("server.key", serving.key),
+    }
+
+
+def shared_defaults() -> dict[str, str]:
+    """Upstream's timing of the election (15 s, 10 s, 2 s), and no profiling."""
+    return {
+        "leader-elect-lease-duration": "15s",
+        "leader-elect-renew-deadline": "10s",
+        "leader-elect-retry-period": "2s",
+        "profiling": boolean(False),
+        "tls-min-version": "VersionTLS12",
+    }
+
+
+def command(replica: ReplicaSettings, component: Component, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The whole command line of a component."""
+    return (str(replica.programs[component]), *arguments)

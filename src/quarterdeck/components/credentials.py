@@ -1,0 +1,64 @@
+"""Keys and certificates as data: what the components are given. They are made in ``quarterdeck.pki``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and its private key, both PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """The key pair that service account tokens are signed with, both PEM."""
+
+    public: bytes
+    private: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSecrets:
+    """The certificates of one replica: issued once and kept, so that its unit specs stay the same.
+
+    ``etcd_server`` and ``etcd_peer`` serve and are shown to peers; ``etcd_client`` is the apiserver's towards
+    etcd, ``kubelet_client`` towards kubelets, ``front_proxy`` towards aggregated apiservers and its peers.
+    The controllers have one certificate to serve their metrics, and one to talk to the apiserver, each.
+    """
+
+    etcd_server: KeyPair
+    etcd_peer: KeyPair
+    etcd_client: KeyPair
+    apiserver: KeyPair
+    kubelet_client: KeyPair
+    front_proxy: KeyPair
+    controller_manager: KeyPair
+    controller_manager_client: KeyPair
+    scheduler: KeyPair
+    scheduler_client: KeyPair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneSecrets:
+    """What is made once per plane and must be equal on all its replicas.
+
+    ``encryption_key``: 32 bytes, for Secrets at rest. ``manager`` and ``etcd_manager`` are quarterdeck's own
+    client certificates towards the apiservers and etcd. ``replicas`` maps names to what was issued for them.
+    """
+
+    kubernetes_ca: KeyPair
+    etcd_ca: KeyPair
+    front_proxy_ca: KeyPair
+    service_account: SigningKey
+    encryption_key: bytes = field(repr=False)
+    manager: KeyPair
+    etcd_manager: KeyPair
+    replicas: tuple[tuple[str, ReplicaSecrets], ...] = ()
+
+    def replica(self, name: str) -> ReplicaSecrets | None:
+        """What was issued for a replica; None if nothing was."""
+        return dict(self.replicas).get(name)

@@ -1,0 +1,106 @@
+"""An etcd member."""
+
+from __future__ import annotations
+
+from quarterdeck.components.arguments import Arguments, boolean, milliseconds
+from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.files import Folder
+from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name, url
+from quarterdeck.components.upstream_versions import EtcdOption, etcd_flag
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.world import Component
+
+#: Below the member's volume: its data folder, and the folder that is there once it has any data.
+DATA = "etcd"
+WRITE_AHEAD_LOG = f"{DATA}/member/wal"
+
+_REFUSED = frozenset(
+    {
+        "config-file",
+        "discovery",
+        "discovery-srv",
+        "enable-v2",
+        "force-new-cluster",
+        "initial-cluster",
+        "initial-cluster-state",
+        "initial-cluster-token",
+        "auto-tls",
+        "peer-auto-tls",
+        "wal-dir",
+    }
+)
+
+
+def etcd_unit(
+    plane: PlaneSettings,
+    replica: ReplicaSettings,
+    secrets: PlaneSecrets,
+    certificates: ReplicaSecrets,
+    cluster: InitialCluster,
+) -> UnitSpec:
+    """The unit of a member. ``cluster`` matters at its first start only, and so is no part of the digest.
+
+    Clients and peers show certificates. Metrics and health are plain http on ``ports.etcd_metrics`` of the
+    machine's address: they answer from the first moment, also on a learner, and hold no data of users.
+    Raises InvalidInput for extra arguments that cannot be.
+    """
+    folder = Folder(replica.folders[Component.ETCD])
+    owned = {
+        "name": replica.name,
+        "data-dir": str(replica.volume / DATA),
+        **_addresses(plane, replica),
+        "cert-file": folder.file("server.crt", certificates.etcd_server.certificate),
+        "key-file": folder.file("server.key", certificates.etcd_server.key),
+        "trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.certificate),
+        "client-cert-auth": boolean(True),
+        "peer-cert-file": folder.file("peer.crt", certificates.etcd_peer.certificate),
+        "peer-key-file": folder.file("peer.key", certificates.etcd_peer.key),
+        "peer-trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.certificate),
+        "peer-client-cert-auth": boolean(True),
+        "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
+        "election-timeout": milliseconds(plane.tuning.election),
+        etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(plane.max_learners),
+        "strict-reconfig-check": boolean(True),
+        "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
+        "quota-backend-bytes": str(plane.quota_bytes),
+    }
+    defaults = {
+        "tls-min-version": "TLS1.2",
+        # Lets the apiserver answer lists from its cache without waiting (kubernetes KEP-2340; as kubeadm does).
+        etcd_flag(EtcdOption.WATCH_PROGRESS, plane.etcd): "5s",
+        "enable-grpc-gateway": boolean(False),
+        "logger": "zap",
+    }
+    arguments = Arguments(owned=owned, defaults=defaults, refused=_REFUSED)
+    return UnitSpec(
+        name=unit_name(plane.name, replica.name, Component.ETCD),
+        argv=(
+            str(replica.programs[Component.ETCD]),
+            *arguments.command_line(Component.ETCD, plane.extra_args.get(Component.ETCD, {})),
+        ),
+        boot_argv=_boot(plane, cluster),
+        files=folder.files,
+        stop_timeout=15.0,
+    )
+
+
+def _addresses(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]:
+    """Every listener on the machine's own address, never on all of them: loopback machines share the wildcard."""
+    client = url(replica.address, plane.ports.etcd_client)
+    peer = url(replica.address, plane.ports.etcd_peer)
+    return {
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "listen-metrics-urls": url(replica.address, plane.ports.etcd_metrics, scheme="http"),
+    }
+
+
+def _boot(plane: PlaneSettings, cluster: InitialCluster) -> tuple[str, ...]:
+    members = ",".join(f"{name}={url(address, plane.ports.etcd_peer)}" for name, address in cluster.members)
+    return (
+        f"--initial-cluster={members}",
+        f"--initial-cluster-state={cluster.state}",
+        f"--initial-cluster-token={cluster.token}",
+    )

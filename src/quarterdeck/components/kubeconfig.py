@@ -1,0 +1,51 @@
+"""kubeconfig files."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+import yaml
+
+from quarterdeck.components.credentials import KeyPair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """An apiserver, or the endpoint of a plane, as a client needs it.
+
+    ``url`` is ``https://host:port``. ``tls_name`` is the name to expect in its certificate where ``url`` has
+    another, "" to expect what ``url`` says.
+    """
+
+    url: str
+    ca: bytes
+    tls_name: str = ""
+
+
+def kubeconfig(cluster: str, user: str, server: Server, client: KeyPair) -> str:
+    """A kubeconfig (YAML) with one cluster, user and context. It holds the client's private key."""
+    where = {"server": server.url, "certificate-authority-data": _encoded(server.ca)}
+    if server.tls_name:
+        where["tls-server-name"] = server.tls_name
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": where}],
+        "users": [
+            {
+                "name": user,
+                "user": {
+                    "client-certificate-data": _encoded(client.certificate),
+                    "client-key-data": _encoded(client.key),
+                },
+            }
+        ],
+        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": user}}],
+        "current-context": cluster,
+    }
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def _encoded(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()

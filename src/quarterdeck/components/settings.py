@@ -1,0 +1,110 @@
+"""What the components need to know: of the plane, of a replica, and of the etcd cluster that it founds or joins."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.tuning import Tuning
+from quarterdeck.model.world import Component
+
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shutdown:
+    """How an apiserver stops after SIGTERM; all times in seconds. docs: see ``components.apiserver``.
+
+    ``delay``: it serves as before, with /readyz failing. ``watch_grace``: watches get this long to be ended
+    (200 a second at least). ``send_retry_after``: whether new requests on old connections are answered with 429
+    until the last request has ended, instead of having the connections closed when they are idle.
+    """
+
+    delay: float = 1.0
+    watch_grace: float = 5.0
+    send_retry_after: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneSettings:
+    """What is equal on all replicas of a plane.
+
+    ``kubernetes`` and ``etcd`` are versions (``1.36.3``). ``endpoint_name`` is the plane's DNS name ("" if it has
+    none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database. ``audit_policy`` is the
+    YAML of an audit.k8s.io/v1 Policy; auditing is off without one. ``extra_args`` maps flags, without dashes, to
+    values, per component.
+    """
+
+    name: str
+    kubernetes: str
+    etcd: str
+    ports: PlanePorts
+    service_cidr: str = "10.96.0.0/16"
+    cluster_domain: str = "cluster.local"
+    endpoint_name: str = ""
+    tuning: Tuning = field(default_factory=Tuning)
+    max_learners: int = 5
+    quota_bytes: int = 8 * GIB
+    shutdown: Shutdown = field(default_factory=Shutdown)
+    audit_policy: str | None = None
+    extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def service_ip(self) -> str:
+        """The address of the Service ``kubernetes``: the first of the service CIDR."""
+        return str(ipaddress.ip_network(self.service_cidr)[1])
+
+    @property
+    def issuer(self) -> str:
+        """The issuer of service account tokens."""
+        return f"https://kubernetes.default.svc.{self.cluster_domain}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSettings:
+    """What is a replica's own.
+
+    ``address`` is its machine's IP address. ``volume`` is the folder of the member's volume. ``folders`` says where
+    on the machine a component's files go, ``programs`` where its program is (absolute).
+    """
+
+    name: str
+    address: str
+    volume: PurePosixPath
+    folders: Mapping[Component, PurePosixPath]
+    programs: Mapping[Component, PurePosixPath]
+
+
+class ClusterState(StrEnum):
+    """Whether a member founds a cluster or joins one (etcd's --initial-cluster-state)."""
+
+    NEW = "new"
+    EXISTING = "existing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialCluster:
+    """How an etcd member that has no data yet starts.
+
+    ``members`` are (replica, address) of the founders, or, to join, of exactly the membership of that moment with
+    the member itself. ``token`` tells clusters apart: a new one after each restore.
+    """
+
+    state: ClusterState
+    members: tuple[tuple[str, str], ...]
+    token: str
+
+
+def unit_name(plane: str, replica: str, component: Component) -> str:
+    """The name of a replica's unit on its machine."""
+    return f"{plane}-{replica}-{component}"
+
+
+def url(address: str, port: int, *, scheme: str = "https") -> str:
+    """``https://10.0.0.1:6443``, with brackets around IPv6 addresses."""
+    host = f"[{address}]" if ":" in address else address
+    return f"{scheme}://{host}:{port}"

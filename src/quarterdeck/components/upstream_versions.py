@@ -1,0 +1,38 @@
+"""What differs between supported upstream versions: the one place that knows a flag's or an API's name per version."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from quarterdeck.errors import InvalidInput
+
+
+class EtcdOption(StrEnum):
+    """An option of etcd whose flag was renamed when it left its experimental state."""
+
+    MAX_LEARNERS = "max-learners"
+    WATCH_PROGRESS = "watch-progress-notify-interval"
+
+
+def minor(version: str) -> tuple[int, int]:
+    """``(1, 36)`` of ``1.36.3`` or ``v1.36.3``. Raises InvalidInput."""
+    match = re.fullmatch(r"v?(\d+)\.(\d+)\.(\d+)", version)
+    if match is None:
+        raise InvalidInput(f"reading the version {version!r}", "it is not of the form 1.36.3", "give major.minor.patch")
+    return int(match[1]), int(match[2])
+
+
+def etcd_flag(option: EtcdOption, etcd: str) -> str:
+    """The flag (without dashes) of an etcd version: 3.6 dropped the prefix ``experimental-``."""
+    return option.value if minor(etcd) >= (3, 6) else f"experimental-{option.value}"
+
+
+def authentication_api(kubernetes: str) -> str:
+    """The apiVersion of the apiserver's AuthenticationConfiguration: v1 since 1.34 (KEP-3331)."""
+    return "apiserver.config.k8s.io/" + ("v1" if minor(kubernetes) >= (1, 34) else "v1beta1")
+
+
+def has_mixed_version_proxy(kubernetes: str) -> bool:
+    """Whether UnknownVersionInteroperabilityProxy is on by default; where it is off, its flags are refused."""
+    return minor(kubernetes) >= (1, 36)

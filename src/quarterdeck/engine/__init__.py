@@ -1,0 +1,1 @@
+"""Observe, plan, act, until it is as wanted."""

@@ -1,0 +1,185 @@
+"""The loop: observe, plan, act, until all is as wanted. Crash, retry and abort are the same path as the normal run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from quarterdeck.actions.carry_out import NOTES, carry_out
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.observe import Observer
+from quarterdeck.engine.timeline import snapshot
+from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.etcd.faults import EtcdFault
+from quarterdeck.model.steps import AddLearner, Plan, Step
+from quarterdeck.model.world import World
+from quarterdeck.planner.planner import plan as planned
+from quarterdeck.stores.port import JournalEntry, Outcome
+
+#: Seconds between two observations while something is waited for, and the longest pause after failures.
+POLL = 0.1
+LONGEST_PAUSE = 2.0
+
+
+class Watcher(Protocol):
+    """Somebody who is told what happens: the terminal, a probe that has to be told in time."""
+
+    async def observed(self, world: World, plan: Plan) -> None:
+        """After each observation."""
+        ...
+
+    async def begins(self, step: Step) -> None:
+        """Before a step."""
+        ...
+
+    async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
+        """After a step; ``error`` when it failed (it is tried again)."""
+        ...
+
+
+class Unwatched:
+    """Nobody is told."""
+
+    async def observed(self, world: World, plan: Plan) -> None:
+        """See ``Watcher``."""
+
+    async def begins(self, step: Step) -> None:
+        """See ``Watcher``."""
+
+    async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
+        """See ``Watcher``."""
+
+
+def describe(step: Step) -> str:
+    """One line for a person: what is done, and why."""
+    words = [type(step).__name__]
+    for name in ("component", "replica", "to", "machine"):
+        value = getattr(step, name, None)
+        if value:
+            words.append(str(value))
+    for name in ("backends", "replicas", "draining", "started"):
+        value = getattr(step, name, None)
+        if value is not None:
+            words.append(", ".join(value) or "nobody")
+    changes = getattr(step, "changes", ())
+    if changes:
+        words.append(" then ".join(f"{type(each).__name__} {each.replica}" for each in changes))
+    return f"{' '.join(words)}: {step.why}"
+
+
+@dataclass(kw_only=True)
+class Driver:
+    """Drives one plane in this process. ``operation`` names what the journal's entries belong to."""
+
+    plane: Plane
+    observer: Observer
+    operation: str = ""
+    watcher: Watcher = field(default_factory=Unwatched)
+    monotonic: Callable[[], float]
+    _failures: int = 0
+    _last: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
+        """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
+
+        Raises Conflict when another process has taken over, and what no retry can mend.
+        """
+        while True:
+            await self._check()
+            await self.plane.refresh()
+            if changed(self.plane):
+                return Plan(waiting=("the user wants something else",))
+            world = await self.observer.observe()
+            plan = await self._write_down(world)
+            if plan.done:
+                return plan
+            if not plan.now or not await self._act(plan, world):
+                await asyncio.sleep(min(POLL * 2**self._failures, LONGEST_PAUSE))
+
+    async def _check(self) -> None:
+        if self.plane.guard is not None:
+            await self.plane.guard.check()
+
+    async def _write_down(self, world: World) -> Plan:
+        """The plan for a world, after everything that only had to be written down is written down.
+
+        Notes change nothing outside, so what was observed is still true after them.
+        """
+        while True:
+            plan = planned(replace(world, memory=self.plane.memory))
+            await self._sample(world, plan)
+            notes = tuple(step for step in plan.now if isinstance(step, NOTES))
+            if not notes or len(notes) < len(plan.now):
+                return plan
+            await self._check()
+            await self.plane.remember(notes)
+            for step in notes:
+                await self._journal(step, Outcome.NOTED, {})
+
+    async def _sample(self, world: World, plan: Plan) -> None:
+        await self.watcher.observed(world, plan)
+        seen = snapshot(world)
+        if seen != self._last:
+            self._last = seen
+            await self.plane.store.append(
+                JournalEntry(
+                    plane=self.plane.name,
+                    time=self.plane.clock(),
+                    kind="Observed",
+                    text="",
+                    operation=self.operation,
+                    detail=seen,
+                )
+            )
+
+    async def _act(self, plan: Plan, world: World) -> bool:
+        """Take all steps of the plan at once. Whether they all went well and need no pause."""
+        world = replace(world, memory=self.plane.memory)
+        if any(isinstance(step, AddLearner) for step in plan.now):
+            # etcd takes one membership change at a time, and holds up a second one for seconds.
+            outcomes = [await self._take(step, world) for step in plan.now]
+        else:
+            taken = await asyncio.gather(*(self._take(step, world) for step in plan.now), return_exceptions=True)
+            for outcome in taken:
+                if isinstance(outcome, BaseException):
+                    raise outcome  # after all have ended: a step is never cut off in the middle
+            outcomes = [outcome is True for outcome in taken]
+        well = all(outcomes)
+        self._failures = 0 if well else min(self._failures + 1, 5)
+        return well
+
+    async def _take(self, step: Step, world: World) -> bool:
+        await self._check()
+        await self.watcher.begins(step)
+        await self._journal(step, Outcome.STARTED, {})
+        began = self.monotonic()
+        try:
+            detail = await carry_out(self.plane, step, world)
+        except (Unavailable, EtcdFault) as error:
+            seconds = self.monotonic() - began
+            await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(error)})
+            await self.watcher.ended(step, seconds, error)
+            return False
+        seconds = self.monotonic() - began
+        await self._journal(step, Outcome.DONE, {"seconds": seconds, **detail})
+        await self.watcher.ended(step, seconds, None)
+        return "person" not in detail
+
+    async def _journal(self, step: Step, outcome: Outcome, detail: Mapping[str, JsonValue]) -> None:
+        await self.plane.store.append(
+            JournalEntry(
+                plane=self.plane.name,
+                time=self.plane.clock(),
+                kind=type(step).__name__,
+                text=describe(step),
+                outcome=outcome,
+                operation=self.operation,
+                site=step.site,
+                replica=str(getattr(step, "replica", "")),
+                detail={"why": step.why, **detail},
+            )
+        )

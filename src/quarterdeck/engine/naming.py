@@ -1,0 +1,69 @@
+"""Which DNS driver an endpoint asks for, put together."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from quarterdeck.api.endpoint import DEFAULT_ZONE, Endpoint, EndpointMode, Rfc2136
+from quarterdeck.components.coredns import DnsSettings
+from quarterdeck.endpoint.coredns import CoreDns
+from quarterdeck.endpoint.fixed import FixedAddress
+from quarterdeck.endpoint.port import Dns
+from quarterdeck.endpoint.records import DnsServer
+from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigAlgorithm, TsigKey
+from quarterdeck.endpoint.unmanaged import UnmanagedDns, system_servers
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.local.site import LocalSite
+
+#: Not 53, which needs rights. The hub's machine has an address of its own.
+DNS_PORT = 10_053
+DNS_UNIT = "coredns"
+
+
+@dataclass(frozen=True, slots=True)
+class NameService:
+    """Makes DNS drivers. ``hub`` is the site of the server of ``hosts`` mode; ``program`` its CoreDNS."""
+
+    hub: LocalSite
+    program: Path | None
+
+    async def of(self, endpoint: Endpoint) -> Dns:
+        """The driver of an endpoint. Raises InvalidInput when its secret cannot be read."""
+        match endpoint.mode:
+            case EndpointMode.HOSTS:
+                return await self.hosts()
+            case EndpointMode.RFC2136:
+                assert endpoint.rfc2136 is not None
+                return await asyncio.to_thread(_rfc2136, endpoint.rfc2136)
+            case EndpointMode.UNMANAGED:
+                return UnmanagedDns(servers=system_servers())
+            case EndpointMode.ADDRESS:
+                assert endpoint.address is not None
+                return FixedAddress(endpoint.address)
+
+    async def hosts(self) -> CoreDns:
+        """CoreDNS on the hub. Without a program it can be asked, and told, but not started."""
+        machine = next(each for each in await self.hub.machines() if each.role is MachineRole.CONTROL)
+        settings = DnsSettings(
+            unit=DNS_UNIT,
+            binary=PurePosixPath(self.program or "/coredns"),
+            folder=self.hub.folder(machine.name, DNS_UNIT),
+            address=machine.address,
+            port=DNS_PORT,
+            zone=f"{DEFAULT_ZONE}.",
+        )
+        return CoreDns(site=self.hub, machine=machine.name, settings=settings)
+
+
+def _rfc2136(settings: Rfc2136) -> Rfc2136Dns:
+    try:
+        secret = Path(settings.tsig.secret_file).read_text().strip()
+    except OSError as error:
+        raise InvalidInput(
+            f"reading the TSIG secret {settings.tsig.secret_file}", str(error.strerror), "put the key there, 0600"
+        ) from error
+    key = TsigKey(name=settings.tsig.key_name, secret=secret, algorithm=TsigAlgorithm(settings.tsig.algorithm.value))
+    return Rfc2136Dns(server=DnsServer(settings.server, settings.port), zone=settings.zone, key=key)

@@ -1,0 +1,158 @@
+"""What users ask for: each changes a plane's spec, and names the change; the loop does the rest."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, Placement
+from quarterdeck.api.operation import (
+    Goal,
+    Operation,
+    OperationPhase,
+    OperationSpec,
+    OperationStatus,
+    OperationType,
+)
+from quarterdeck.components.ports import LAST_PLANE
+from quarterdeck.engine.home import Home
+from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
+from quarterdeck.stores.port import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who asks, and when: ``now`` is an aware datetime."""
+
+    who: str
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+
+def goal_of(plane: ControlPlane) -> Goal:
+    """What an operation would have to go back to."""
+    return Goal(placement=plane.spec.placement, replicas=plane.spec.replicas)
+
+
+async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
+    """Store a new plane, with ports of its own. Raises Conflict if there is one of that name."""
+    name = plane.metadata.name
+    taken = {each.status.port_offset for each in await home.store.list(ControlPlane)}
+    number = next((each for each in range(LAST_PLANE + 1) if each not in taken), None)
+    if number is None:
+        raise PreconditionFailed(f"creating plane {name}", f"there are {LAST_PLANE + 1} planes already", "delete one")
+    try:
+        stored = await home.store.create(plane.model_copy(update={"status": ControlPlaneStatus(port_offset=number)}))
+    except Conflict:
+        raise Conflict(
+            f"creating plane {name}", "there is one of that name", f"use 'apply' to change it, or 'status {name}'"
+        ) from None
+    return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
+
+
+async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: Asker) -> Operation:
+    """Store a changed spec, and end the operation that is under way: the new one takes over where it is.
+
+    Raises Conflict if the plane was changed since it was read.
+    """
+    before = await existing(home.store, plane.metadata.name)
+    if before.metadata.deletion_timestamp is not None:
+        raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is gone")
+    stored = await home.store.update(plane)
+    await supersede(home.store, plane.metadata.name, asker)
+    return await _record(home.store, stored, kind, asker, came_from=goal_of(before), to=goal_of(stored))
+
+
+def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:
+    """The plane wanted elsewhere, or with another number of replicas."""
+    spec = plane.spec.model_dump()
+    spec["placement"] = placement.model_dump()
+    if replicas is not None:
+        spec["replicas"] = replicas
+    return plane.model_copy(update={"spec": type(plane.spec).model_validate(spec)})
+
+
+async def delete(home: Home, name: str, asker: Asker) -> Operation:
+    """Mark a plane for deletion; the loop takes it down. Raises Conflict while an exchange is under way."""
+    plane = await existing(home.store, name)
+    running = await current(home.store, name)
+    if running is not None and running.spec.type in (OperationType.MIGRATE, OperationType.ABORT):
+        raise Conflict(
+            f"deleting plane {name}",
+            f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
+            f"let it end with 'wait {name}', or go back with 'abort {name}', then delete",
+        )
+    if plane.metadata.deletion_timestamp is None:
+        metadata = plane.metadata.model_copy(update={"deletion_timestamp": asker.now()})
+        plane = await home.store.update(plane.model_copy(update={"metadata": metadata}))
+    await supersede(home.store, name, asker)
+    return await _record(home.store, plane, OperationType.DELETE, asker)
+
+
+async def existing(store: Store, name: str) -> ControlPlane:
+    """A plane; raises NotFound that names those there are."""
+    try:
+        return await store.get(ControlPlane, name)
+    except NotFound:
+        known = ", ".join(each.metadata.name for each in await store.list(ControlPlane)) or "none"
+        raise NotFound(f"looking for plane {name!r}", f"planes there are: {known}", "see 'quarterdeck get'") from None
+
+
+async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
+    """All operations of a plane, the oldest first."""
+    found = [each for each in await store.list(Operation) if each.spec.plane == plane]
+    return tuple(sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name)))
+
+
+async def current(store: Store, plane: str) -> Operation | None:
+    """The operation that is under way, if one is."""
+    return next((each for each in reversed(await operations_of(store, plane)) if not each.status.phase.over), None)
+
+
+async def supersede(store: Store, plane: str, asker: Asker) -> None:
+    """End what is under way: something else is wanted now."""
+    for operation in await operations_of(store, plane):
+        if not operation.status.phase.over:
+            await finish(store, operation, OperationPhase.ABORTED, "something else was asked for", asker)
+
+
+async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
+    """Mark it as running."""
+    if operation.status.phase is not OperationPhase.PENDING:
+        return operation
+    status = operation.status.model_copy(update={"phase": OperationPhase.RUNNING, "started_at": asker.now()})
+    return await store.update(operation.model_copy(update={"status": status}))
+
+
+async def finish(store: Store, operation: Operation, phase: OperationPhase, message: str, asker: Asker) -> Operation:
+    """Mark it as over."""
+    changes = {"phase": phase, "message": message, "finished_at": asker.now()}
+    status = operation.status.model_copy(update=changes)
+    return await store.update(operation.model_copy(update={"status": status}))
+
+
+async def _record(
+    store: Store,
+    plane: ControlPlane,
+    kind: OperationType,
+    asker: Asker,
+    *,
+    came_from: Goal | None = None,
+    to: Goal | None = None,
+) -> Operation:
+    name = f"{plane.metadata.name}-{kind.value.lower()}-{uuid.uuid4().hex[:6]}"
+    fields: Mapping[str, object] = {
+        "plane": plane.metadata.name,
+        "type": kind,
+        "from": came_from,
+        "to": to,
+        "requested_by": asker.who,
+    }
+    spec = OperationSpec.model_validate(
+        {key: value.model_dump(by_alias=True) if isinstance(value, Goal) else value for key, value in fields.items()}
+    )
+    return await store.create(
+        Operation(metadata=Metadata(name=name), spec=spec, status=OperationStatus(phase=OperationPhase.PENDING))
+    )

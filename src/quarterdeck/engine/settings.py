@@ -1,0 +1,64 @@
+"""From what the user declares to what the components and the planner need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, ControlPlane
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.settings import PlaneSettings
+from quarterdeck.components.tuning import Tuning
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.world import Settings
+from quarterdeck.planner.slots import slots
+
+
+def plane_settings(plane: ControlPlane) -> PlaneSettings:
+    """What is equal on all replicas. Raises InvalidInput when the audit policy cannot be read."""
+    spec = plane.spec
+    named = spec.endpoint.mode is not EndpointMode.ADDRESS
+    return PlaneSettings(
+        name=plane.metadata.name,
+        kubernetes=spec.kubernetes_version.removeprefix("v"),
+        etcd=spec.etcd.version,
+        ports=PlanePorts.of(plane.status.port_offset or 0),
+        service_cidr=spec.service_cidr,
+        endpoint_name=plane.host if named else "",
+        tuning=Tuning(
+            heartbeat=(spec.etcd.heartbeat_milliseconds or ETCD_HEARTBEAT) / 1000,
+            election=(spec.etcd.election_milliseconds or ETCD_ELECTION) / 1000,
+        ),
+        quota_bytes=spec.etcd.quota_bytes,
+        audit_policy=_audit_policy(plane),
+        extra_args=spec.extra_args.by_component(),
+    )
+
+
+def _audit_policy(plane: ControlPlane) -> str | None:
+    if plane.spec.audit is None:
+        return None
+    path = Path(plane.spec.audit.policy_file)
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise InvalidInput(
+            f"reading the audit policy of plane {plane.metadata.name}", f"{path}: {error.strerror}", "put it there"
+        ) from error
+
+
+def planner_settings(plane: ControlPlane) -> Settings:
+    """The planner's bounds."""
+    return Settings(ttl=float(plane.spec.endpoint.ttl), drain=plane.spec.endpoint.drain)
+
+
+def wanted_slots(plane: ControlPlane, site: SiteResource) -> tuple[Slot, ...]:
+    """The slots that the spec asks for at ``site``; zones and storage class default to the site's."""
+    return slots(
+        site=plane.spec.placement.site,
+        zones=plane.spec.placement.zones or site.spec.zones,
+        storage_class=plane.spec.etcd_storage_class or site.spec.storage_classes[0].name,
+        replicas=plane.spec.replicas,
+    )

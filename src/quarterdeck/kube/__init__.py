@@ -1,0 +1,1 @@
+"""Apiservers and controllers, asked one by one."""

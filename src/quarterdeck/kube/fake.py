@@ -1,0 +1,84 @@
+"""A fake of the kube port, for tests of whatever uses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
+
+
+@dataclass
+class FakeApiserver:
+    """An apiserver that answers while it is ``up``, and holds the plane's leases with the others."""
+
+    version: str = "1.36.3"
+    up: bool = True
+    hangs: bool = False
+    ready: bool = True
+
+
+@dataclass
+class FakeKube:
+    """Apiservers by their address; ``leases`` are the plane's. ``leaders`` maps controllers to what they hold."""
+
+    apiservers: dict[Address, FakeApiserver] = field(default_factory=dict)
+    leases: dict[str, LeaderLease] = field(default_factory=dict)
+    leaders: dict[Address, frozenset[str]] = field(default_factory=dict)
+    revision: int = 1
+
+    def set_lease(self, name: str, holder: str, *, renewed: float | None = None, duration: float = 15.0) -> None:
+        """What a leader does when it acquires or renews its lease."""
+        self.revision += 1
+        self.leases[name] = LeaderLease(
+            name=name, holder=holder, renewed=renewed, duration=duration, resource_version=str(self.revision)
+        )
+
+    async def readyz(self, apiserver: Address) -> HealthAnswer:
+        """See the port."""
+        server = self.apiservers.get(apiserver)
+        if server is None or not server.up:
+            return HealthAnswer(False, "connection refused")
+        if server.hangs:
+            return HealthAnswer(None, "no answer within 1 s")
+        return HealthAnswer(True) if server.ready else HealthAnswer(False, "500: [-]shutdown failed")
+
+    async def livez(self, apiserver: Address) -> HealthAnswer:
+        """See the port."""
+        answer = await self.readyz(apiserver)
+        server = self.apiservers.get(apiserver)
+        alive = server is not None and server.up and not server.hangs
+        return HealthAnswer(True) if alive else answer
+
+    async def version(self, apiserver: Address) -> str:
+        """See the port."""
+        return self._reach(apiserver).version
+
+    async def leads(self, controller: Address, lease: str) -> bool | None:
+        """See the port."""
+        held = self.leaders.get(controller)
+        return None if held is None else lease in held
+
+    async def leader_lease(self, apiserver: Address, name: str) -> LeaderLease | None:
+        """See the port."""
+        self._reach(apiserver)
+        return self.leases.get(name)
+
+    async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
+        """See the port."""
+        self._reach(apiserver)
+        lease = self.leases.get(name)
+        if lease is None or not holder or lease.holder != holder:
+            return False
+        self.revision += 1
+        self.leases[name] = replace(lease, holder="", duration=1.0, resource_version=str(self.revision))
+        return True
+
+    async def close(self) -> None:
+        """See the port."""
+
+    def _reach(self, apiserver: Address) -> FakeApiserver:
+        server = self.apiservers.get(apiserver)
+        if server is None or not server.up or server.hangs:
+            raise Unavailable(f"asking {apiserver.host}:{apiserver.port}", "connection refused")
+        return server

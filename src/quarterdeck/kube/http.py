@@ -1,0 +1,171 @@
+"""The kube port over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+import httpx2
+from pydantic import BaseModel, ValidationError
+
+from quarterdeck.components.credentials import KeyPair
+from quarterdeck.components.settings import url
+from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.kube.documents import LeaseDocument, VersionDocument
+from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
+from quarterdeck.pki.tls import client_context
+
+#: Deadlines in seconds: for health checks, which are asked several times a second, and for all else.
+HEALTH_DEADLINE = 1.0
+CALL_DEADLINE = 5.0
+
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+_Document = TypeVar("_Document", bound=BaseModel)
+
+
+class HttpKube:
+    """Real apiservers and controllers: ``authority`` (PEM) signed their certificates, ``client`` is who asks.
+
+    Health is asked anonymously and over a new connection each time: an answer over an old one would not show that
+    clients can connect. ``health_deadline`` and ``call_deadline`` are in seconds, for each of connecting, the TLS
+    handshake and the answer; the whole has twice that. (The library closes its socket when its own timeout passes,
+    but not when it is cancelled in a handshake.)
+    """
+
+    def __init__(
+        self,
+        authority: bytes,
+        client: KeyPair,
+        *,
+        health_deadline: float = HEALTH_DEADLINE,
+        call_deadline: float = CALL_DEADLINE,
+    ) -> None:
+        self._health_deadline = health_deadline
+        self._call_deadline = call_deadline
+        self._anonymous = httpx2.AsyncClient(
+            verify=client_context(authority),
+            limits=httpx2.Limits(max_keepalive_connections=0),
+            timeout=health_deadline,
+            trust_env=False,
+        )
+        self._manager = httpx2.AsyncClient(
+            verify=client_context(authority, client), timeout=call_deadline, trust_env=False
+        )
+
+    async def readyz(self, apiserver: Address) -> HealthAnswer:
+        """See the port."""
+        return await self._health(apiserver, "/readyz")
+
+    async def livez(self, apiserver: Address) -> HealthAnswer:
+        """See the port."""
+        return await self._health(apiserver, "/livez")
+
+    async def version(self, apiserver: Address) -> str:
+        """See the port."""
+        answer = await self._call("GET", apiserver, "/version")
+        return _parsed(VersionDocument, answer, apiserver).release.removeprefix("v")
+
+    async def leads(self, controller: Address, lease: str) -> bool | None:
+        """See the port. Its metric says so (client-go: leader_election_master_status)."""
+        try:
+            answer = await self._call("GET", controller, "/metrics")
+        except Unavailable:
+            return None
+        if answer.status_code != 200:
+            return None
+        pattern = rf'^leader_election_master_status{{name="{re.escape(lease)}"}} ([01])$'
+        found = re.search(pattern, answer.text, re.MULTILINE)
+        return found is not None and found[1] == "1"
+
+    async def leader_lease(self, apiserver: Address, name: str) -> LeaderLease | None:
+        """See the port."""
+        answer = await self._call("GET", apiserver, f"{_LEASES}/{name}")
+        if answer.status_code == 404:
+            return None
+        return _parsed(LeaseDocument, answer, apiserver).lease()
+
+    async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
+        """See the port. The resource version of what was read is the precondition of what is written."""
+        lease = await self.leader_lease(apiserver, name)
+        if lease is None or lease.holder != holder or not holder:
+            return False
+        patch = {
+            "metadata": {"resourceVersion": lease.resource_version},
+            "spec": {"holderIdentity": "", "leaseDurationSeconds": 1},
+        }
+        answer = await self._call("PATCH", apiserver, f"{_LEASES}/{name}", patch)
+        if answer.status_code in (404, 409):
+            return False
+        _parsed(LeaseDocument, answer, apiserver)
+        return True
+
+    async def close(self) -> None:
+        """See the port."""
+        await self._anonymous.aclose()
+        await self._manager.aclose()
+
+    async def _health(self, apiserver: Address, path: str) -> HealthAnswer:
+        try:
+            async with asyncio.timeout(2 * self._health_deadline):
+                answer = await self._anonymous.get(url(apiserver.host, apiserver.port) + path)
+        except (TimeoutError, httpx2.TimeoutException):
+            return HealthAnswer(None, f"no answer within {self._health_deadline:g} s")
+        except httpx2.TransportError as error:
+            return HealthAnswer(False if _refused(error) else None, _cause(error))
+        if answer.status_code == 200:
+            return HealthAnswer(True)
+        return HealthAnswer(False, f"{answer.status_code}: {_first_failure(answer.text)}")
+
+    async def _call(
+        self, method: str, server: Address, path: str, patch: Mapping[str, object] | None = None
+    ) -> httpx2.Response:
+        """One request. Raises Unavailable; statuses are the caller's matter."""
+        doing = f"asking {url(server.host, server.port)} for {method} {path}"
+        headers = {"Content-Type": "application/merge-patch+json"} if patch is not None else {}
+        content = json.dumps(patch).encode() if patch is not None else None
+        try:
+            async with asyncio.timeout(2 * self._call_deadline):
+                return await self._manager.request(
+                    method, url(server.host, server.port) + path, headers=headers, content=content
+                )
+        except (TimeoutError, httpx2.TimeoutException):
+            raise TimedOut(doing, f"no answer within {self._call_deadline:g} s") from None
+        except httpx2.TransportError as error:
+            raise Unavailable(doing, _cause(error)) from error
+
+
+def _parsed(kind: type[_Document], answer: httpx2.Response, server: Address) -> _Document:
+    if answer.status_code != 200:
+        raise Unavailable(
+            f"asking {url(server.host, server.port)} for {answer.request.url.path}",
+            f"it answered {answer.status_code}: {_first_failure(answer.text)}",
+        )
+    try:
+        return kind.model_validate_json(answer.content)
+    except ValidationError as error:
+        raise Unavailable(
+            f"reading what {url(server.host, server.port)} answered for {answer.request.url.path}",
+            str(error).replace("\n", " "),
+        ) from error
+
+
+def _refused(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _cause(error: Exception) -> str:
+    return "connection refused" if _refused(error) else (str(error) or type(error).__name__)
+
+
+def _first_failure(text: str) -> str:
+    """One line of a health page or a Status: the first failed check, if one is named."""
+    lines = text.splitlines() or [""]
+    return next((line for line in lines if line.startswith("[-]")), lines[0])[:200]

@@ -1,0 +1,76 @@
+"""The kube port: what quarterdeck asks apiservers and controllers, one named process at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """Where a process listens."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAnswer:
+    """What a health path said. ``ok`` is None when nothing is known: no answer within the deadline.
+
+    A refused connection is a plain no: nothing listens there. ``detail`` is one line for a person.
+    """
+
+    ok: bool | None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderLease:
+    """A coordination.k8s.io Lease in kube-system that a leader holds.
+
+    ``holder`` is "" when it was released. ``renewed`` is when the holder last renewed it (seconds since the epoch,
+    by the holder's clock; None if never), ``duration`` for how long that counts, in seconds.
+    """
+
+    name: str
+    holder: str
+    renewed: float | None
+    duration: float
+    resource_version: str
+
+
+class Kube(Protocol):
+    """The apiservers and controllers of one plane. Every call has its own deadline and never retries."""
+
+    async def readyz(self, apiserver: Address) -> HealthAnswer:
+        """Whether the apiserver would serve. Asked anonymously; never raises for what the apiserver does."""
+        ...
+
+    async def livez(self, apiserver: Address) -> HealthAnswer:
+        """Whether the apiserver lives: true during its graceful shutdown. Never raises for what it does."""
+        ...
+
+    async def version(self, apiserver: Address) -> str:
+        """Its release, as ``1.36.3``. Raises Unavailable."""
+        ...
+
+    async def leads(self, controller: Address, lease: str) -> bool | None:
+        """Whether this controller manager or scheduler itself says that it holds ``lease``; None if unknown."""
+        ...
+
+    async def leader_lease(self, apiserver: Address, name: str) -> LeaderLease | None:
+        """The lease ``name``; None if there is none. Raises Unavailable."""
+        ...
+
+    async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
+        """Empty the lease if ``holder`` still has it, so that a standby need not wait until it runs out.
+
+        Only for a holder whose process is seen to be gone. False, and nothing changed, if somebody else has it or
+        it changed meanwhile. Raises Unavailable.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...

@@ -1,0 +1,1 @@
+"""Certificate authorities, certificates and keys of a plane."""

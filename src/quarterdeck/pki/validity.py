@@ -1,0 +1,72 @@
+"""Whether certificates are valid now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from cryptography import x509
+
+from quarterdeck.components.credentials import KeyPair, PlaneSecrets
+from quarterdeck.errors import PreconditionFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """From when to when a certificate is valid (aware datetimes, UTC)."""
+
+    not_before: datetime
+    not_after: datetime
+
+
+def validity(certificate: bytes) -> Validity:
+    """When a certificate (PEM) is valid."""
+    parsed = x509.load_pem_x509_certificate(certificate)
+    return Validity(parsed.not_valid_before_utc, parsed.not_valid_after_utc)
+
+
+def expiry(certificate: bytes) -> datetime:
+    """When a certificate (PEM) ends to be valid."""
+    return validity(certificate).not_after
+
+
+def check_certificate(name: str, certificate: bytes, now: datetime) -> None:
+    """Raises PreconditionFailed, with ``name`` and the dates, if the certificate is not valid at ``now``."""
+    valid = validity(certificate)
+    if now < valid.not_before:
+        raise PreconditionFailed(
+            f"checking the certificate {name}",
+            f"it is valid from {_date(valid.not_before)} on, and the clock says {_date(now)}",
+            "set the clock right: it seems to have been set back",
+        )
+    if now >= valid.not_after:
+        raise PreconditionFailed(
+            f"checking the certificate {name}",
+            f"it expired on {_date(valid.not_after)}, and the clock says {_date(now)}",
+            "rotate it, or set the clock right",
+        )
+
+
+def check_secrets(secrets: PlaneSecrets, now: datetime) -> None:
+    """Check every certificate of a plane. Raises PreconditionFailed for the first that is not valid at ``now``."""
+    for name, certificate in certificates(secrets):
+        check_certificate(name, certificate, now)
+
+
+def certificates(secrets: PlaneSecrets) -> tuple[tuple[str, bytes], ...]:
+    """Every certificate of a plane (PEM) with a name for people: ``etcd-ca``, ``demo-1/apiserver``."""
+    found = [
+        (each.name.replace("_", "-"), value.certificate)
+        for each in fields(secrets)
+        if isinstance(value := getattr(secrets, each.name), KeyPair)
+    ]
+    for replica, issued in secrets.replicas:
+        found += [
+            (f"{replica}/{each.name.replace('_', '-')}", getattr(issued, each.name).certificate)
+            for each in fields(issued)
+        ]
+    return tuple(found)
+
+
+def _date(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")

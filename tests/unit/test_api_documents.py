@@ -1,0 +1,288 @@
+"""What users write is read whole or refused in one clear line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from quarterdeck.api import (
+    ControlPlane,
+    EndpointMode,
+    Site,
+    default_sites,
+    dump_json,
+    dump_yaml,
+    load,
+    new_control_plane,
+)
+from quarterdeck.api.errors import explained
+from quarterdeck.errors import InvalidInput
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def plane(spec: str = "placement: {site: east}", name: str = "alpha", more: str = "") -> str:
+    return (
+        "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\n"
+        f"metadata: {{name: {name}}}\nspec: {{{spec}}}\n{more}"
+    )
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        load(text, "plane.yaml")
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def problem(spec: str) -> str:
+    """What is said of a spec that has one problem."""
+    line = refusal(plane(spec))
+    prefix = "reading ControlPlane 'alpha' in plane.yaml: "
+    assert line.startswith(prefix)
+    return line.removeprefix(prefix)
+
+
+def one(text: str) -> ControlPlane:
+    (resource,) = load(text, "plane.yaml")
+    assert isinstance(resource, ControlPlane)
+    return resource
+
+
+def test_the_example_of_a_control_plane_loads() -> None:
+    alpha = one((EXAMPLES / "controlplane.yaml").read_text())
+    assert alpha.spec.etcd.quota_bytes == 4 * 2**30
+    assert alpha.spec.endpoint.drain == 2.0
+    assert alpha.spec.extra_args.kube_apiserver == {"max-requests-inflight": "800"}
+
+
+def test_the_example_of_a_netns_site_loads() -> None:
+    (north,) = load((EXAMPLES / "site-netns.yaml").read_text(), "site-netns.yaml")
+    assert isinstance(north, Site)
+    assert north.spec.storage_classes[1].limit_bytes == 20 * 2**30
+
+
+def test_the_example_of_dynamic_dns_loads_with_both_documents() -> None:
+    beta, gamma = load((EXAMPLES / "rfc2136.yaml").read_text(), "rfc2136.yaml")
+    assert isinstance(beta, ControlPlane)
+    assert isinstance(gamma, ControlPlane)
+    assert beta.host == "beta.clusters.example.com"
+    assert beta.spec.endpoint.rfc2136 is not None
+    assert gamma.spec.endpoint.mode is EndpointMode.UNMANAGED
+
+
+def test_every_example_is_loaded_by_a_test() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.yaml")} == {
+        "controlplane.yaml",
+        "site-netns.yaml",
+        "rfc2136.yaml",
+    }
+
+
+def test_a_plane_needs_only_a_name_and_a_site() -> None:
+    alpha = one(plane())
+    assert alpha == new_control_plane("alpha", site="east")
+    assert alpha.spec.kubernetes_version == "v1.36.3"
+    assert alpha.spec.etcd.version == "3.6.16"
+    assert alpha.spec.replicas == 3
+    assert alpha.spec.endpoint.ttl == 5
+    assert alpha.spec.encryption.secrets
+    assert alpha.spec.audit is None
+    assert alpha.host == "alpha.quarterdeck.internal"
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("placement: {site: east}, endpiont: {}", "spec.endpiont: unknown field; did you mean 'endpoint'?"),
+        ("placement: {site: east, ste: a}", "spec.placement.ste: unknown field; did you mean 'site'?"),
+        ("site: a, placement: {site: a}", "spec.site: unknown field; did you mean 'placement.site'?"),
+        (
+            "placement: {site: east}, kubernetes_version: v1.36.3",
+            "spec.kubernetes_version: unknown field; did you mean 'kubernetesVersion'?",
+        ),
+        (
+            "placement: {site: a}, encryption: {foo: 1}",
+            "spec.encryption.foo: unknown field; there are secrets",
+        ),
+        ("placement: {}", "spec.placement.site: required, but missing"),
+        ("replicas: 1", "spec.placement: required, but missing"),
+        (
+            "placement: {site: a}, replicas: 4",
+            "spec.replicas: must be 1, 3 or 5, not 4 (an even number survives no more failures than one less)",
+        ),
+        ("placement: {site: a}, replicas: 7", "spec.replicas: must be 1, 3 or 5, not 7"),
+        ("placement: {site: a}, replicas: '3'", "spec.replicas: must be 1, 3 or 5, not '3'"),
+        ("placement: {site: a}, replicas: true", "spec.replicas: must be 1, 3 or 5, not True"),
+        ("placement: {site: a}, paused: 1", "spec.paused: must be true or false, not 1"),
+        ("placement: {site: a, zones: [a, a]}", "spec.placement.zones: names a zone twice"),
+        (
+            "placement: {site: a, zones: [a, 3]}",
+            "spec.placement.zones[1]: must be text (in quotes), not 3",
+        ),
+        (
+            "placement: {site: a}, kubernetesVersion: 1.36",
+            "spec.kubernetesVersion: must be text (in quotes), not 1.36",
+        ),
+        (
+            "placement: {site: a}, kubernetesVersion: latest",
+            "spec.kubernetesVersion: 'latest' is not a version of the form 1.36.3",
+        ),
+        (
+            "placement: {site: a}, etcd: {quotaBytes: 8GB}",
+            "spec.etcd.quotaBytes: '8GB' is not a number of bytes, such as 8Gi or 500M",
+        ),
+        (
+            "placement: {site: a}, etcd: {heartbeatMilliseconds: 400}",
+            "spec.etcd.electionMilliseconds: 1000 is less than five heartbeats of 400; etcd refuses that",
+        ),
+        (
+            "placement: {site: a}, endpoint: {ttl: 500ms}",
+            "spec.endpoint.ttl: '500ms' is not a whole number of seconds",
+        ),
+        (
+            "placement: {site: a}, endpoint: {mode: dns}",
+            "spec.endpoint.mode: must be 'hosts', 'rfc2136', 'unmanaged' or 'address', not 'dns'",
+        ),
+        (
+            "placement: {site: a}, endpoint: {mode: address}",
+            "spec.endpoint.address: required in mode 'address'",
+        ),
+        (
+            "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, name: a.b}",
+            "spec.endpoint.name: contradicts mode 'address', which has no name",
+        ),
+        (
+            "placement: {site: a}, endpoint: {mode: address, address: a.b}",
+            "spec.endpoint.address: 'a.b' is not an IP address",
+        ),
+        (
+            "placement: {site: a}, endpoint: {address: 192.0.2.1}",
+            "spec.endpoint.address: contradicts mode 'hosts'; it belongs to mode 'address'",
+        ),
+        (
+            "placement: {site: a}, endpoint: {mode: unmanaged}",
+            "spec.endpoint.name: required in mode 'unmanaged': the name whose records you make",
+        ),
+        (
+            "placement: {site: a}, endpoint: {mode: rfc2136}",
+            "spec.endpoint.rfc2136: required in mode 'rfc2136'",
+        ),
+        (
+            "placement: {site: a}, endpoint: {name: 10.0.0.1}",
+            "spec.endpoint.name: '10.0.0.1' is an address, not a DNS name",
+        ),
+        (
+            "placement: {site: a}, serviceCidr: 10.96.0.1/16",
+            "spec.serviceCidr: '10.96.0.1/16' is not a network such as 10.96.0.0/16 (10.96.0.1/16 has host bits set)",
+        ),
+        ("placement: {site: a}, serviceCidr: 10.0.0.0/8", "spec.serviceCidr: prefix /8 is not between /12 and /29"),
+        (
+            "placement: {site: a}, audit: {policyFile: policy.yaml}",
+            "spec.audit.policyFile: 'policy.yaml' is not an absolute path",
+        ),
+        (
+            "placement: {site: a}, extraArgs: {etcd: {--debug: true}}",
+            "spec.extraArgs.etcd.--debug: is not the name of a flag (it is given without dashes in front)",
+        ),
+        (
+            "placement: {site: a}, extraArgs: {apiserver: {v: 2}}",
+            "spec.extraArgs.apiserver: unknown field; did you mean 'kubeApiserver'?",
+        ),
+    ],
+)
+def test_a_bad_field_is_refused_with_its_path_and_what_to_write(spec: str, said: str) -> None:
+    assert problem(spec) == said
+
+
+def test_a_name_of_rfc2136_must_be_in_its_zone() -> None:
+    tsig = "tsig: {keyName: k, secretFile: /k}"
+    settings = f"mode: rfc2136, rfc2136: {{server: 127.0.0.1, zone: a.example, {tsig}}}"
+    said = problem(f"placement: {{site: a}}, endpoint: {{{settings}, name: x.b.example}}")
+    assert said == "spec.endpoint.name: 'x.b.example' is not in the zone 'a.example'"
+    assert one(plane(f"placement: {{site: a}}, endpoint: {{{settings}}}")).host == "alpha.a.example"
+
+
+def test_all_problems_are_told_in_one_line() -> None:
+    line = refusal(plane("replicas: 2, plcement: {}, endpoint: {mode: unmanaged, ttl: 0}", name="Alpha"))
+    assert line.count("; ") >= 4
+    for path in ("metadata.name: ", "spec.replicas: ", "spec.plcement: ", "spec.placement: ", "spec.endpoint.ttl: "):
+        assert path in line
+
+
+@pytest.mark.parametrize("name", ["a" * 41, "Alpha", "-a", "a.b", "a_b", "''", "a\u00e9"])
+def test_names_that_are_no_short_dns_labels_are_refused(name: str) -> None:
+    assert "metadata.name: " in refusal(plane(name=name))
+
+
+def test_the_longest_name_still_fits() -> None:
+    assert one(plane(name="a" * 40)).name == "a" * 40
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "reading plane.yaml: there is no resource in it"),
+        ("---\n---\n", "reading plane.yaml: there is no resource in it"),
+        ("[1]", "reading plane.yaml: a resource must be a mapping, not 1"),
+        ("hello", "reading plane.yaml: a resource must be a mapping, not 'hello'"),
+        ("kind: ControlPlan", "reading plane.yaml: kind: unknown kind 'ControlPlan'; did you mean 'ControlPlane'?"),
+        ("kind: PlaneSecrets", "unknown kind 'PlaneSecrets'"),
+        ("a: 1", "reading plane.yaml: kind: required, but missing; there are ControlPlane, Site, Operation"),
+        ("kind: Site", "apiVersion: required, but missing"),
+        ("kind: Site\napiVersion: v1", "apiVersion: must be 'quarterdeck.dev/v1alpha1', not 'v1'"),
+        ("a: 1\na: 2", "'a' is there twice in one mapping (line 2)"),
+        ('{"a": 1, "a": 2}', "'a' is there twice in one mapping"),
+        ("a: [", "not valid YAML: "),
+        ("a: !!python/object:os.system {}", "not valid YAML: "),
+        ("a: &a [*a]\nkind: Site\napiVersion: quarterdeck.dev/v1alpha1", "Circular"),
+        ("? [1, 2]\n: 3", "not valid YAML"),
+        ("\x00", "not valid YAML"),
+        ("[" * 5_000, "it is nested too deeply"),
+        (plane() + "---\n" + plane(), "reading document 2 of plane.yaml: ControlPlane 'alpha' was there before"),
+        ('{"kind": "List", "items": 3}', "items: a List needs a list of resources here"),
+    ],
+)
+def test_a_bad_document_is_refused_in_one_line(text: str, said: str) -> None:
+    assert said in refusal(text)
+
+
+def test_of_several_documents_the_bad_one_is_named() -> None:
+    line = refusal(plane() + "---\n" + plane(name="beta", spec="placement: {site: 3}"))
+    assert line.startswith("reading ControlPlane 'beta' in document 2 of plane.yaml: spec.placement.site: ")
+
+
+def test_json_and_yaml_are_read_alike_and_what_is_dumped_loads_again() -> None:
+    resources = (*default_sites(), one(plane()))
+    assert load(dump_yaml(resources), "x") == resources
+    assert load(dump_json(resources), "x") == resources
+    assert load(dump_json(resources[:1]), "x") == resources[:1]
+
+
+def test_documents_are_spelled_in_camel_case_without_empty_fields() -> None:
+    (document,) = yaml.safe_load_all(dump_yaml([one(plane())]))
+    assert document["spec"]["kubernetesVersion"] == "v1.36.3"
+    assert "zones" not in document["spec"]["placement"]
+
+
+def test_a_timestamp_in_yaml_stays_a_timestamp() -> None:
+    text = plane().replace("{name: alpha}", "{name: alpha, creationTimestamp: 2026-01-02T03:04:05Z}")
+    created = one(text).metadata.creation_timestamp
+    assert created is not None
+    assert created.isoformat() == "2026-01-02T03:04:05+00:00"
+
+
+def test_flag_values_that_yaml_takes_for_other_things_stay_as_written() -> None:
+    alpha = one(plane("placement: {site: a}, extraArgs: {kubeScheduler: {v: 2, profiling: false, x: '01'}}"))
+    assert alpha.spec.extra_args.kube_scheduler == {"v": "2", "profiling": "false", "x": "01"}
+
+
+def test_a_plane_built_in_code_is_checked_alike() -> None:
+    with (
+        pytest.raises(InvalidInput, match=r"^creating 'a': spec\.replicas: must be 1, 3 or 5, not 2 "),
+        explained("creating 'a'", ControlPlane),
+    ):
+        new_control_plane("a", site="east", replicas=2)

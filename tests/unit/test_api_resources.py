@@ -1,0 +1,164 @@
+"""Resources: sites, operations, conditions, secrets, memory and what may be applied over what."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from quarterdeck.api import (
+    ConditionStatus,
+    ControlPlane,
+    Goal,
+    MemoryStatus,
+    Metadata,
+    OperationSpec,
+    OperationType,
+    Placement,
+    PlaneSecrets,
+    Site,
+    default_sites,
+    dump_json,
+    dump_yaml,
+    find_condition,
+    load,
+    memory_from_status,
+    memory_to_status,
+    new_control_plane,
+    with_condition,
+)
+from quarterdeck.api.apply import applied_plane, applied_site
+from quarterdeck.api.memory import ReplicaStatus, SlotStatus
+from quarterdeck.errors import Conflict, InvalidInput
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.slots import Slot
+
+MEMORIES = st.builds(
+    Memory,
+    next_ordinal=st.integers(1, 10**6),
+    replicas=st.lists(st.builds(Replica, slot=st.builds(Slot, index=st.integers(0, 9), temporary=st.booleans()))).map(
+        tuple
+    ),
+    bootstrap=st.lists(st.text()).map(tuple),
+    created=st.booleans(),
+    served_site=st.none() | st.text(),
+    held=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
+    draining=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
+)
+
+
+@given(MEMORIES)
+def test_memory_comes_back_from_its_document_as_it_was(memory: Memory) -> None:
+    text = memory_to_status(memory).model_dump_json(exclude_none=True)
+    assert memory_from_status(MemoryStatus.model_validate_json(text)) == memory
+
+
+@pytest.mark.parametrize(("fact", "mirror"), [(Memory, MemoryStatus), (Replica, ReplicaStatus), (Slot, SlotStatus)])
+def test_every_fact_of_the_memory_is_written_down(fact: type, mirror: type[BaseModel]) -> None:
+    assert {field.name for field in dataclasses.fields(fact)} == set(mirror.model_fields)
+
+
+def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None:
+    east, west = default_sites()
+    assert (east.name, west.name) == ("east", "west")
+    assert east.status.number != west.status.number
+    assert len(east.spec.zones) * east.spec.machines_per_zone >= 6
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("zones: []", "spec.zones: is empty; a site has at least one zone"),
+        ("zones: [a, a]", "spec.zones: names a zone twice"),
+        ("machinesPerZone: 100", "spec.machinesPerZone: makes 300 machines; at most 200 are allowed"),
+        ("machinesPerZone: 0", "spec.machinesPerZone: must be greater than or equal to 1, not 0"),
+        ("storageClasses: []", "spec.storageClasses: is empty; a site has at least one storage class"),
+        ("storageClasses: [{name: a}, {name: a}]", "spec.storageClasses: names a storage class twice"),
+        (
+            "storageClasses: [{name: a, pth: /x}]",
+            "spec.storageClasses[0].pth: unknown field; did you mean 'path'?",
+        ),
+        ("isolation: vm", "spec.isolation: must be 'loopback' or 'netns', not 'vm'"),
+        ("driver: ssh", "spec.driver: must be 'local', not 'ssh'"),
+    ],
+)
+def test_a_bad_site_is_refused(spec: str, said: str) -> None:
+    head = "apiVersion: quarterdeck.dev/v1alpha1\nkind: Site\nmetadata: {name: north}\n"
+    with pytest.raises(InvalidInput) as caught:
+        load(f"{head}spec: {{{spec}}}", "x")
+    assert caught.value.seen == said
+
+
+def test_a_migration_to_the_site_that_it_leaves_is_refused() -> None:
+    goal = Goal(placement=Placement(site="east"), replicas=3)
+    with pytest.raises(ValidationError, match="is the site that it is to leave"):
+        OperationSpec(plane="a", type=OperationType.MIGRATE, from_=goal, to=goal)
+    with pytest.raises(ValidationError, match="required for Abort"):
+        OperationSpec(plane="a", type=OperationType.ABORT)
+    assert OperationSpec(plane="a", type=OperationType.DELETE).to is None
+
+
+def test_an_operation_spells_from_as_people_do() -> None:
+    goal = Goal(placement=Placement(site="east"), replicas=3)
+    spec = OperationSpec(plane="a", type=OperationType.SCALE, from_=goal, to=goal)
+    assert "from" in spec.model_dump()
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
+    first = with_condition((), "Ready", ConditionStatus.FALSE, reason="Starting", now=1.0)
+    same = with_condition(first, "Ready", ConditionStatus.FALSE, reason="Waiting", now=2.0)
+    turned = with_condition(same, "Ready", ConditionStatus.TRUE, reason="Serving", now=3.0)
+    times = [find_condition(each, "Ready") for each in (first, same, turned)]
+    assert [each and each.last_transition_time.timestamp() for each in times] == [1.0, 1.0, 3.0]
+    assert [each and each.reason for each in times] == ["Starting", "Waiting", "Serving"]
+    assert find_condition(turned, "Other") is None
+
+
+@pytest.mark.parametrize("show", [repr, str, lambda each: dump_yaml([each]), lambda each: dump_json([each])])
+def test_secrets_are_never_shown(show: Callable[[PlaneSecrets], str]) -> None:
+    secrets = PlaneSecrets(metadata=Metadata(name="a"), data=SecretStr("PRIVATE KEY"))
+    assert "PRIVATE" not in show(secrets)
+
+
+def changed(plane: ControlPlane, **spec: object) -> ControlPlane:
+    document = plane.model_dump(mode="json", exclude_none=True)
+    document["spec"] |= spec
+    return ControlPlane.model_validate_json(json.dumps(document))
+
+
+def test_applying_changes_the_users_half_alone() -> None:
+    stored = new_control_plane("a", site="east")
+    stored = stored.model_copy(update={"status": stored.status.model_copy(update={"port_offset": 7})})
+    wanted = changed(new_control_plane("a", site="east"), replicas=5)
+    applied = applied_plane(stored, wanted)
+    assert applied.spec.replicas == 5
+    assert applied.status.port_offset == 7
+
+
+def test_what_clients_hold_on_to_cannot_be_changed_by_applying() -> None:
+    stored = new_control_plane("a", site="east")
+    with pytest.raises(InvalidInput, match=r"spec\.serviceCidr: cannot be changed") as caught:
+        applied_plane(stored, changed(stored, serviceCidr="10.97.0.0/16", endpoint={"name": "b.example"}))
+    assert "spec.endpoint: cannot be changed once the plane exists" in str(caught.value)
+    # The default name spelled out is the same name.
+    applied_plane(stored, changed(stored, endpoint={"name": "a.quarterdeck.internal"}))
+
+
+def test_applying_an_outdated_document_is_a_conflict() -> None:
+    stored = new_control_plane("a", site="east")
+    stored = stored.model_copy(update={"metadata": Metadata(name="a", resource_version="9")})
+    wanted = stored.model_copy(update={"metadata": Metadata(name="a", resource_version="8")})
+    with pytest.raises(Conflict, match="resourceVersion 9"):
+        applied_plane(stored, wanted)
+
+
+def test_a_sites_isolation_cannot_be_changed() -> None:
+    east, _ = default_sites()
+    netns = Site.model_validate_json('{"metadata": {"name": "east"}, "spec": {"isolation": "netns"}}')
+    with pytest.raises(InvalidInput, match=r"spec\.isolation"):
+        applied_site(east, netns)
