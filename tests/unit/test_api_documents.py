@@ -114,6 +114,10 @@ def test_a_plane_needs_only_a_name_and_a_site() -> None:
             "placement: {site: a}, replicas: 4",
             "spec.replicas: must be 1, 3 or 5, not 4 (an even number survives no more failures than one less)",
         ),
+        (
+            f"placement: {{site: {'a' * 21}}}",
+            "spec.placement.site: has 21 characters; at most 20 are allowed",
+        ),
         ("placement: {site: a}, replicas: 7", "spec.replicas: must be 1, 3 or 5, not 7"),
         ("placement: {site: a}, replicas: '3'", "spec.replicas: must be 1, 3 or 5, not '3'"),
         ("placement: {site: a}, replicas: true", "spec.replicas: must be 1, 3 or 5, not True"),

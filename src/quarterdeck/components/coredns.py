@@ -67,7 +67,7 @@ def _corefile(settings: DnsSettings) -> str:
     bind {settings.address}
     errors
     auto {{
-        directory {zones} ^db\\.(.*)$ {{1}}
+        directory "{zones}" ^db\\.(.*)$ {{1}}
         reload {round(settings.reload * 1000)}ms
     }}
 }}

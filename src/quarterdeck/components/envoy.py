@@ -30,9 +30,8 @@ _SERVING_SECRET = "status-serving"  # noqa: S105 - a name
 _TRUST_SECRET = "plane-trust"  # noqa: S105 - a name
 _READ_ONLY = ("/clusters", "/stats")  # the admin API's paths that may be asked, with a query
 _CONNECT_TIMEOUT = 1.0
-# Linux socket options: (level, name, value); Envoy has fields for them upstream only in part.
-_KEEPALIVE = ((1, 9, 1), (6, 4, 10), (6, 5, 5), (6, 6, 3))  # SO_KEEPALIVE; first probe, interval, probes
-_USER_TIMEOUT = (6, 18, 15_000)  # TCP_USER_TIMEOUT, milliseconds: data that nobody acknowledges
+# Finds a dead peer of a quiet connection. (No TCP_USER_TIMEOUT: Linux would cut clients that pause reading, too.)
+_KEEPALIVE: Json = {"keepalive_time": 10, "keepalive_interval": 5, "keepalive_probes": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +154,7 @@ def _clients_listener(settings: BalancerSettings) -> Json:
         "address": _address(BackendAddress(settings.address, settings.port)),
         "enable_reuse_port": False,  # with it a port that is in use would be shared, not refused
         "per_connection_buffer_limit_bytes": 262_144,
-        "socket_options": _socket_options(*_KEEPALIVE, _USER_TIMEOUT),
+        "tcp_keepalive": _KEEPALIVE,
         "filter_chains": [{"filters": [{"name": "tcp", "typed_config": proxy}]}],
     }
 
@@ -239,7 +238,7 @@ def _apiservers_cluster(settings: BalancerSettings) -> Json:
                 }
             ]
         },
-        "upstream_bind_config": {"socket_options": _socket_options(*_KEEPALIVE, _USER_TIMEOUT)},
+        "upstream_connection_options": {"tcp_keepalive": _KEEPALIVE},
     }
 
 
@@ -303,12 +302,6 @@ def _live(settings: BalancerSettings) -> PurePosixPath:
 
 def _address(address: BackendAddress) -> Json:
     return {"socket_address": {"address": address.ip, "port_value": address.port}}
-
-
-def _socket_options(*options: tuple[int, int, int]) -> Json:
-    return [
-        {"level": level, "name": name, "int_value": value, "state": "STATE_PREBIND"} for level, name, value in options
-    ]
 
 
 def _seconds(value: float) -> str:

@@ -15,12 +15,13 @@ class Server:
     """An apiserver, or the endpoint of a plane, as a client needs it.
 
     ``url`` is ``https://host:port``. ``tls_name`` is the name to expect in its certificate where ``url`` has
-    another, "" to expect what ``url`` says.
+    another, "" to expect what ``url`` says. ``proxy_url``: an HTTP proxy to go through, "" for none.
     """
 
     url: str
     ca: bytes
     tls_name: str = ""
+    proxy_url: str = ""
 
 
 def kubeconfig(cluster: str, user: str, server: Server, client: KeyPair) -> str:
@@ -28,6 +29,8 @@ def kubeconfig(cluster: str, user: str, server: Server, client: KeyPair) -> str:
     where = {"server": server.url, "certificate-authority-data": _encoded(server.ca)}
     if server.tls_name:
         where["tls-server-name"] = server.tls_name
+    if server.proxy_url:
+        where["proxy-url"] = server.proxy_url
     config = {
         "apiVersion": "v1",
         "kind": "Config",

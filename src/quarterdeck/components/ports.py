@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from quarterdeck.errors import InvalidInput
 
 #: Ports of two planes differ by this much, so that many planes can share a machine.
 STRIDE = 10
-LAST_PLANE = 999
+#: The etcd of plane 788 would want the port of plane 0's scheduler.
+LAST_PLANE = 787
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanePorts:
-    """TCP ports, the same on every machine of the plane. ``load_balancer`` is on the machines of role EDGE."""
+    """TCP ports, the same on every machine of the plane.
+
+    ``load_balancer`` is on machines of the role EDGE, all others are on those of CONTROL.
+    """
 
     apiserver: int
     etcd_client: int
@@ -25,7 +29,7 @@ class PlanePorts:
 
     @classmethod
     def of(cls, number: int) -> PlanePorts:
-        """The ports of plane ``number`` (0 - 999): upstream's own for 0. Raises InvalidInput."""
+        """The ports of plane ``number`` (0 - 787): upstream's own for 0. Raises InvalidInput."""
         if not 0 <= number <= LAST_PLANE:
             raise InvalidInput(
                 "giving a plane its ports", f"{number} is not between 0 and {LAST_PLANE}", "choose another number"
@@ -44,4 +48,11 @@ class PlanePorts:
     @property
     def of_replica(self) -> tuple[int, ...]:
         """Every port that a replica listens on."""
-        return tuple(getattr(self, each.name) for each in fields(self) if each.name != "load_balancer")
+        return (
+            self.apiserver,
+            self.etcd_client,
+            self.etcd_peer,
+            self.etcd_metrics,
+            self.controller_manager,
+            self.scheduler,
+        )

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.tuning import Tuning
+from quarterdeck.errors import InvalidInput
 from quarterdeck.model.world import Component
 
 GIB = 2**30
@@ -17,16 +18,27 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
-    """How an apiserver stops after SIGTERM; all times in seconds. docs: see ``components.apiserver``.
+    """How an apiserver stops after SIGTERM; all times in seconds.
 
-    ``delay``: it serves as before, with /readyz failing. ``watch_grace``: watches get this long to be ended
-    (200 a second at least). ``send_retry_after``: whether new requests on old connections are answered with 429
-    until the last request has ended, instead of having the connections closed when they are idle.
+    ``delay``: it serves as before, with /readyz failing. Not needed where the load balancer takes an apiserver out
+    before it is stopped; give it time where clients find apiservers through the Service ``kubernetes``.
+    ``watch_grace``: watches are ended, 200 a second at least, within this time. Never 0: watches would then hold up
+    the shutdown for a minute, and be cut.
+    ``send_retry_after``: answer new requests on old connections with 429 until the last request has ended. Off:
+    connections are closed as soon as they are idle, which clients that never retry survive and a 429 they do not.
     """
 
-    delay: float = 1.0
+    delay: float = 0.0
     watch_grace: float = 5.0
     send_retry_after: bool = False
+
+    def __post_init__(self) -> None:
+        if self.delay < 0 or self.watch_grace <= 0:
+            raise InvalidInput(
+                "setting how apiservers stop",
+                f"the delay is {self.delay:g} s and the time for watches {self.watch_grace:g} s",
+                "give a delay of 0 or more, and watches more than 0",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from quarterdeck.actions.carry_out import NOTES, carry_out
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.timeline import snapshot
+from quarterdeck.engine.wording import what
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.steps import AddLearner, Plan, Step
@@ -52,23 +53,6 @@ class Unwatched:
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """See ``Watcher``."""
-
-
-def describe(step: Step) -> str:
-    """One line for a person: what is done, and why."""
-    words = [type(step).__name__]
-    for name in ("component", "replica", "to", "machine"):
-        value = getattr(step, name, None)
-        if value:
-            words.append(str(value))
-    for name in ("backends", "replicas", "draining", "started"):
-        value = getattr(step, name, None)
-        if value is not None:
-            words.append(", ".join(value) or "nobody")
-    changes = getattr(step, "changes", ())
-    if changes:
-        words.append(" then ".join(f"{type(each).__name__} {each.replica}" for each in changes))
-    return f"{' '.join(words)}: {step.why}"
 
 
 @dataclass(kw_only=True)
@@ -175,7 +159,7 @@ class Driver:
                 plane=self.plane.name,
                 time=self.plane.clock(),
                 kind=type(step).__name__,
-                text=describe(step),
+                text=what(step),
                 outcome=outcome,
                 operation=self.operation,
                 site=step.site,

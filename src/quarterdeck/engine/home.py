@@ -41,6 +41,7 @@ from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.sqlite import SqliteStore
 
@@ -89,7 +90,9 @@ class Home:
     def isolation(self, kind: Isolation) -> IsolationPort:
         """The network that local sites of a kind share."""
         if kind not in self._isolations:
-            self._isolations[kind] = open_loopback(self.folder)
+            self._isolations[kind] = (
+                open_loopback(self.folder) if kind is Isolation.LOOPBACK else NetnsIsolation(self.folder)
+            )
         return self._isolations[kind]
 
     def local_site(self, resource: SiteResource) -> LocalSite:

@@ -10,12 +10,13 @@ from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
 
 @dataclass
 class FakeApiserver:
-    """An apiserver that answers while it is ``up``, and holds the plane's leases with the others."""
+    """An apiserver that answers while it is ``up``. ``has_roles``: it has seen to the plane's default roles."""
 
     version: str = "1.36.3"
     up: bool = True
     hangs: bool = False
     ready: bool = True
+    has_roles: bool = True
 
 
 @dataclass
@@ -34,13 +35,15 @@ class FakeKube:
             name=name, holder=holder, renewed=renewed, duration=duration, resource_version=str(self.revision)
         )
 
-    async def readyz(self, apiserver: Address) -> HealthAnswer:
+    async def readyz(self, apiserver: Address, *, founded: bool = False) -> HealthAnswer:
         """See the port."""
         server = self.apiservers.get(apiserver)
         if server is None or not server.up:
             return HealthAnswer(False, "connection refused")
         if server.hangs:
             return HealthAnswer(None, "no answer within 1 s")
+        if server.ready and not server.has_roles and not founded:
+            return HealthAnswer(False, "500: [-]poststarthook/rbac/bootstrap-roles failed")
         return HealthAnswer(True) if server.ready else HealthAnswer(False, "500: [-]shutdown failed")
 
     async def livez(self, apiserver: Address) -> HealthAnswer:

@@ -12,6 +12,7 @@ import httpx2
 from pydantic import BaseModel, ValidationError
 
 from quarterdeck.components.credentials import KeyPair
+from quarterdeck.components.health import READYZ, READYZ_FOUNDED
 from quarterdeck.components.settings import url
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.kube.documents import LeaseDocument, VersionDocument
@@ -56,9 +57,9 @@ class HttpKube:
             verify=client_context(authority, client), timeout=call_deadline, trust_env=False
         )
 
-    async def readyz(self, apiserver: Address) -> HealthAnswer:
+    async def readyz(self, apiserver: Address, *, founded: bool = False) -> HealthAnswer:
         """See the port."""
-        return await self._health(apiserver, "/readyz")
+        return await self._health(apiserver, READYZ_FOUNDED if founded else READYZ)
 
     async def livez(self, apiserver: Address) -> HealthAnswer:
         """See the port."""

@@ -1,0 +1,5 @@
+"""``python -m quarterdeck``."""
+
+from quarterdeck.cli.main import main
+
+main()

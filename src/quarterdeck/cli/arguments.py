@@ -1,0 +1,44 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation
+from quarterdeck.cli.context import Output, opened, run
+
+
+def _planes(incomplete: str) -> list[str]:
+    async def names() -> list[str]:
+        async with opened() as home:
+            return [each.metadata.name for each in await home.store.list(ControlPlane)]
+
+    return [name for name in run(names()) if name.startswith(incomplete)]
+
+
+def _operations(incomplete: str) -> list[str]:
+    async def names() -> list[str]:
+        async with opened() as home:
+            return [each.metadata.name for each in await home.store.list(Operation)]
+
+    return [name for name in run(names()) if name.startswith(incomplete)]
+
+
+Name = Annotated[str, typer.Argument(help="The plane's name.", autocompletion=_planes, show_default=False)]
+MaybeName = Annotated[
+    str | None, typer.Argument(help="The plane's name; all planes without one.", autocompletion=_planes)
+]
+OperationName = Annotated[
+    str | None,
+    typer.Option("--operation", help="An operation's name; the last one without it.", autocompletion=_operations),
+]
+OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see 'wait'.")]
+FileOption = Annotated[
+    Path, typer.Option("-f", "--file", help="YAML or JSON; - for standard input.", show_default=False)
+]

@@ -1,0 +1,59 @@
+"""The command line's entry: commands of all modules, and errors as one line."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from quarterdeck import __version__
+from quarterdeck.cli import demo, history, moves, planes, probes, sites, upstreams
+from quarterdeck.cli.context import err
+from quarterdeck.errors import QuarterdeckError
+
+app = typer.Typer(
+    name="quarterdeck",
+    help="Keeps Kubernetes control planes alive, and moves them while they serve.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (demo, planes, moves, probes, history):
+    for command in module.app.registered_commands:
+        app.registered_commands.append(command)
+app.add_typer(sites.app, name="site")
+app.add_typer(upstreams.app, name="upstream")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"quarterdeck {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: bool = typer.Option(False, "--debug", help="Show where an error comes from."),
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Keeps Kubernetes control planes alive, and moves them while they serve."""
+
+
+def main() -> None:
+    """Run the command line. Errors are one line on stderr; the exit code says of which class they are."""
+    try:
+        code = app(standalone_mode=False)
+    except QuarterdeckError as error:
+        if "--debug" in sys.argv:
+            err.print_exception()
+        err.print(f"[red]error:[/red] {error}", highlight=False, markup=True, soft_wrap=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        err.print("interrupted; nothing is lost: 'quarterdeck wait NAME' goes on from where it stands")
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

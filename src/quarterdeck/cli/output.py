@@ -1,0 +1,50 @@
+"""Facts as tables, JSON or YAML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import yaml
+from pydantic import JsonValue
+from rich.table import Table
+
+from quarterdeck.cli.context import Output, out
+
+
+def show(
+    rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str], output: Output, *, wide: Sequence[str] = ()
+) -> None:
+    """Print rows. Tables show ``columns`` (and ``wide`` ones if asked for); JSON and YAML all there is."""
+    if output is Output.JSON:
+        out.print_json(json.dumps(list(rows)))
+    elif output is Output.YAML:
+        out.print(yaml.safe_dump(list(rows), sort_keys=False), end="", highlight=False, markup=False)
+    else:
+        table(rows, (*columns, *wide) if output is Output.WIDE else columns)
+
+
+def show_one(fact: Mapping[str, JsonValue], output: Output) -> None:
+    """Print one mapping as JSON or YAML."""
+    if output is Output.JSON:
+        out.print_json(json.dumps(fact))
+    else:
+        out.print(yaml.safe_dump(fact, sort_keys=False), end="", highlight=False, markup=False)
+
+
+def table(rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str]) -> None:
+    """A plain table as kubectl prints it: a header and aligned columns, easy to cut and to grep."""
+    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for column in columns:
+        made.add_column(column.upper(), overflow="fold", no_wrap=column == columns[0])
+    for row in rows:
+        made.add_row(*(_cell(row.get(column)) for column in columns))
+    out.print(made)
+
+
+def _cell(value: JsonValue) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, list):
+        return ",".join(str(each) for each in value) or "-"
+    return str(value)

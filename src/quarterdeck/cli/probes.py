@@ -1,0 +1,90 @@
+"""The probe as a command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from quarterdeck.cli.arguments import Name, OutputOption
+from quarterdeck.cli.context import Output, err, go_inside, opened, out, run
+from quarterdeck.engine import operations
+from quarterdeck.engine.access import probe_target
+from quarterdeck.probe.result import Failure, ProbeResult, Summary
+from quarterdeck.probe.session import ProbeSession
+from quarterdeck.probe.target import ProbeSettings
+
+app = typer.Typer()
+
+
+@app.command()
+def probe(
+    name: Name,
+    seconds: Annotated[float | None, typer.Option("--for", help="How long; until Ctrl-C without it.")] = None,
+    rate: Annotated[float, typer.Option(help="Requests per second and client.")] = 20.0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Watch a plane with real clients from outside. Exit code 1 if any of them saw a failure or a loss."""
+    go_inside(name)
+    result = run(_probe(name, seconds, rate))
+    if output in (Output.JSON, Output.YAML):
+        out.print_json(json.dumps(asdict(result) | {"samples": None}, default=str))
+    else:
+        _print(result)
+    if result.failed or result.writes.lost or result.watches.missed:
+        raise typer.Exit(1)
+
+
+async def _probe(name: str, seconds: float | None, rate: float) -> ProbeResult:
+    async with opened() as home:
+        target = await probe_target(home, await operations.existing(home.store, name))
+    settings = ProbeSettings(id=uuid.uuid4().hex[:8], rate=rate)
+    with err.status("starting clients") as line:
+
+        def tell(summary: Summary) -> None:
+            line.update(
+                f"{summary.requests:,} requests, {summary.failures} failed, {summary.lost} writes lost, "
+                f"longest stall {summary.stall_ms:.0f} ms, {summary.per_second:.0f}/s"
+            )
+
+        async with ProbeSession(target, settings, on_summary=tell, on_failure=_fail) as session:
+            try:
+                await asyncio.sleep(seconds if seconds is not None else float("inf"))
+            except asyncio.CancelledError:  # Ctrl-C ends the probe, not its result
+                task = asyncio.current_task()
+                assert task is not None
+                task.uncancel()
+            return await session.stop()
+
+
+def _fail(failure: Failure) -> None:
+    err.print(f"[red]failed[/red] {failure.kind} {failure.request}: {failure.reason}", highlight=False)
+
+
+def _print(result: ProbeResult) -> None:
+    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for column in ("CLIENTS", "REQUESTS", "FAILED", "RE-SENT", "LONGEST STALL", "P50", "P99"):
+        made.add_column(column, justify="left" if column == "CLIENTS" else "right")
+    for period in result.periods:
+        for figures in (*period.kinds, period.overall):
+            made.add_row(
+                str(figures.kind or "all"),
+                f"{figures.requests:,}",
+                str(figures.failures),
+                str(figures.resent),
+                f"{figures.stall_ms:.0f} ms",
+                f"{figures.p50_ms:.1f} ms",
+                f"{figures.p99_ms:.1f} ms",
+            )
+    out.print(made)
+    writes, watches = result.writes, result.watches
+    out.print(
+        f"writes: {writes.acknowledged:,} acknowledged, {writes.lost} lost, {writes.stale_reads} stale reads; "
+        f"watch events: {watches.events:,}, {watches.missed} missed, {watches.duplicated} twice, "
+        f"{watches.out_of_order} out of order"
+    )

@@ -1,0 +1,70 @@
+"""What a person sees while the loop works: each step as it ends, and what is waited for."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from quarterdeck.engine.wording import what
+from quarterdeck.errors import QuarterdeckError
+from quarterdeck.model.steps import Plan, Step
+from quarterdeck.model.world import World
+from quarterdeck.planner.quorum import home, margin
+from quarterdeck.planner.view import voters
+
+#: More reasons than this do not fit on the line.
+_REASONS = 2
+
+
+class LiveProgress:
+    """A ``Watcher`` for the terminal. Use it in a ``with`` block; plain lines where there is no terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status = Status("looking", console=console)
+        self._since = time.monotonic()
+        self._quorum = ""
+
+    def __enter__(self) -> Self:
+        self._since = time.monotonic()
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._status.stop()
+
+    async def observed(self, world: World, plan: Plan) -> None:
+        """See ``Watcher``."""
+        self._quorum = _quorum(world)
+        if plan.waiting and not plan.now:
+            self._say(f"waiting for {'; '.join(plan.waiting[:_REASONS])}")
+
+    async def begins(self, step: Step) -> None:
+        """See ``Watcher``."""
+        self._say(what(step))
+
+    async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
+        """See ``Watcher``."""
+        at = f"[dim]{time.monotonic() - self._since:7.2f} s[/dim]"
+        if error is None:
+            self._console.print(f"{at}  [green]✓[/green] {escape(what(step))} [dim]({seconds * 1000:.0f} ms)[/dim]")
+        else:
+            self._console.print(f"{at}  [yellow]![/yellow] {escape(what(step))}: {escape(str(error))}; trying again")
+
+    def _say(self, text: str) -> None:
+        self._status.update(f"{escape(text)}  [dim]{escape(self._quorum)}[/dim]")
+
+
+def _quorum(world: World) -> str:
+    if world.membership is None:
+        return ""
+    now = voters(world)
+    return f"{len(now)} voters, {margin(now)} may fail, quorum at {home(now) or 'no single site'}"

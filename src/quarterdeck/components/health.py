@@ -1,0 +1,13 @@
+"""How an apiserver is asked whether it would serve."""
+
+from __future__ import annotations
+
+READYZ = "/readyz"
+
+#: The same for an apiserver of a plane that has been served before: it begins to look after the default roles and
+#: priority classes, which are there already, only a second after it serves (kubernetes: storage_rbac.go). Names
+#: that a version does not know are passed over.
+READYZ_FOUNDED = (
+    f"{READYZ}?exclude=poststarthook/rbac/bootstrap-roles"
+    "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
+)

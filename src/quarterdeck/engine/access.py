@@ -1,0 +1,88 @@
+"""How people and probes get in: the door, kubeconfigs, probe targets."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import quarterdeck
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.site import Isolation
+from quarterdeck.components.kubeconfig import Server, kubeconfig
+from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.settings import url
+from quarterdeck.endpoint.coredns import CoreDns
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.naming import NameService
+from quarterdeck.model.units import MachineRole, UnitSpec
+from quarterdeck.pki.issuing import issue_admin
+from quarterdeck.probe.target import ProbeTarget
+
+#: The doors' ports on the hub's address, by the network that they lead to.
+_DOOR_PORTS = {Isolation.LOOPBACK: 8118, Isolation.NETNS: 8119}
+
+
+def port_of(plane: ControlPlane) -> int:
+    """The port of the plane's endpoint."""
+    return plane.spec.endpoint.port or PlanePorts.of(plane.status.port_offset or 0).load_balancer
+
+
+async def _name_server(home: Home, kind: Isolation) -> CoreDns:
+    return await NameService(home.hub(kind), None).hosts()
+
+
+async def open_door(home: Home, kind: Isolation) -> str:
+    """Have the door to a network run, on the host's own loopback; returns the proxy's URL.
+
+    Plain kubectl resolves names as the host does, which knows nothing of the planes' own DNS server, and sees
+    none of the lab's networks. Through the door it uses both.
+    """
+    hub = home.hub(Isolation.LOOPBACK)
+    machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
+    server = (await _name_server(home, kind)).server
+    listen = f"{machine.address}:{_DOOR_PORTS[kind]}"
+    argv = [sys.executable, "-m", "quarterdeck.endpoint.door", "--listen", listen]
+    argv += ["--dns", f"{server.ip}:{server.port}"]
+    if kind is Isolation.NETNS:
+        argv += ["--lab", str(home.folder)]
+    source = str(Path(quarterdeck.__file__).parent.parent)
+    spec = UnitSpec(name=f"door-{kind}", argv=tuple(argv), env=(("PYTHONPATH", source),), stop_timeout=2.0)
+    await hub.start_unit(machine.name, spec)
+    return f"http://{listen}"
+
+
+async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | None = None) -> str:
+    """A kubeconfig (YAML) for a person; works unchanged before, during and after a migration."""
+    secrets = await home.secrets(plane)
+    site = await home.site(plane.spec.placement.site)
+    kind = site.spec.isolation
+    # Names of the user's own DNS need no door, unless the network itself does.
+    own = plane.spec.endpoint.mode is EndpointMode.HOSTS or kind is Isolation.NETNS
+    server = Server(
+        url=url(plane.host, port_of(plane)),
+        ca=secrets.kubernetes_ca.certificate,
+        proxy_url=await open_door(home, kind) if own else "",
+    )
+    client = issue_admin(secrets, now or datetime.now(UTC))
+    name = plane.metadata.name
+    return kubeconfig(name, f"{name}-admin", server, client)
+
+
+async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
+    """What a probe of this plane asks, with a certificate of its own."""
+    secrets = await home.secrets(plane)
+    client = issue_admin(secrets, datetime.now(UTC), name="quarterdeck-probe")
+    mode = plane.spec.endpoint.mode
+    kind = (await home.site(plane.spec.placement.site)).spec.isolation
+    server = (await _name_server(home, kind)).server if mode is EndpointMode.HOSTS else None
+    return ProbeTarget(
+        host=plane.host,
+        port=port_of(plane),
+        ca_pem=secrets.kubernetes_ca.certificate.decode(),
+        client_cert_pem=client.certificate.decode(),
+        client_key_pem=client.key.decode(),
+        dns_server=(server.ip, server.port) if server is not None else None,
+        address=plane.spec.endpoint.address if mode is EndpointMode.ADDRESS else None,
+    )

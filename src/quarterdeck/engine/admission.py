@@ -1,0 +1,38 @@
+"""What a spec must agree with besides itself: the sites there are, and the versions that are supported."""
+
+from __future__ import annotations
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.site import Site
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.preconditions import require
+from quarterdeck.errors import InvalidInput
+from quarterdeck.upstream.catalog import Versions
+
+
+async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:
+    """Refuse a plane that could never be. Raises InvalidInput, NotFound (its site), and for a plane that is to
+    move, PreconditionFailed.
+    """
+    Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
+    site = await engine.home.site(wanted.spec.placement.site)
+    _fits(wanted, site)
+    if current is not None and current.spec.placement.site != wanted.spec.placement.site:
+        await require(engine, current, wanted, allow_distance=False)
+
+
+def _fits(wanted: ControlPlane, site: Site) -> None:
+    doing = f"placing plane {wanted.metadata.name} at site {site.metadata.name}"
+    zones = wanted.spec.placement.zones or site.spec.zones
+    unknown = sorted(set(zones) - set(site.spec.zones))
+    if unknown:
+        raise InvalidInput(doing, f"it has no zone {', '.join(unknown)}", f"zones: {', '.join(site.spec.zones)}")
+    machines = len(zones) * site.spec.machines_per_zone
+    if machines < wanted.spec.replicas:
+        raise InvalidInput(
+            doing, f"{wanted.spec.replicas} replicas need as many machines; it has {machines}", "add machines or zones"
+        )
+    classes = [each.name for each in site.spec.storage_classes]
+    named = wanted.spec.etcd_storage_class
+    if named is not None and named not in classes:
+        raise InvalidInput(doing, f"it has no storage class {named!r}", f"classes: {', '.join(classes)}")

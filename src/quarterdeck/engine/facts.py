@@ -1,0 +1,130 @@
+"""What is so of a plane, for people and programs to read: one observation, told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from quarterdeck.actions.units import CONTROLLER_MANAGER_LEASE
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation
+from quarterdeck.engine import operations
+from quarterdeck.engine.drive import Engine, lease_name
+from quarterdeck.engine.observe import or_none
+from quarterdeck.model.steps import Plan
+from quarterdeck.model.world import Component, World
+from quarterdeck.planner.dry_run import DryRun, dry_run
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.quorum import home, margin
+from quarterdeck.planner.view import voters
+
+SCHEDULER_LEASE = "kube-scheduler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """One plane, seen now."""
+
+    plane: ControlPlane
+    world: World
+    plan: Plan
+    operation: Operation | None
+    driver: str
+    leaders: Mapping[str, str]
+
+
+async def look(engine: Engine, name: str) -> Status:
+    """Observe a plane without touching it. Raises NotFound."""
+    store = engine.home.store
+    resource = await operations.existing(store, name)
+    async with AsyncExitStack() as stack:
+        opened = await engine.home.plane(resource, stack)
+        world = await (await engine.observer(opened)).observe()
+        leaders = {}
+        ready = next((fact.name for fact in world.replicas if fact.ready), None)
+        if ready is not None:
+            apiserver = opened.apiserver(opened.memory.replica(ready))
+            for kind in (CONTROLLER_MANAGER_LEASE, SCHEDULER_LEASE):
+                held = await or_none(opened.kube.leader_lease(apiserver, kind))
+                leaders[kind] = held.holder if held is not None else ""
+    lease = await store.lease(lease_name(name))
+    return Status(
+        plane=resource,
+        world=world,
+        plan=plan(world),
+        operation=await operations.current(store, name),
+        driver=lease.holder if lease is not None else "",
+        leaders=leaders,
+    )
+
+
+async def forecast(engine: Engine, resource: ControlPlane) -> DryRun:
+    """What would happen if the plane's spec were this one; nothing is changed."""
+    async with AsyncExitStack() as stack:
+        opened = await engine.home.plane(resource, stack)
+        return dry_run(await (await engine.observer(opened)).observe())
+
+
+def summary(status: Status) -> dict[str, JsonValue]:
+    """The status in one mapping: what `status -o json` prints."""
+    world, membership = status.world, status.world.membership
+    now = voters(world) if membership is not None else frozenset()
+    return {
+        "name": status.plane.metadata.name,
+        "site": status.plane.spec.placement.site,
+        "replicas": status.plane.spec.replicas,
+        "kubernetesVersion": status.plane.spec.kubernetes_version,
+        "endpoint": status.plane.host,
+        "healthy": status.plan.done,
+        "paused": status.plane.spec.paused,
+        "doing": [type(step).__name__ for step in status.plan.now],
+        "waiting": [*status.plan.waiting],
+        "leftovers": [*status.plan.leftovers],
+        "operation": status.operation.metadata.name if status.operation else None,
+        "driver": status.driver or None,
+        "voters": len(now) if membership is not None else None,
+        "mayFail": margin(now) if membership is not None else None,
+        "quorumAt": home(now) if membership is not None else None,
+        "nameLeadsTo": world.record if world.record_known else "unknown",
+        "alarms": [*membership.alarms] if membership is not None else None,
+        "leaders": dict(status.leaders),
+        "members": [*_members(world)],
+        "loadBalancers": [
+            {
+                "site": each.site,
+                "running": each.running if each.reachable else None,
+                "backends": [*sorted(each.backends)],
+                "connections": each.connections,
+            }
+            for each in world.balancers
+        ],
+    }
+
+
+def _members(world: World) -> list[JsonValue]:
+    rows: list[JsonValue] = []
+    for record in world.memory.replicas:
+        fact = world.replica(record.name)
+        member = world.membership.of(record.name) if world.membership is not None else None
+        role = "unknown" if world.membership is None else "none"
+        if member is not None and world.membership is not None:
+            leads = world.membership.leader == record.name
+            role = "learner" if member.learner else "leader" if leads else "voter"
+        rows.append(
+            {
+                "replica": record.name,
+                "site": record.site,
+                "zone": record.slot.zone,
+                "machine": record.machine,
+                "machineState": str(fact.machine),
+                "member": role,
+                "health": str(member.health) if member is not None else None,
+                "lag": member.lag if member is not None else None,
+                "apiserver": "ready" if fact.ready else str(fact.unit(Component.APISERVER)),
+                **{str(component): str(fact.unit(component)) for component in Component},
+            }
+        )
+    return rows

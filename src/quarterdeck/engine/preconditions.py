@@ -1,0 +1,316 @@
+"""What must be so before a plane is moved: looked at before the first change, each failing check named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.observe import or_none
+from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.etcd.facts import MemberStatus
+from quarterdeck.model.units import Machine, MachineRole, MachineState
+from quarterdeck.model.world import Health, World
+from quarterdeck.pki.validity import check_secrets
+from quarterdeck.upstream.catalog import Versions
+
+#: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
+WARN_RTT = 80.0
+MOST_RTT = 180.0
+#: Seconds by which clocks may differ: certificates are valid from a little before they were made.
+MOST_SKEW = 30.0
+#: Room at the target for a database of this size: snapshot, log and growth.
+_ROOM_FACTOR = 2.5
+_ROOM_LEAST = 256 * 2**20
+
+
+class Verdict(StrEnum):
+    """What a check says."""
+
+    OK = "ok"
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check's answer. ``seen`` and ``next_step`` are for a person."""
+
+    check: str
+    verdict: Verdict
+    seen: str
+    next_step: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """All that the checks look at. ``wanted`` is the resource as it is to be."""
+
+    plane: Plane
+    wanted: ControlPlane
+    world: World
+    source: tuple[Machine, ...]
+    target: tuple[Machine, ...]
+    target_site: SiteResource
+    allow_distance: bool
+
+
+def ok(check: str, seen: str) -> Finding:
+    """The check found nothing wrong."""
+    return Finding(check, Verdict.OK, seen)
+
+
+def refuse(check: str, seen: str, next_step: str) -> Finding:
+    """The check says no."""
+    return Finding(check, Verdict.REFUSE, seen, next_step)
+
+
+async def examine(
+    engine: Engine, resource: ControlPlane, wanted: ControlPlane, *, allow_distance: bool
+) -> tuple[Finding, ...]:
+    """Every check's finding. Changes nothing. Raises NotFound for a site that is not there."""
+    target_site = await engine.home.site(wanted.spec.placement.site)
+    async with AsyncExitStack() as stack:
+        plane = await engine.home.plane(resource, stack)
+        world = await (await engine.observer(plane)).observe()
+        move = Move(
+            plane=plane,
+            wanted=wanted,
+            world=world,
+            source=_machines(plane, resource.spec.placement.site),
+            target=_machines(plane, wanted.spec.placement.site),
+            target_site=target_site,
+            allow_distance=allow_distance,
+        )
+        if not move.target:
+            network = target_site.spec.isolation
+            seen = f"site {wanted.spec.placement.site} is on another network ({network}) than the plane"
+            return (refuse("network", seen, "choose a site of the same isolation"),)
+        return tuple(await asyncio.gather(*(_answer(check, move) for check in CHECKS)))
+
+
+async def require(
+    engine: Engine, resource: ControlPlane, wanted: ControlPlane, *, allow_distance: bool
+) -> tuple[Finding, ...]:
+    """The findings, if none refuses. Raises PreconditionFailed that names every one that does."""
+    findings = await examine(engine, resource, wanted, allow_distance=allow_distance)
+    bad = [each for each in findings if each.verdict is Verdict.REFUSE]
+    if bad:
+        raise PreconditionFailed(
+            f"moving plane {resource.metadata.name} to {wanted.spec.placement.site} (nothing was changed)",
+            "; ".join(f"{each.check}: {each.seen}" for each in bad),
+            "; ".join(dict.fromkeys(each.next_step for each in bad if each.next_step)),
+        )
+    return findings
+
+
+async def _answer(check: Callable[[Move], Awaitable[Finding]], move: Move) -> Finding:
+    name = check.__name__.replace("_", " ")
+    try:
+        return await check(move)
+    except Unavailable as error:
+        return refuse(name, str(error), "unknown is not well: have it answer first")
+    except QuarterdeckError as error:
+        return refuse(name, error.seen, error.next_step)
+
+
+def _machines(plane: Plane, site: str) -> tuple[Machine, ...]:
+    return tuple(
+        machine
+        for (where, _), machine in plane.machines.items()
+        if where == site and machine.role is MachineRole.CONTROL
+    )
+
+
+async def health(move: Move) -> Finding:
+    """Every member is healthy and every apiserver ready."""
+    membership = move.world.membership
+    if membership is None:
+        return refuse("health", "no quorum of the members answers", f"see 'status {move.plane.name}'")
+    sick = [member.replica for member in membership.members if member.health is not Health.HEALTHY]
+    wanted = {slot.site for slot in move.world.slots}
+    serving = [fact.name for fact in move.world.replicas if fact.ready]
+    unready = [
+        record.name
+        for record in move.world.memory.replicas
+        if record.name not in serving and record.site in wanted and membership.of(record.name) is not None
+    ]
+    if sick or unready:
+        seen = ", ".join(
+            (
+                *(f"member {name} is not healthy" for name in sick),
+                *(f"apiserver {name} is not ready" for name in unready),
+            )
+        )
+        return refuse("health", seen, f"see 'status {move.plane.name}' and 'logs {move.plane.name}'")
+    return ok("health", f"{len(membership.members)} members healthy, {len(serving)} apiservers ready")
+
+
+async def versions(move: Move) -> Finding:
+    """The versions are above the floors below which membership changes lose data."""
+    spec = move.wanted.spec
+    Versions.parse(kubernetes=spec.kubernetes_version, etcd=spec.etcd.version)
+    return ok("versions", f"Kubernetes {spec.kubernetes_version}, etcd {spec.etcd.version}")
+
+
+async def alarms(move: Move) -> Finding:
+    """No alarm is on."""
+    found = await move.plane.etcd.alarms(move.plane.client_urls())
+    if not found:
+        return ok("alarms", "none")
+    kinds = ", ".join(sorted({str(alarm.kind) for alarm in found}))
+    return refuse(
+        "alarms",
+        f"etcd has raised {kinds}",
+        "for NOSPACE: compact, defragment every member, then 'etcdctl alarm disarm'; for CORRUPT: restore",
+    )
+
+
+async def machines(move: Move) -> Finding:
+    """There are enough machines that are up, in enough zones."""
+    spec = move.wanted.spec
+    up = [machine for machine in move.target if machine.state is MachineState.UP]
+    need = spec.replicas + (1 if spec.replicas == 1 and move.plane.resource.spec.replicas == 1 else 0)
+    zones = set(spec.placement.zones or move.target_site.spec.zones)
+    missing = zones - set(move.target_site.spec.zones)
+    if missing:
+        known = ", ".join(move.target_site.spec.zones)
+        return refuse("machines", f"no zone {', '.join(sorted(missing))} at {spec.placement.site}", f"zones: {known}")
+    usable = [machine for machine in up if machine.zone in zones]
+    if len(usable) < need:
+        lent = " (one is lent for the move)" if need > spec.replicas else ""
+        seen = f"{len(usable)} machines are up at {spec.placement.site}, {need} are needed{lent}"
+        return refuse("machines", seen, f"see 'site machines {spec.placement.site}'")
+    return ok("machines", f"{len(usable)} up, {need} needed")
+
+
+async def storage_class(move: Move) -> Finding:
+    """The target has the storage class."""
+    wanted = move.wanted.spec.etcd_storage_class
+    known = [each.name for each in move.target_site.spec.storage_classes]
+    if wanted is not None and wanted not in known:
+        seen = f"no storage class {wanted!r} at {move.wanted.spec.placement.site}"
+        return refuse("storage class", seen, f"choose one of: {', '.join(known)}")
+    return ok("storage class", wanted or known[0])
+
+
+async def free_disk(move: Move) -> Finding:
+    """There is room for the database on every machine that might be used."""
+    sizes = [status.db_size for status in await _statuses(move)]
+    if not sizes:
+        return refuse("free disk", "the size of the database is not known", "have a member answer first")
+    need = int(max(sizes) * _ROOM_FACTOR) + _ROOM_LEAST
+    name = move.wanted.spec.etcd_storage_class or move.target_site.spec.storage_classes[0].name
+    site = move.plane.site(move.wanted.spec.placement.site)
+    free = {machine.name: await site.free_bytes(machine.name, name) for machine in move.target}
+    short = [f"{machine} has {_mib(room)}" for machine, room in free.items() if room < need]
+    if short:
+        return refuse("free disk", f"{_mib(need)} are needed: {', '.join(short)}", "make room, or choose another class")
+    return ok("free disk", f"{_mib(need)} needed, at least {_mib(min(free.values()))} free")
+
+
+async def _statuses(move: Move) -> list[MemberStatus]:
+    asked = (or_none(move.plane.etcd.status(url)) for url in move.plane.client_urls())
+    return [status for status in await asyncio.gather(*asked) if status is not None]
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.0f} MiB"
+
+
+async def distance(move: Move) -> Finding:
+    """The round trip between the sites is one that etcd and the apiservers can live with."""
+    rtt = await _round_trip(move)
+    seen = f"{rtt:.1f} ms between {move.plane.resource.spec.placement.site} and {move.wanted.spec.placement.site}"
+    if rtt > MOST_RTT and not move.allow_distance:
+        return refuse("distance", f"{seen}, over {MOST_RTT:.0f} ms", "move over a nearer site, or --allow-distance")
+    if rtt > WARN_RTT:
+        return Finding("distance", Verdict.WARN, f"{seen}: writes will take that much longer during the move")
+    return ok("distance", seen)
+
+
+async def etcd_tuning(move: Move) -> Finding:
+    """Elections take at least ten round trips (etcd: docs/tuning), as set on all members."""
+    rtt = await _round_trip(move)
+    election = move.plane.settings.tuning.election * 1000
+    if election < 10 * rtt and not move.allow_distance:
+        seen = f"election timeout {election:.0f} ms is under ten round trips of {rtt:.1f} ms"
+        return refuse("etcd tuning", seen, "create planes that are to travel far with etcd.electionMilliseconds set")
+    return ok("etcd tuning", f"election timeout {election:.0f} ms for {rtt:.1f} ms")
+
+
+async def _round_trip(move: Move) -> float:
+    """Milliseconds, from a machine of the target to a member of the source."""
+    record = next(iter(move.world.memory.replicas), None)
+    if record is None:
+        raise Unavailable("measuring the round trip", "there is no member to measure to")
+    site = move.plane.site(move.wanted.spec.placement.site)
+    machine = next((each for each in move.target if each.state is MachineState.UP), None)
+    if machine is None:
+        raise Unavailable("measuring the round trip", f"no machine of {site.name} is up")
+    port = move.plane.settings.ports.etcd_peer
+    return 1000 * await site.round_trip(machine.name, move.plane.address(record), port)
+
+
+async def clocks(move: Move) -> Finding:
+    """Clocks agree."""
+    site = move.plane.site(move.wanted.spec.placement.site)
+    skews = {
+        machine.name: await site.clock_offset(machine.name)
+        for machine in move.target
+        if machine.state is MachineState.UP
+    }
+    worst = max(skews, key=lambda name: abs(skews[name]), default=None)
+    if worst is not None and abs(skews[worst]) > MOST_SKEW:
+        return refuse("clocks", f"the clock of {worst} is off by {skews[worst]:+.0f} s", "set it, and run NTP there")
+    return ok("clocks", f"within {max((abs(skew) for skew in skews.values()), default=0.0):.1f} s")
+
+
+async def certificates(move: Move) -> Finding:
+    """No certificate has run out, and no clock was set back behind one."""
+    check_secrets(move.plane.secrets, datetime.now(UTC))
+    return ok("certificates", "valid; one CA for all replicas")
+
+
+async def ports(move: Move) -> Finding:
+    """The plane's ports are free on the target's machines."""
+    site = move.plane.site(move.wanted.spec.placement.site)
+    mine = {record.machine for record in move.world.memory.replicas if record.site == site.name}
+    used: list[str] = []
+    for machine in move.target:
+        if machine.state is MachineState.UP and machine.name not in mine:
+            taken = await site.ports_in_use(machine.name, move.plane.settings.ports.of_replica)
+            used.extend(f"{machine.name}:{port}" for port in taken)
+    if used:
+        return refuse("ports", f"in use: {', '.join(used)}", "stop what listens there")
+    return ok("ports", f"{len(move.plane.settings.ports.of_replica)} free on each machine")
+
+
+async def endpoint(move: Move) -> Finding:
+    """The record can be changed."""
+    await move.plane.dns.check(move.wanted.host)
+    return ok("endpoint", f"{move.wanted.host}, time to live {move.wanted.spec.endpoint.ttl} s")
+
+
+#: In the order in which they are shown.
+CHECKS = (
+    health,
+    versions,
+    alarms,
+    machines,
+    storage_class,
+    free_disk,
+    distance,
+    etcd_tuning,
+    clocks,
+    certificates,
+    ports,
+    endpoint,
+)

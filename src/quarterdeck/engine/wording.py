@@ -1,0 +1,66 @@
+"""Steps in words, for people."""
+
+from __future__ import annotations
+
+from quarterdeck.model.steps import (
+    AddLearner,
+    DecideBootstrap,
+    NoteCreated,
+    NoteDraining,
+    NoteMembers,
+    NoteRecord,
+    PlaceReplica,
+    Promote,
+    ReleaseReplica,
+    RemoveMember,
+    RemoveRecord,
+    SetBackends,
+    SetRecord,
+    StartUnit,
+    Step,
+    StopBalancer,
+    StopUnit,
+    Swap,
+    TransferLeadership,
+)
+
+
+def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of step
+    """What a step does, in a few words."""
+    match step:
+        case PlaceReplica():
+            return f"place {step.replica} on machine {step.machine}"
+        case DecideBootstrap():
+            return f"let {', '.join(step.replicas)} found the cluster"
+        case NoteCreated():
+            return "note that the cluster exists"
+        case NoteMembers():
+            return f"note members {', '.join(step.listed or step.started)}"
+        case StartUnit():
+            return f"start {step.component} of {step.replica}"
+        case StopUnit():
+            return f"stop {step.component} of {step.replica}"
+        case AddLearner():
+            return f"add learner {step.replica}"
+        case Promote():
+            return f"promote {step.replica}"
+        case TransferLeadership():
+            return f"hand leadership to {step.to}"
+        case RemoveMember():
+            return f"remove member {step.replica}"
+        case Swap():
+            return f"swap: {', '.join(what(change) for change in step.changes)}"
+        case SetBackends():
+            return f"load balancer {step.site}: {', '.join(step.backends)}"
+        case StopBalancer():
+            return f"take down the load balancer at {step.site}"
+        case SetRecord():
+            return f"lead the name to {step.to}"
+        case RemoveRecord():
+            return "remove the name"
+        case NoteRecord():
+            return f"note that the name leads to {step.to}"
+        case NoteDraining():
+            return f"note that {', '.join(step.draining) or 'nobody'} drains"
+        case ReleaseReplica():
+            return f"release {step.replica}"

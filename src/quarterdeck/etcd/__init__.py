@@ -1,0 +1,1 @@
+"""A client for etcd's own API, and the port through which planner actions and the observer use it."""

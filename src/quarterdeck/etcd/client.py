@@ -1,0 +1,43 @@
+"""The client for one etcd member: one channel, so it is always known who was asked."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from quarterdeck.etcd.calls import Calls, ClientTls
+from quarterdeck.etcd.cluster import Cluster
+from quarterdeck.etcd.kv import Kv
+from quarterdeck.etcd.lease import Lease
+from quarterdeck.etcd.maintenance import Maintenance
+from quarterdeck.etcd.watch import Watch
+
+
+class EtcdMember:
+    """The member at ``url`` (https://host:port), spoken to over mutual TLS.
+
+    Every call ends within ``deadline`` seconds unless it is given another, and raises EtcdFault (see
+    ``faults``: each is also one of the classes of ``quarterdeck.errors``, and has a ``reason``). Make it where
+    an event loop runs, and close it; ``async with`` does. Nothing is sent before the first call.
+    """
+
+    def __init__(self, url: str, tls: ClientTls, *, deadline: float = 5.0) -> None:
+        self._calls = Calls(url, tls, deadline)
+        self.url = url
+        self.kv = Kv(self._calls)
+        self.lease = Lease(self._calls)
+        self.watch = Watch(self._calls)
+        self.cluster = Cluster(self._calls)
+        self.maintenance = Maintenance(self._calls)
+
+    async def close(self) -> None:
+        """Close the channel. Calls under way are cancelled."""
+        await self._calls.channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

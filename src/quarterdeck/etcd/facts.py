@@ -1,0 +1,154 @@
+"""What etcd says, as frozen facts. Sizes in bytes, times to live in seconds; 0 is etcd's "none" for ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class AlarmKind(StrEnum):
+    """The alarms that etcd can raise."""
+
+    NOSPACE = "NOSPACE"  # the database is over its quota: writes are refused
+    CORRUPT = "CORRUPT"  # members disagree about the data: a person must look
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """An alarm that is on, and the member that raised it."""
+
+    kind: AlarmKind
+    member_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberStatus:
+    """What one member says of itself; it answers this alone, also without a quorum.
+
+    ``leader_id`` is 0 when the member follows no leader. ``raft_index`` is the index that this member knows to
+    be committed, ``raft_applied_index`` the one that it has applied. ``errors`` are etcd's own sentences:
+    "etcdserver: no leader", and one for each alarm. ``db_size_quota`` is 0 on etcd 3.5, which does not tell.
+    """
+
+    cluster_id: int
+    member_id: int
+    leader_id: int
+    raft_term: int
+    raft_index: int
+    raft_applied_index: int
+    is_learner: bool
+    revision: int
+    db_size: int
+    db_size_in_use: int
+    db_size_quota: int
+    version: str
+    errors: tuple[str, ...]
+
+    @property
+    def is_leader(self) -> bool:
+        """It says that it leads. A leader that was cut off says so for one election timeout too long."""
+        return self.leader_id == self.member_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedMember:
+    """A member as the membership lists it. ``name`` and ``client_urls`` are empty until it has started once."""
+
+    id: int
+    name: str
+    peer_urls: tuple[str, ...]
+    client_urls: tuple[str, ...]
+    is_learner: bool
+
+    @property
+    def started(self) -> bool:
+        """It has published its name, which is what etcd counts as started."""
+        return bool(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyValue:
+    """A key at a revision. ``version`` counts its changes since it was created; ``lease`` is 0 for none."""
+
+    key: bytes
+    value: bytes
+    create_revision: int
+    mod_revision: int
+    version: int
+    lease: int
+
+
+class WatchKind(StrEnum):
+    """What happened to a key."""
+
+    PUT = "put"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchEvent:
+    """One change of one key. Of a deleted key ``now`` has only the key and the revision of the deletion.
+
+    ``before`` is the key before the change, if it was asked for, existed, and is not compacted yet.
+    """
+
+    kind: WatchKind
+    now: KeyValue
+    before: KeyValue | None
+
+    @property
+    def revision(self) -> int:
+        """The revision of the change; all changes of one transaction share it."""
+        return self.now.mod_revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeResult:
+    """Keys in key order, read at ``revision``. ``count``: all keys in the range, also those past the limit."""
+
+    revision: int
+    items: tuple[KeyValue, ...]
+    count: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnResult:
+    """Whether the conditions held, and the answer to each operation of the branch that was taken.
+
+    It is a RangeResult for a Get, the number of deleted keys for a Delete, None for a Put.
+    """
+
+    revision: int
+    succeeded: bool
+    answers: tuple[RangeResult | int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGrant:
+    """A lease that was granted. ``ttl`` may be longer than what was asked for."""
+
+    id: int
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLife:
+    """What is left of a lease: ``ttl`` of ``granted_ttl`` seconds, and its keys if they were asked for."""
+
+    id: int
+    ttl: int
+    granted_ttl: int
+    keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySpaceHash:
+    """A member's hash of all keys up to ``hash_revision``; equal on all members that compacted at the same
+    ``compact_revision``. ``revision`` is the member's newest. etcd 3.5 tells no ``hash_revision`` (0).
+    """
+
+    hash: int
+    hash_revision: int
+    compact_revision: int
+    revision: int

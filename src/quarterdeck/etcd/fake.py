@@ -1,0 +1,303 @@
+"""An etcd cluster in memory, with etcd's rules of membership, behind the etcd port."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from quarterdeck.errors import NotFound
+from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus
+from quarterdeck.etcd.faults import EtcdFault, Reason, fault
+
+_READY_PERCENT = 90  # etcd's own, too weak a rule for promotion (server.go: readyPercentThreshold)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberAddress:
+    """Where a member is: the name it publishes, and its URLs."""
+
+    name: str
+    peer_url: str
+    client_url: str
+    metrics_url: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Node:
+    """A member. ``address`` is None until it starts; ``behind`` is how many entries it lags while it runs."""
+
+    id: int
+    peer_url: str
+    learner: bool
+    address: MemberAddress | None = None
+    up: bool = False
+    settled: bool = False  # connected to the others for 5 s: etcd's HealthInterval
+    behind: int = 0
+    stopped_at: int = 0
+
+
+@dataclass(slots=True)
+class FakeCluster:
+    """The members and their processes. Elections and replication take no time.
+
+    Tests steer it with the methods below, and look at it through ``FakeEtcd``.
+    """
+
+    max_learners: int = 1
+    ids: Iterator[int] = field(default_factory=lambda: itertools.count(0x1001))
+    index: int = 10
+    term: int = 2
+    leader: int = 0
+    alarms: list[Alarm] = field(default_factory=list)
+    nodes: list[_Node] = field(default_factory=list)
+
+    @classmethod
+    def founded(cls, founders: Sequence[MemberAddress], *, max_learners: int = 1) -> FakeCluster:
+        """A cluster whose voters all run and have done so for long; the first leads."""
+        cluster = cls(max_learners=max_learners)
+        for address in founders:
+            node = _Node(id=next(cluster.ids), peer_url=address.peer_url, learner=False)
+            node.address, node.up, node.settled = address, True, True
+            cluster.nodes.append(node)
+        cluster.leader = cluster.nodes[0].id
+        return cluster
+
+    def start(self, address: MemberAddress, *, settled: bool = True) -> None:
+        """Start the process of a member, for the first time or again. ``settled``: and let 5 s pass.
+
+        Raises NotFound for one that is not (or no longer) listed: the process would exit.
+        """
+        node = next((node for node in self.nodes if node.peer_url == address.peer_url), None)
+        if node is None:
+            raise NotFound(f"starting {address.name}", f"no member has the peer URL {address.peer_url}")
+        node.address, node.up, node.settled = address, True, settled
+        self._elect()
+
+    def stop(self, client_url: str) -> None:
+        """Kill or freeze a member's process."""
+        node = self.at(client_url)
+        node.stopped_at, node.up, node.settled = self.applied(node), False, False
+        self._elect()
+
+    def settle(self) -> None:
+        """Let 5 s pass."""
+        for node in self.nodes:
+            node.settled = node.up
+
+    def lag(self, client_url: str, entries: int) -> None:
+        """Keep a running member that far behind."""
+        self.at(client_url).behind = entries
+
+    def write(self, entries: int = 1) -> None:
+        """Let clients write."""
+        self.index += entries
+
+    def at(self, client_url: str) -> _Node:
+        """The member whose process serves ``client_url``; raises KeyError."""
+        for node in self.nodes:
+            if node.address is not None and node.address.client_url == client_url:
+                return node
+        raise KeyError(client_url)
+
+    def by_id(self, member_id: int) -> _Node | None:
+        """The member with that id."""
+        return next((node for node in self.nodes if node.id == member_id), None)
+
+    @property
+    def voters(self) -> list[_Node]:
+        """The members that vote."""
+        return [node for node in self.nodes if not node.learner]
+
+    @property
+    def quorate(self) -> bool:
+        """Whether a majority of the voters runs."""
+        return sum(node.up for node in self.voters) >= _majority(len(self.voters))
+
+    def applied(self, node: _Node) -> int:
+        """The index that a member has applied."""
+        return max(0, self.index - node.behind) if node.up else node.stopped_at
+
+    def commit(self) -> None:
+        """One more entry, and a new leader if the change took away the old one."""
+        self.index += 1
+        self._elect()
+
+    def _elect(self) -> None:
+        holder = self.by_id(self.leader)
+        if not self.quorate:
+            self.leader = 0
+        elif holder is None or not holder.up or holder.learner:
+            self.leader = next(node.id for node in self.voters if node.up)
+            self.term += 1
+
+
+class FakeEtcd:
+    """The etcd port on a FakeCluster."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+
+    async def status(self, url: str) -> MemberStatus:
+        """See the port."""
+        node = self._running(url, "reading the status")
+        cluster = self.cluster
+        errors = [] if cluster.leader else ["etcdserver: no leader"]
+        errors += [f"memberID:{alarm.member_id} alarm:{alarm.kind}" for alarm in cluster.alarms]
+        return MemberStatus(
+            cluster_id=1,
+            member_id=node.id,
+            leader_id=cluster.leader,
+            raft_term=cluster.term,
+            raft_index=cluster.applied(node),
+            raft_applied_index=cluster.applied(node),
+            is_learner=node.learner,
+            revision=cluster.applied(node),
+            db_size=1 << 20,
+            db_size_in_use=1 << 19,
+            db_size_quota=2 << 30,
+            version="3.6.16",
+            errors=tuple(errors),
+        )
+
+    async def members(self, urls: Sequence[str]) -> tuple[ListedMember, ...]:
+        """See the port."""
+        self._servers(urls, "listing the etcd members")
+        return tuple(_listed(node) for node in self.cluster.nodes)
+
+    async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
+        """See the port."""
+        doing = f"adding the etcd learner {peer_url}"
+        servers = self._servers(urls, doing)
+        for node in self.cluster.nodes:
+            if node.peer_url == peer_url:
+                return node.id
+        voters = self.cluster.voters
+        # Learners too: the new member is counted as a voter that is down (3.6: mayAddMember).
+        needed = _majority(len(voters) + 1) if len(voters) > 1 else 1
+        if all(self._connected(server) < needed for server in servers):
+            raise _fault(doing, Reason.UNHEALTHY)
+        if len(self.cluster.nodes) - len(voters) >= self.cluster.max_learners:
+            raise _fault(doing, Reason.TOO_MANY_LEARNERS)
+        added = _Node(id=next(self.cluster.ids), peer_url=peer_url, learner=True)
+        self.cluster.nodes.append(added)
+        self.cluster.commit()
+        return added.id
+
+    async def promote(self, urls: Sequence[str], member_id: int) -> None:
+        """See the port."""
+        doing = f"promoting the etcd member {member_id:x}"
+        self._servers(urls, doing)
+        node = self.cluster.by_id(member_id)
+        if node is None:
+            raise _fault(doing, Reason.MEMBER_NOT_FOUND)
+        if not node.learner:
+            return
+        if 100 * self.cluster.applied(node) < _READY_PERCENT * self.cluster.index:
+            raise _fault(doing, Reason.LEARNER_BEHIND)
+        started = sum(voter.address is not None for voter in self.cluster.voters) + 1
+        if started < _majority(len(self.cluster.voters) + 1):
+            raise _fault(doing, Reason.NOT_ENOUGH_STARTED)
+        node.learner = False
+        self.cluster.commit()
+
+    async def remove(self, urls: Sequence[str], member_id: int) -> None:
+        """See the port."""
+        doing = f"removing the etcd member {member_id:x}"
+        servers = self._servers(urls, doing)
+        node = self.cluster.by_id(member_id)
+        if node is None:
+            return
+        if not node.learner:
+            self._may_remove(node, servers, doing)
+        self.cluster.nodes.remove(node)
+        self.cluster.commit()
+
+    async def move_leader(self, leader_url: str, to_id: int) -> None:
+        """See the port."""
+        doing = f"moving leadership to {to_id:x}"
+        node = self._running(leader_url, doing)
+        if self.cluster.leader == to_id:
+            return
+        if node.learner:
+            raise _fault(doing, Reason.NOT_FOR_LEARNERS)
+        if node.id != self.cluster.leader:
+            raise _fault(doing, Reason.NOT_LEADER)
+        target = self.cluster.by_id(to_id)
+        if target is None or target.learner:
+            raise _fault(doing, Reason.BAD_TRANSFEREE)
+        if not target.up:
+            raise _fault(doing, Reason.REQUEST_TIMED_OUT)
+        self.cluster.leader = to_id
+        self.cluster.term += 1
+
+    async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:
+        """See the port."""
+        self._servers(urls, "reading etcd's alarms")
+        return tuple(self.cluster.alarms)
+
+    async def peer_version_answers(self, peer_url: str) -> bool:
+        """See the port."""
+        return any(node.up and node.peer_url == peer_url for node in self.cluster.nodes)
+
+    async def applied_index(self, metrics_url: str) -> int:
+        """See the port."""
+        for node in self.cluster.nodes:
+            if node.up and node.address is not None and node.address.metrics_url == metrics_url:
+                return self.cluster.applied(node)
+        raise _fault(f"reading etcd's metrics at {metrics_url}", Reason.UNREACHABLE)
+
+    async def close(self) -> None:
+        """See the port."""
+
+    def _running(self, url: str, doing: str) -> _Node:
+        try:
+            node = self.cluster.at(url)
+        except KeyError:
+            raise _fault(f"{doing} at etcd member {url}", Reason.UNREACHABLE) from None
+        if not node.up:
+            raise _fault(f"{doing} at etcd member {url}", Reason.UNREACHABLE)
+        return node
+
+    def _servers(self, urls: Sequence[str], doing: str) -> list[_Node]:
+        """The voters among ``urls`` that run, in a cluster with a quorum."""
+        known = [node for node in self.cluster.nodes if node.address is not None and node.address.client_url in urls]
+        running = [node for node in known if node.up]
+        servers = [node for node in running if not node.learner]
+        if not servers:
+            raise _fault(doing, Reason.NOT_FOR_LEARNERS if running else Reason.UNREACHABLE)
+        if not self.cluster.quorate:
+            raise _fault(doing, Reason.NO_LEADER)
+        return servers
+
+    def _connected(self, server: _Node) -> int:
+        """How many voters have been connected to ``server`` for 5 s, itself included."""
+        return sum(node is server or (node.up and node.settled) for node in self.cluster.voters)
+
+    def _may_remove(self, node: _Node, servers: Sequence[_Node], doing: str) -> None:
+        """etcd's --strict-reconfig-check for voters (server.go: mayRemoveMember)."""
+        voters = self.cluster.voters
+        started = sum(voter.address is not None for voter in voters if voter is not node)
+        if started < _majority(len(voters) - 1):
+            raise _fault(doing, Reason.NOT_ENOUGH_STARTED)
+        if node.up and all(self._connected(server) - 1 < _majority(len(voters) - 1) for server in servers):
+            raise _fault(doing, Reason.UNHEALTHY)
+
+
+def _majority(voters: int) -> int:
+    return voters // 2 + 1
+
+
+def _listed(node: _Node) -> ListedMember:
+    started = node.address
+    return ListedMember(
+        id=node.id,
+        name=started.name if started else "",
+        peer_urls=(node.peer_url,),
+        client_urls=(started.client_url,) if started else (),
+        is_learner=node.learner,
+    )
+
+
+def _fault(doing: str, reason: Reason) -> EtcdFault:
+    return fault(doing, reason, reason.value)

@@ -1,0 +1,221 @@
+"""Keys and values of one member: reads, writes, transactions, compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from quarterdeck.etcd.calls import Calls
+from quarterdeck.etcd.facts import KeyValue, RangeResult, TxnResult
+from quarterdeck.etcd.rpc import kv_pb2, rpc_pb2, rpc_pb2_grpc
+
+
+class Field(Enum):
+    """What of a key a comparison looks at. A key that does not exist has 0 in all of these."""
+
+    VERSION = rpc_pb2.Compare.VERSION
+    CREATE_REVISION = rpc_pb2.Compare.CREATE
+    MOD_REVISION = rpc_pb2.Compare.MOD
+    LEASE = rpc_pb2.Compare.LEASE
+
+
+class Relation(Enum):
+    """How the key's field must stand to the number given."""
+
+    EQUAL = rpc_pb2.Compare.EQUAL
+    NOT_EQUAL = rpc_pb2.Compare.NOT_EQUAL
+    GREATER = rpc_pb2.Compare.GREATER
+    LESS = rpc_pb2.Compare.LESS
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A condition on a number of a key."""
+
+    key: bytes
+    field: Field
+    relation: Relation
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompareValue:
+    """A condition on a key's value. It fails for a key that does not exist."""
+
+    key: bytes
+    relation: Relation
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Get:
+    """Read the keys from ``key`` up to and without ``range_end``, or only ``key`` when that is empty.
+
+    ``revision`` 0 is the newest; ``limit`` 0 is none. ``serializable`` reads what this member has applied,
+    without asking a quorum: possibly stale, and the only read that a learner serves.
+    """
+
+    key: bytes
+    range_end: bytes = b""
+    revision: int = 0
+    limit: int = 0
+    serializable: bool = False
+    keys_only: bool = False
+    count_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Set a key."""
+
+    key: bytes
+    value: bytes
+    lease: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the keys from ``key`` up to and without ``range_end``, or only ``key`` when that is empty."""
+
+    key: bytes
+    range_end: bytes = b""
+
+
+Operation: TypeAlias = Get | Put | Delete
+
+
+def prefix_end(prefix: bytes) -> bytes:
+    """The range end for all keys that begin with ``prefix``. An empty prefix is all keys, from b"\\0"."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else b"\0"
+
+
+class Kv:
+    """The KV service of one member."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._stub = rpc_pb2_grpc.KVStub(calls.channel)
+
+    async def get(self, what: Get, *, deadline: float | None = None) -> RangeResult:
+        """Read. Raises EtcdCompacted for a revision that is gone."""
+        return _range_result(
+            await self._calls.one(self._stub.Range, _range(what), "reading keys", deadline=deadline, idempotent=True)
+        )
+
+    async def put(self, what: Put, *, deadline: float | None = None) -> int:
+        """Write; the revision of the write. Never tried twice."""
+        response = await self._calls.one(self._stub.Put, _put(what), "writing a key", deadline=deadline)
+        return response.header.revision
+
+    async def delete(self, what: Delete, *, deadline: float | None = None) -> int:
+        """Delete; how many keys there were. Never tried twice."""
+        response = await self._calls.one(self._stub.DeleteRange, _delete(what), "deleting keys", deadline=deadline)
+        return response.deleted
+
+    async def txn(
+        self,
+        conditions: Sequence[Compare | CompareValue],
+        success: Sequence[Operation],
+        failure: Sequence[Operation] = (),
+        *,
+        deadline: float | None = None,
+    ) -> TxnResult:
+        """Do all of ``success`` if all ``conditions`` hold, else all of ``failure``. Never tried twice."""
+        request = rpc_pb2.TxnRequest(
+            compare=[_compare(condition) for condition in conditions],
+            success=[_operation(operation) for operation in success],
+            failure=[_operation(operation) for operation in failure],
+        )
+        response = await self._calls.one(self._stub.Txn, request, "running a transaction", deadline=deadline)
+        return TxnResult(
+            revision=response.header.revision,
+            succeeded=response.succeeded,
+            answers=tuple(_answer(answer) for answer in response.responses),
+        )
+
+    async def compact(self, revision: int, *, physical: bool = False, deadline: float | None = None) -> None:
+        """Forget the history before ``revision``; with ``physical`` return when the space is free.
+
+        Raises EtcdCompacted if it was compacted that far already.
+        """
+        request = rpc_pb2.CompactionRequest(revision=revision, physical=physical)
+        await self._calls.one(self._stub.Compact, request, f"compacting to revision {revision}", deadline=deadline)
+
+
+def key_value(message: kv_pb2.KeyValue) -> KeyValue:
+    """A key from the wire."""
+    return KeyValue(
+        key=message.key,
+        value=message.value,
+        create_revision=message.create_revision,
+        mod_revision=message.mod_revision,
+        version=message.version,
+        lease=message.lease,
+    )
+
+
+def _range(what: Get) -> rpc_pb2.RangeRequest:
+    return rpc_pb2.RangeRequest(
+        key=what.key,
+        range_end=what.range_end,
+        limit=what.limit,
+        revision=what.revision,
+        serializable=what.serializable,
+        keys_only=what.keys_only,
+        count_only=what.count_only,
+    )
+
+
+def _put(what: Put) -> rpc_pb2.PutRequest:
+    return rpc_pb2.PutRequest(key=what.key, value=what.value, lease=what.lease)
+
+
+def _delete(what: Delete) -> rpc_pb2.DeleteRangeRequest:
+    return rpc_pb2.DeleteRangeRequest(key=what.key, range_end=what.range_end)
+
+
+def _operation(what: Operation) -> rpc_pb2.RequestOp:
+    match what:
+        case Get():
+            return rpc_pb2.RequestOp(request_range=_range(what))
+        case Put():
+            return rpc_pb2.RequestOp(request_put=_put(what))
+        case Delete():
+            return rpc_pb2.RequestOp(request_delete_range=_delete(what))
+
+
+def _compare(condition: Compare | CompareValue) -> rpc_pb2.Compare:
+    result = condition.relation.value
+    if isinstance(condition, CompareValue):
+        return rpc_pb2.Compare(result=result, target=rpc_pb2.Compare.VALUE, key=condition.key, value=condition.value)
+    message = rpc_pb2.Compare(result=result, target=condition.field.value, key=condition.key)
+    match condition.field:
+        case Field.VERSION:
+            message.version = condition.number
+        case Field.CREATE_REVISION:
+            message.create_revision = condition.number
+        case Field.MOD_REVISION:
+            message.mod_revision = condition.number
+        case Field.LEASE:
+            message.lease = condition.number
+    return message
+
+
+def _range_result(response: rpc_pb2.RangeResponse) -> RangeResult:
+    return RangeResult(
+        revision=response.header.revision,
+        items=tuple(key_value(item) for item in response.kvs),
+        count=response.count,
+        more=response.more,
+    )
+
+
+def _answer(response: rpc_pb2.ResponseOp) -> RangeResult | int | None:
+    if response.HasField("response_range"):
+        return _range_result(response.response_range)
+    if response.HasField("response_delete_range"):
+        return response.response_delete_range.deleted
+    return None

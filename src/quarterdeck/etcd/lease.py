@@ -1,0 +1,60 @@
+"""Leases of one member. Times to live are in whole seconds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import grpc
+
+from quarterdeck.etcd.calls import Calls
+from quarterdeck.etcd.facts import LeaseGrant, LeaseLife
+from quarterdeck.etcd.faults import Reason, fault, fault_of
+from quarterdeck.etcd.rpc import rpc_pb2, rpc_pb2_grpc
+
+
+class Lease:
+    """The Lease service of one member."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._stub = rpc_pb2_grpc.LeaseStub(calls.channel)
+
+    async def grant(self, ttl: int, *, lease_id: int = 0, deadline: float | None = None) -> LeaseGrant:
+        """A new lease; etcd chooses the id unless one is given. Raises EtcdConflict if that one exists."""
+        request = rpc_pb2.LeaseGrantRequest(TTL=ttl, ID=lease_id)
+        response = await self._calls.one(self._stub.LeaseGrant, request, "granting a lease", deadline=deadline)
+        return LeaseGrant(response.ID, response.TTL)
+
+    async def revoke(self, lease_id: int, *, deadline: float | None = None) -> None:
+        """End a lease and delete its keys. Raises EtcdNotFound if there is none."""
+        request = rpc_pb2.LeaseRevokeRequest(ID=lease_id)
+        await self._calls.one(self._stub.LeaseRevoke, request, f"revoking lease {lease_id:x}", deadline=deadline)
+
+    async def keep_alive(self, lease_id: int, *, deadline: float | None = None) -> int:
+        """Refresh a lease once; the seconds that it now has. Raises EtcdNotFound if it is gone."""
+        doing = f"keeping lease {lease_id:x} alive"
+        timeout = self._calls.deadline if deadline is None else deadline
+
+        async def requests() -> AsyncIterator[rpc_pb2.LeaseKeepAliveRequest]:
+            yield rpc_pb2.LeaseKeepAliveRequest(ID=lease_id)
+
+        call = self._stub.LeaseKeepAlive(requests(), timeout=timeout)
+        try:
+            async for response in call:
+                if response.TTL <= 0:  # etcd's way to say that it has expired
+                    raise fault(self._calls.doing(doing), Reason.LEASE_NOT_FOUND, "the lease is gone")
+                return response.TTL
+        except grpc.aio.AioRpcError as error:
+            raise fault_of(error, self._calls.doing(doing)) from error
+        finally:
+            call.cancel()
+        raise fault(self._calls.doing(doing), Reason.UNREACHABLE, "the stream ended without an answer")
+
+    async def life(self, lease_id: int, *, keys: bool = False, deadline: float | None = None) -> LeaseLife:
+        """What is left of a lease. Raises EtcdNotFound if it is gone."""
+        doing = f"reading lease {lease_id:x}"
+        request = rpc_pb2.LeaseTimeToLiveRequest(ID=lease_id, keys=keys)
+        response = await self._calls.one(self._stub.LeaseTimeToLive, request, doing, deadline=deadline, idempotent=True)
+        if response.TTL <= 0:  # etcd answers -1 for a lease that it does not know
+            raise fault(self._calls.doing(doing), Reason.LEASE_NOT_FOUND, "the lease is gone")
+        return LeaseLife(id=response.ID, ttl=response.TTL, granted_ttl=response.grantedTTL, keys=tuple(response.keys))

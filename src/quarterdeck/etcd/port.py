@@ -1,0 +1,70 @@
+"""The etcd port: what the planner's actions and the observer need of one plane's etcd."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus
+
+
+class Etcd(Protocol):
+    """One etcd cluster, over several of its members.
+
+    ``urls`` are client URLs of members that may be asked, in any order, learners among them or not; it does not
+    matter which one is up or leads. Every call has its own deadline and is idempotent: one whose reply was lost
+    may be made again. All raise ``faults.EtcdFault``: one that is Unavailable when no member could do it now
+    (``reason`` UNHEALTHY: etcd itself does not dare yet, wait), and else the classes named below.
+    """
+
+    async def status(self, url: str) -> MemberStatus:
+        """What that one member says of itself, also without a quorum, also a learner."""
+        ...
+
+    async def members(self, urls: Sequence[str]) -> tuple[ListedMember, ...]:
+        """The membership as a quorum confirms it now. A member that is down or frozen does not hold it up."""
+        ...
+
+    async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
+        """The id of the member at ``peer_url``, which is added as a learner if it is none yet.
+
+        Raises EtcdRefused (TOO_MANY_LEARNERS).
+        """
+        ...
+
+    async def promote(self, urls: Sequence[str], member_id: int) -> None:
+        """Make a learner a voter; fine if it is one.
+
+        Raises EtcdRefused (LEARNER_BEHIND, NOT_ENOUGH_STARTED), EtcdNotFound.
+        """
+        ...
+
+    async def remove(self, urls: Sequence[str], member_id: int) -> None:
+        """Take a member out for good; fine if it is gone. Raises EtcdRefused (NOT_ENOUGH_STARTED)."""
+        ...
+
+    async def move_leader(self, leader_url: str, to_id: int) -> None:
+        """Have the leader at ``leader_url`` hand over to the voter ``to_id``; fine if that one leads.
+
+        Returns when the old leader follows the new one. Raises EtcdRefused (NOT_LEADER, BAD_TRANSFEREE).
+        """
+        ...
+
+    async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:
+        """The alarms that are on, as a quorum confirms them."""
+        ...
+
+    async def peer_version_answers(self, peer_url: str) -> bool:
+        """Whether GET /version on a peer port is answered: then the next joiner may be started."""
+        ...
+
+    async def applied_index(self, metrics_url: str) -> int:
+        """The raft index that a member has applied, by its metrics; a joiner has them before its client port.
+
+        ``metrics_url`` is what --listen-metrics-urls says. Raises Unavailable.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close all connections; nothing may be called after it."""
+        ...

@@ -1,0 +1,171 @@
+"""The etcd port on real members: one cached channel to each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.etcd.ask import Answer, Ask, hedged, in_turn
+from quarterdeck.etcd.calls import ClientTls
+from quarterdeck.etcd.client import EtcdMember
+from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus
+from quarterdeck.etcd.faults import EtcdFault, EtcdNotFound, EtcdRefused, EtcdUnavailable, Reason, fault
+from quarterdeck.etcd.http import EtcdHttp
+
+
+class RealEtcd:
+    """The driver for one cluster, which knows quarterdeck by ``tls`` on client and peer ports.
+
+    Times in seconds. ``read_deadline`` bounds each read of a member, ``change_deadline`` each change asked of
+    one: etcd itself gives up after 5 s and two election timeouts. After ``stagger`` of silence another member
+    is asked too.
+    """
+
+    def __init__(
+        self,
+        tls: ClientTls,
+        *,
+        read_deadline: float = 3.0,
+        change_deadline: float = 5.0,
+        stagger: float = 0.25,
+    ) -> None:
+        self._tls = tls
+        self._read_deadline = read_deadline
+        self._change_deadline = change_deadline
+        self._stagger = stagger
+        self._channels: dict[str, EtcdMember] = {}
+        self._http = EtcdHttp(tls, deadline=read_deadline)
+        self._leader: str | None = None  # the URL that said last that it leads
+
+    async def status(self, url: str) -> MemberStatus:
+        """See the port."""
+        if self._leader == url:
+            self._leader = None
+        status = await self._member(url).maintenance.status(deadline=self._read_deadline)
+        if status.is_leader:
+            self._leader = url
+        return status
+
+    async def members(self, urls: Sequence[str]) -> tuple[ListedMember, ...]:
+        """See the port."""
+
+        async def ask(url: str) -> tuple[ListedMember, ...]:
+            return await self._member(url).cluster.members(deadline=self._read_deadline)
+
+        return await hedged(self._leader_first(urls), ask, "listing the etcd members", stagger=self._stagger)
+
+    async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
+        """See the port."""
+
+        async def ask(url: str) -> int:
+            added = await self._member(url).cluster.add_learner(peer_url, deadline=self._change_deadline)
+            return added.id
+
+        doing = f"adding the etcd learner {peer_url}"
+        try:
+            return await self._change(urls, ask, doing)
+        except EtcdFault as error:
+            # etcd looks at the health of the voters before it looks whether the member is listed already.
+            if error.reason in (Reason.MEMBER_EXISTS, Reason.UNHEALTHY):
+                for member in await self.members(urls):
+                    if peer_url in member.peer_urls:
+                        return member.id
+            if error.reason is Reason.MEMBER_NOT_FOUND:
+                # A member's id is a hash of its URL and the second of its adding, and no id comes back.
+                seen = "its id of this second was used by a member that was removed"
+                raise EtcdUnavailable(doing, seen, "try again in a second", reason=Reason.OTHER) from error
+            raise
+
+    async def promote(self, urls: Sequence[str], member_id: int) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            await self._member(url).cluster.promote(member_id, deadline=self._change_deadline)
+
+        try:
+            await self._change(urls, ask, f"promoting the etcd member {member_id:x}")
+        except EtcdRefused as error:
+            if error.reason is not Reason.NOT_A_LEARNER:
+                raise
+
+    async def remove(self, urls: Sequence[str], member_id: int) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            await self._member(url).cluster.remove(member_id, deadline=self._change_deadline)
+
+        try:
+            await self._change(urls, ask, f"removing the etcd member {member_id:x}")
+        except EtcdNotFound:
+            return
+
+    async def move_leader(self, leader_url: str, to_id: int) -> None:
+        """See the port."""
+        try:
+            await self._member(leader_url).maintenance.move_leader(to_id, deadline=self._change_deadline)
+        except EtcdRefused as error:
+            if error.reason is not Reason.NOT_LEADER or (await self.status(leader_url)).leader_id != to_id:
+                raise
+        finally:
+            self._leader = None
+
+    async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:
+        """See the port. etcd puts even the question through raft."""
+
+        async def ask(url: str) -> tuple[Alarm, ...]:
+            return await self._member(url).maintenance.alarms(deadline=self._read_deadline)
+
+        return await hedged(self._leader_first(urls), ask, "reading etcd's alarms", stagger=self._stagger)
+
+    async def peer_version_answers(self, peer_url: str) -> bool:
+        """See the port."""
+        return await self._http.peer_version_answers(peer_url)
+
+    async def applied_index(self, metrics_url: str) -> int:
+        """See the port."""
+        return await self._http.applied_index(metrics_url)
+
+    async def close(self) -> None:
+        """See the port."""
+        members, self._channels = list(self._channels.values()), {}
+        for member in members:
+            await member.close()
+        await self._http.close()
+
+    def _member(self, url: str) -> EtcdMember:
+        if url not in self._channels:
+            self._channels[url] = EtcdMember(url, self._tls)
+        return self._channels[url]
+
+    def _leader_first(self, urls: Sequence[str]) -> list[str]:
+        return sorted(urls, key=lambda url: url != self._leader)
+
+    async def _change(self, urls: Sequence[str], ask: Ask[Answer], doing: str) -> Answer:
+        """Make a membership change, asking the leader first if it can be found.
+
+        A follower passes a promotion on by HTTP, over a connection of its own; and raft drops a change that
+        comes while the leader has not applied the one before, for which only the leader is sure to wait.
+        """
+
+        async def one(url: str) -> Answer:
+            try:
+                return await ask(url)
+            except Unavailable:
+                if self._leader == url:
+                    self._leader = None
+                raise
+
+        return await in_turn(await self._with_leader_first(urls), one, doing)
+
+    async def _with_leader_first(self, urls: Sequence[str]) -> list[str]:
+        if self._leader not in urls:
+
+            async def ask(url: str) -> None:
+                if not (await self.status(url)).is_leader:
+                    raise fault("looking for the leader", Reason.NO_LEADER, "it is another")
+
+            try:
+                await hedged(urls, ask, "looking for the leader", stagger=0)
+            except Unavailable:
+                return list(urls)  # whoever is asked now will say what is wrong
+        return self._leader_first(urls)

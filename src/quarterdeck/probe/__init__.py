@@ -1,0 +1,1 @@
+"""Real clients that watch a plane from outside."""

@@ -1,0 +1,77 @@
+"""Opening connections: name, TCP, TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from dataclasses import dataclass
+from enum import StrEnum
+
+from quarterdeck.errors import InvalidInput, Unavailable
+from quarterdeck.probe.http1 import Http1Connection, close_stream, describe
+from quarterdeck.probe.http2 import Http2Connection
+from quarterdeck.probe.resolve import Resolver
+from quarterdeck.probe.target import ProbeTarget
+from quarterdeck.probe.wire import Connection
+
+_GOODBYE = 0.5  # seconds for the peer to answer a TLS close
+
+
+class Http(StrEnum):
+    """The protocol to speak, by its ALPN name."""
+
+    ONE = "http/1.1"
+    TWO = "h2"
+
+
+def tls_context(target: ProbeTarget, http: Http) -> ssl.SSLContext:
+    """Mutual TLS that trusts the target's CA only. Raises InvalidInput when the PEMs are not right."""
+    try:
+        context = ssl.create_default_context(cadata=target.ca_pem)
+        memory = os.memfd_create("client", os.MFD_CLOEXEC)  # OpenSSL wants a file, and the key must not touch a disk
+        with os.fdopen(memory, "wb") as stream:
+            stream.write(f"{target.client_cert_pem}\n{target.client_key_pem}".encode())
+            stream.flush()
+            context.load_cert_chain(f"/proc/self/fd/{memory}")
+    except (ssl.SSLError, ValueError) as error:
+        raise InvalidInput(
+            "loading the probe's certificates", str(error), "are the PEMs of the kubeconfig whole?"
+        ) from error
+    context.set_alpn_protocols([http.value])
+    return context
+
+
+@dataclass(slots=True, kw_only=True)
+class Dialer:
+    """Opens connections for one client, and counts them."""
+
+    target: ProbeTarget
+    resolver: Resolver
+    context: ssl.SSLContext
+    http: Http
+    opened: int = 0
+
+    async def dial(self) -> Connection:
+        """A new connection, after TCP and TLS handshakes. Raises Unavailable."""
+        address = await self.resolver.resolve()
+        host, port = self.target.host, self.target.port
+        doing = f"connecting to {address} port {port}"
+        try:
+            reader, writer = await asyncio.open_connection(
+                address, port, ssl=self.context, server_hostname=host, ssl_shutdown_timeout=_GOODBYE
+            )
+        except ssl.SSLCertVerificationError as error:
+            raise Unavailable(doing, f"the certificate is not trusted: {error.verify_message}") from error
+        except ssl.SSLError as error:
+            raise Unavailable(doing, f"TLS: {(error.reason or str(error)).lower().replace('_', ' ')}") from error
+        except OSError as error:
+            raise Unavailable(doing, describe(error)) from error
+        self.opened += 1
+        authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        if self.http is Http.ONE:
+            return Http1Connection(reader, writer, address=address, host=authority)
+        if writer.get_extra_info("ssl_object").selected_alpn_protocol() != Http.TWO.value:
+            await close_stream(writer)
+            raise Unavailable(doing, "the server does not speak HTTP/2")
+        return Http2Connection(reader, writer, address=address, host=authority)

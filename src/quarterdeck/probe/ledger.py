@@ -1,0 +1,92 @@
+"""The book of writes: what was acknowledged, and what was found later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quarterdeck.probe.result import Writes
+
+_KEPT_EXAMPLES = 50
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """One object that one writer writes to."""
+
+    writer: int
+    index: int
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return f"writer-{self.writer}-{self.index:03d}"
+
+
+class Ledger:
+    """Numbers are unique and growing per writer, so an object that shows a smaller one has lost a write."""
+
+    def __init__(self) -> None:
+        self._floor: dict[Slot, int] = {}
+        self._acknowledged = 0
+        self._unknown = 0
+        self._lost: dict[tuple[int, int], str] = {}
+        self._stale = 0
+        self._audited = False
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """All objects that were ever acknowledged."""
+        return tuple(self._floor)
+
+    @property
+    def acknowledged(self) -> int:
+        """Acknowledged writes."""
+        return self._acknowledged
+
+    @property
+    def lost(self) -> int:
+        """Acknowledged writes that were not there later."""
+        return len(self._lost)
+
+    def acknowledge(self, slot: Slot, number: int) -> None:
+        """The server said that the write took place."""
+        self._acknowledged += 1
+        self._floor[slot] = max(number, self._floor.get(slot, 0))
+
+    def fail(self) -> None:
+        """A write was not acknowledged: it may have taken place or not."""
+        self._unknown += 1
+
+    def floor(self, slot: Slot) -> int:
+        """What a read that begins now must not be older than; 0 when nothing was acknowledged."""
+        return self._floor.get(slot, 0)
+
+    def read_back(self, slot: Slot, floor: int, seen: int | None, how: str = "read back") -> None:
+        """A writer's read of its own object, which showed ``seen`` (None: no object). Each loss counts once."""
+        if (seen or 0) < floor:
+            found = "no object" if seen is None else f"number {seen}"
+            self._lost.setdefault(
+                (slot.writer, floor), f"{slot.name}: number {floor} acknowledged, {how} shows {found}"
+            )
+
+    def read(self, floor: int, seen: int | None) -> None:
+        """Another client's linearizable read that began when ``floor`` was acknowledged."""
+        self._stale += (seen or 0) < floor
+
+    def audit(self, listed: Mapping[Slot, int]) -> None:
+        """Compare with a listing of everything at the end."""
+        self._audited = True
+        for slot, floor in self._floor.items():
+            self.read_back(slot, floor, listed.get(slot), how="the final list")
+
+    def writes(self) -> Writes:
+        """The figures."""
+        return Writes(
+            acknowledged=self._acknowledged,
+            unknown=self._unknown,
+            lost=len(self._lost),
+            stale_reads=self._stale,
+            audited=self._audited,
+            examples=tuple(list(self._lost.values())[:_KEPT_EXAMPLES]),
+        )

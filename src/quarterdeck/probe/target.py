@@ -1,0 +1,93 @@
+"""What is probed, and with which clients."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from quarterdeck.errors import InvalidInput
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+
+
+class Kind(StrEnum):
+    """The kinds of clients. None of them retries (see ``client`` for the one thing that HTTP itself asks for)."""
+
+    WRITER = "writer"  # sequential writes of unique values, each read back
+    READER = "reader"  # linearizable reads, never older than the last write that was acknowledged
+    WATCHER = "watcher"  # sees every write once and in order, over HTTP/1.1 and over HTTP/2
+    NEW_CONNECTION = "new-connection"  # a new connection per request, the name resolved again after its TTL
+    KEEP_ALIVE = "keep-alive"  # keeps its connection for as long as the server does
+    PINNED = "pinned"  # resolves the name once and never again
+    HTTP2 = "http2"  # keeps an HTTP/2 connection, as kubectl and client-go do
+
+
+#: How many clients of each kind there are: about 160 requests a second in all at the default rate.
+DEFAULT_CLIENTS: tuple[tuple[Kind, int], ...] = (
+    (Kind.WRITER, 2),
+    (Kind.READER, 2),
+    (Kind.WATCHER, 2),
+    (Kind.NEW_CONNECTION, 1),
+    (Kind.KEEP_ALIVE, 1),
+    (Kind.PINNED, 1),
+    (Kind.HTTP2, 1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeTarget:
+    """A kube-apiserver's endpoint, as a kubeconfig gives it.
+
+    ``host`` is what the serving certificate is checked against. Connections go to ``address`` if one is given,
+    else to what ``dns_server`` (address, port) answers for ``host``, else to what this host's resolver says.
+    """
+
+    host: str
+    port: int
+    ca_pem: str
+    client_cert_pem: str
+    client_key_pem: str = field(repr=False)
+    dns_server: tuple[str, int] | None = None
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeSettings:
+    """How the probe works. ``rate`` is in requests per second and client, ``timeout`` in seconds per request, and for
+    the last events to reach the watchers at the end.
+
+    ``id`` makes the probe's namespace (``quarterdeck-probe-<id>``) its own. Each writer writes to ``slots``
+    objects in turn, so that a write of unknown outcome that lands late hits nothing newer.
+    """
+
+    id: str
+    rate: float = 20.0
+    timeout: float = 10.0
+    slots: int = 32
+    clients: tuple[tuple[Kind, int], ...] = DEFAULT_CLIENTS
+
+    def __post_init__(self) -> None:
+        if not _LABEL.fullmatch(self.id):
+            raise InvalidInput("setting up the probe", f"{self.id!r} is no DNS label of at most 32 characters")
+        if not 0 < self.rate <= 1000:
+            raise InvalidInput("setting up the probe", f"a rate of {self.rate:g}", "use 0 < rate <= 1000 per second")
+        if self.count(Kind.WRITER) < 1:
+            raise InvalidInput("setting up the probe", "no writer", "the other clients follow what a writer writes")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that holds all that the probe writes."""
+        return f"quarterdeck-probe-{self.id}"
+
+    def count(self, kind: Kind) -> int:
+        """How many clients of a kind there are."""
+        return dict(self.clients).get(kind, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeConfig:
+    """All that a worker needs; has secrets, so it only ever travels through a pipe."""
+
+    target: ProbeTarget
+    settings: ProbeSettings

@@ -1,0 +1,85 @@
+"""Puts a report together."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import psutil
+
+from quarterdeck.api.operation import Goal, Operation, OperationPhase
+from quarterdeck.errors import NotFound
+from quarterdeck.probe.result import ProbeResult
+from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
+from quarterdeck.report.probing import probe_part
+from quarterdeck.report.schema import Machine, Outcome, Place, Report
+from quarterdeck.report.verdicts import Limits, verdicts
+from quarterdeck.stores.port import JournalEntry
+
+_OUTCOMES = {
+    OperationPhase.SUCCEEDED: Outcome.SUCCEEDED,
+    OperationPhase.FAILED: Outcome.FAILED,
+    OperationPhase.ABORTED: Outcome.ABORTED,
+}
+
+
+def build(
+    operation: Operation,
+    entries: Sequence[JournalEntry],
+    *,
+    machine: Machine,
+    now: datetime,
+    probe: ProbeResult | None = None,
+    during: str | None = None,
+    limits: Limits | None = None,
+) -> Report:
+    """The report of an operation from the plane's journal entries of it (by id), and from what the probe found.
+
+    ``now`` stands for the end of an operation that still runs; ``during`` names the probe's period that is held
+    against the quiet one (by default the second). Raises NotFound for one that has not begun.
+    """
+    status = operation.status
+    if status.started_at is None:
+        raise NotFound(f"reporting on {operation.metadata.name}", "it has not begun", "see 'quarterdeck history'")
+    started = status.started_at.timestamp()
+    ended = status.finished_at or now
+    steps = steps_of(entries, started)
+    timeline = moments_of(entries, started)
+    window = swap_window(entries, timeline)
+    window_ms = None if window is None else round(1e3 * window, 3)
+    part = None if probe is None else probe_part(probe, started, during)
+    return Report(
+        plane=operation.spec.plane,
+        operation=operation.metadata.name,
+        kind=operation.spec.type.value,
+        outcome=_OUTCOMES.get(status.phase, Outcome.RUNNING),
+        message=status.message,
+        source=_place(operation.spec.from_),
+        target=_place(operation.spec.to),
+        started=status.started_at.astimezone(UTC),
+        seconds=round((ended - status.started_at).total_seconds(), 3),
+        swap_window_ms=window_ms,
+        verdicts=verdicts(part, window_ms, limits or Limits()),
+        phases=phases_of(steps),
+        steps=steps,
+        timeline=timeline,
+        probe=part,
+        machine=machine,
+    )
+
+
+def this_machine(versions: Mapping[str, str]) -> Machine:
+    """The facts of the machine that this runs on, with the given versions of programs."""
+    return Machine(
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=psutil.virtual_memory().total,
+        kernel=platform.release(),
+        python=platform.python_version(),
+        versions=dict(versions),
+    )
+
+
+def _place(goal: Goal | None) -> Place | None:
+    return None if goal is None else Place(site=goal.placement.site, replicas=goal.replicas)

@@ -1,0 +1,65 @@
+"""docs/report-schema.md, made from the schema: ``python -m quarterdeck.report.schema_doc > docs/report-schema.md``."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+import sys
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from quarterdeck.report import schema
+
+_OPENING = f"""# The report's schema
+
+`quarterdeck report NAME -o json` prints one JSON document of schema `{schema.SCHEMA_VERSION}`. Times are seconds
+since the operation started (negative: before it), durations of requests are milliseconds. Within `v1` fields are
+only ever added. This page is made from `src/quarterdeck/report/schema.py`; a test keeps the two equal.
+"""
+
+
+def document() -> str:
+    """The whole page."""
+    classes = [each for each in vars(schema).values() if inspect.isclass(each) and each.__module__ == schema.__name__]
+    models = [each for each in classes if issubclass(each, BaseModel) and each is not schema.Part]
+    models.sort(key=lambda each: each is not schema.Report)  # the document itself first, then as they stand
+    enums = [each for each in classes if issubclass(each, enum.Enum)]
+    return "\n".join([_OPENING, *map(_model, models), *map(_enum, enums)])
+
+
+def _model(model: type[BaseModel]) -> str:
+    rows = [_row(field) for field in model.model_fields.values()]
+    table = "\n".join(["| field | type | meaning |", "|---|---|---|", *rows])
+    return f"## {model.__name__}\n{_first_paragraph(model)}\n\n{table}\n"
+
+
+def _enum(values: type[enum.Enum]) -> str:
+    listed = ", ".join(f"`{each.value}`" for each in values)
+    return f"## {values.__name__}\n{_first_paragraph(values)}\n\nOne of {listed}.\n"
+
+
+def _row(field: FieldInfo) -> str:
+    return f"| `{field.alias}` | {_type(field.annotation)} | {' '.join((field.description or '').split())} |"
+
+
+def _type(annotation: object) -> str:
+    plain = isinstance(annotation, type) and not hasattr(annotation, "__args__")
+    text = getattr(annotation, "__name__", "") if plain else str(annotation)
+    text = re.sub(r"typing\.|quarterdeck\.report\.schema\.|<class '|'>", "", text)
+    text = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", text)
+    text = re.sub(r"tuple\[(\w+), \1\]", r"two \1", text)
+    text = re.sub(r"dict\[str, (\w+)\]", r"object of \1 by name", text)
+    text = re.sub(r"Literal\['(.+)'\]", r'`"\1"`', text)
+    words = {"str": "string", "float": "number", "int": "integer", "bool": "boolean", "None": "null"}
+    words["AwareDatetime"] = "RFC 3339 time"
+    return re.sub(r"\w+", lambda match: words.get(match[0], match[0]), text).replace(" | ", " or ")
+
+
+def _first_paragraph(item: type) -> str:
+    return " ".join((inspect.getdoc(item) or "").split("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

@@ -1,0 +1,92 @@
+"""From moments to spans: how long each thing was as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from quarterdeck.report.schema import MemberState, Moment, Role
+
+
+class Look(StrEnum):
+    """How a span is shown."""
+
+    LEARNER = "learner"
+    VOTER = "voter"
+    LEADER = "leader"
+    ILL = "not healthy"
+    BACKEND = "backend"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A thing (``row``) was as ``look`` says from ``start`` to ``end``, in seconds."""
+
+    row: str
+    look: Look
+    start: float
+    end: float
+    text: str = ""
+
+
+def member_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
+    """One row per member, in the order in which they came."""
+    return _spans(
+        moments,
+        until,
+        lambda moment: {f"{each.replica} · {each.site}": (_look(each), each.site) for each in moment.members},
+    )
+
+
+def backend_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
+    """One row per load balancer and backend."""
+
+    def rows(moment: Moment) -> dict[str, tuple[Look, str]]:
+        return {
+            f"{balancer.site} ▸ {backend}": (Look.BACKEND, balancer.site)
+            for balancer in moment.balancers
+            for backend in balancer.backends
+        }
+
+    return _spans(moments, until, rows)
+
+
+def record_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
+    """One row: where the plane's name leads."""
+
+    def rows(moment: Moment) -> dict[str, tuple[Look, str]]:
+        return {"name": (Look.RECORD, moment.record)} if moment.record is not None else {}
+
+    return _spans(moments, until, rows)
+
+
+def _look(member: MemberState) -> Look:
+    if not member.healthy:
+        return Look.ILL
+    if member.leader:
+        return Look.LEADER
+    return Look.LEARNER if member.role is Role.LEARNER else Look.VOTER
+
+
+def _spans(
+    moments: Sequence[Moment], until: float, rows: Callable[[Moment], Mapping[str, tuple[Look, str]]]
+) -> tuple[Span, ...]:
+    return tuple(sorted(_walk(moments, until, rows), key=lambda span: (span.start, span.row)))
+
+
+def _walk(
+    moments: Sequence[Moment], until: float, rows: Callable[[Moment], Mapping[str, tuple[Look, str]]]
+) -> Iterator[Span]:
+    running: dict[str, tuple[float, tuple[Look, str]]] = {}
+    for moment in moments:
+        now = rows(moment)
+        for row, (start, state) in list(running.items()):
+            if now.get(row) != state:
+                del running[row]
+                yield Span(row, state[0], start, moment.at, state[1])
+        for row, state in now.items():
+            running.setdefault(row, (moment.at, state))
+    for row, (start, state) in running.items():
+        yield Span(row, state[0], start, max(until, start), state[1])

@@ -1,0 +1,83 @@
+"""The report for the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from quarterdeck.report.schema import Figures, Probe, Report
+from quarterdeck.report.words import count, headline, milliseconds, seconds, summary, times
+
+
+def render_text(report: Report) -> RenderableType:
+    """Headline, what must hold, what clients saw, and how long each phase took."""
+    color = "green" if report.holds else "red"
+    parts: list[RenderableType] = [
+        Text.assemble(("✓ " if report.holds else "✗ ", f"bold {color}"), (headline(report), "bold")),
+        Text(f"  {summary(report)}", style="dim"),
+    ]
+    if report.message:
+        parts.append(Text(f"  {report.message}"))
+    if report.verdicts:
+        parts += [Text(), _verdicts(report)]
+    if report.probe is not None:
+        parts += [Text(), clients_table(report.probe)]
+        parts += [
+            Text(f"  {failure.at:8.2f} s  {failure.client}: {failure.reason} ({failure.request})", style="red")
+            for failure in report.probe.failures[:10]
+        ]
+    if report.phases:
+        parts += [Text(), _phases(report)]
+    return Group(*parts)
+
+
+def _verdicts(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for verdict in report.verdicts:
+        mark = Text("  ✓", style="green") if verdict.holds else Text("  ✗", style="bold red")
+        table.add_row(mark, escape(verdict.claim), Text(verdict.measured, style="dim" if verdict.holds else "red"))
+    return table
+
+
+def clients_table(probe: Probe) -> Table:
+    """What each kind of client saw, against the quiet period."""
+    quiet, during = probe.quiet, probe.during
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("  client")
+    for name in ("requests", "failed", "re-sent", "p50", "p99", "longest stall", "quiet", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for kind in probe.samples.kinds:
+        if kind in during.kinds:
+            _row(table, kind, quiet.kinds.get(kind), during.kinds[kind])
+    _row(table, "all clients", quiet.overall, during.overall, style="bold")
+    return table
+
+
+def _row(table: Table, kind: str, quiet: Figures | None, during: Figures, style: str = "") -> None:
+    table.add_row(
+        f"  {escape(kind)}",
+        count(during.requests),
+        Text(count(during.failures), style="bold red" if during.failures else ""),
+        count(during.resent),
+        milliseconds(during.p50_ms),
+        milliseconds(during.p99_ms),
+        milliseconds(during.stall_ms),
+        Text(milliseconds(quiet.stall_ms) if quiet is not None else "–", style="dim"),
+        times(during.stall_ms, quiet.stall_ms) if quiet is not None else "–",
+        style=style,
+    )
+
+
+def _phases(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for span in report.phases:
+        left = round(30 * span.start / report.seconds) if report.seconds else 0
+        width = max(1, round(30 * (span.end - span.start) / report.seconds)) if report.seconds else 1
+        bar = Text(" " * left + "━" * min(width, 31 - left), style="blue")
+        table.add_row(f"  {span.phase.value}", Text(seconds(span.end - span.start), style="dim"), bar)
+    if report.swap_window_ms is not None:
+        words = f"no site had a quorum by itself for {milliseconds(report.swap_window_ms)}"
+        table.add_row("", "", Text(words, style="dim"))
+    return table

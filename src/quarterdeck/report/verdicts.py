@@ -1,0 +1,68 @@
+"""What must hold, and whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from quarterdeck.report.schema import Probe, Verdict
+from quarterdeck.report.words import count, milliseconds, times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a stall and the swap may be. Over a long distance other limits make sense."""
+
+    stall_ratio: float = 4.0  # times the longest stall of the quiet period
+    stall_ms: float = 400.0
+    window_ms: float = 50.0
+
+
+def verdicts(probe: Probe | None, window_ms: float | None, limits: Limits) -> tuple[Verdict, ...]:
+    """All that can be judged from what is known."""
+    found = list(_of_probe(probe, limits)) if probe is not None else []
+    if window_ms is not None:
+        claim = f"one site holds a quorum by itself, but for at most {limits.window_ms:g} ms"
+        measured = f"but for {milliseconds(window_ms)}" if window_ms else "always"
+        found.append(Verdict(claim=claim, measured=measured, holds=window_ms <= limits.window_ms))
+    return tuple(found)
+
+
+def _of_probe(probe: Probe, limits: Limits) -> Iterator[Verdict]:
+    failed = sum(period.overall.failures for period in probe.periods)
+    requests = sum(period.overall.requests for period in probe.periods)
+    yield Verdict(
+        claim="no request fails",
+        measured=f"{count(failed)} of {count(requests)} failed",
+        holds=failed == 0 < requests,
+    )
+    writes = probe.writes
+    audit = "" if writes.audited else ", but the final list could not be read"
+    yield Verdict(
+        claim="no acknowledged write is lost",
+        measured=f"{count(writes.lost)} of {count(writes.acknowledged)} lost{audit}",
+        holds=writes.lost == 0 < writes.acknowledged and writes.audited,
+    )
+    yield Verdict(
+        claim="no read is older than what was acknowledged before it",
+        measured=f"{count(writes.stale_reads)} stale reads",
+        holds=writes.stale_reads == 0,
+    )
+    watches = probe.watches
+    yield Verdict(
+        claim="every watcher sees every write once and in order",
+        measured=f"{count(watches.missed)} missed, {count(watches.duplicated)} twice, "
+        f"{count(watches.out_of_order)} out of order of {count(watches.events)}",
+        holds=watches.missed == watches.duplicated == watches.out_of_order == 0 < watches.events,
+    )
+    yield _stall(probe, limits)
+
+
+def _stall(probe: Probe, limits: Limits) -> Verdict:
+    quiet = probe.quiet.overall.stall_ms
+    longest = max(period.overall.stall_ms for period in probe.judged)
+    return Verdict(
+        claim=f"the longest stall is at most {limits.stall_ratio:g} x the quiet one and {limits.stall_ms:g} ms",
+        measured=f"{milliseconds(longest)}, {times(longest, quiet)} of {milliseconds(quiet)}",
+        holds=longest <= min(limits.stall_ratio * quiet, limits.stall_ms),
+    )

@@ -1,0 +1,130 @@
+"""The store that is gone with its process: for tests and dry runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from quarterdeck.api.base import R, Resource
+from quarterdeck.stores import rules
+from quarterdeck.stores.identity import new_uid
+from quarterdeck.stores.port import Event, JournalEntry, Lease
+
+
+class MemoryStore:
+    """A ``Store`` in memory. ``clock`` is the wall clock in seconds. Keeps what the real one keeps: JSON text."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time, uid: Callable[[], str] = new_uid) -> None:
+        self._clock = clock
+        self._uid = uid
+        self._version = 0
+        self._bodies: dict[tuple[str, str], str] = {}
+        self._journal: list[JournalEntry] = []
+        self._events: dict[tuple[str, str, str, str], Event] = {}
+        self._leases: dict[str, Lease] = {}
+
+    async def get(self, kind: type[R], name: str) -> R:
+        """See ``Store``."""
+        return self._read("reading", kind, name)
+
+    async def list(self, kind: type[R]) -> tuple[R, ...]:
+        """See ``Store``."""
+        rules.check_listable(kind)
+        names = sorted(name for stored, name in self._bodies if stored == kind.__name__)
+        return tuple(self._read("listing", kind, name) for name in names)
+
+    async def create(self, resource: R, *, lease: Lease | None = None) -> R:
+        """See ``Store``."""
+        self._check(lease)
+        if (type(resource).__name__, resource.name) in self._bodies:
+            rules.existing(resource)
+        return self._write(rules.created(resource, version=self._version + 1, now=self._clock(), uid=self._uid()))
+
+    async def update(self, resource: R, *, lease: Lease | None = None) -> R:
+        """See ``Store``."""
+        self._check(lease)
+        stored = self._read("writing", type(resource), resource.name)
+        return self._write(rules.updated(stored, resource, version=self._version + 1))
+
+    async def delete(
+        self, kind: type[Resource], name: str, *, version: str | None = None, lease: Lease | None = None
+    ) -> None:
+        """See ``Store``."""
+        self._check(lease)
+        rules.check_deletable(self._read("deleting", kind, name), version)
+        del self._bodies[kind.__name__, name]
+
+    async def append(self, entry: JournalEntry) -> JournalEntry:
+        """See ``Store``."""
+        numbered = replace(entry, id=len(self._journal) + 1)
+        self._journal.append(numbered)
+        return numbered
+
+    async def journal(
+        self, plane: str, *, operation: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[JournalEntry, ...]:
+        """See ``Store``."""
+        found = [
+            entry
+            for entry in self._journal
+            if entry.plane == plane and entry.id > after and operation in (None, entry.operation)
+        ]
+        return tuple(found[max(0, len(found) - limit) :] if limit is not None else found)
+
+    async def record(self, event: Event) -> None:
+        """See ``Store``."""
+        key = (event.plane, event.type.value, event.reason, event.message)
+        self._events[key] = rules.merged(event, self._events.get(key))
+        of_plane = [key for key, _ in self._by_time() if key[0] == event.plane]
+        for old in of_plane[: -rules.EVENTS_KEPT]:
+            del self._events[old]
+
+    async def events(self, plane: str | None = None) -> tuple[Event, ...]:
+        """See ``Store``."""
+        return tuple(event for _, event in self._by_time() if plane in (None, event.plane))
+
+    async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
+        """See ``Store``."""
+        now = self._clock()
+        before = rules.cut(self._leases.get(name), now)
+        if before is not None:
+            self._leases[name] = before
+        self._leases[name] = rules.taken(before, name, holder, ttl=ttl, now=now)
+        return self._leases[name]
+
+    async def renew(self, lease: Lease) -> Lease:
+        """See ``Store``."""
+        self._leases[lease.name] = rules.renewed(lease, self._leases.get(lease.name), self._clock())
+        return self._leases[lease.name]
+
+    async def release(self, lease: Lease) -> None:
+        """See ``Store``."""
+        rest = rules.released(lease, self._leases.get(lease.name))
+        if rest is not None:
+            self._leases[lease.name] = rest
+
+    async def lease(self, name: str) -> Lease | None:
+        """See ``Store``."""
+        return rules.holding(self._leases.get(name), self._clock())
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _check(self, lease: Lease | None) -> None:
+        if lease is not None:
+            rules.check_fence(lease, self._leases.get(lease.name))
+
+    def _read(self, doing: str, kind: type[R], name: str) -> R:
+        body = self._bodies.get((kind.__name__, name))
+        if body is None:
+            rules.missing(doing, kind, name)
+        return rules.decoded(kind, name, body)
+
+    def _write(self, resource: R) -> R:
+        self._version += 1
+        self._bodies[type(resource).__name__, resource.name] = rules.encoded(resource)
+        return resource
+
+    def _by_time(self) -> tuple[tuple[tuple[str, str, str, str], Event], ...]:
+        return tuple(sorted(self._events.items(), key=lambda item: (item[1].last, item[0])))

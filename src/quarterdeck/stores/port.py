@@ -1,0 +1,161 @@
+"""The store port: resources, journal, events and leases, wherever they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from quarterdeck.api.base import R, Resource
+
+
+class Outcome(StrEnum):
+    """What came of what a journal entry tells."""
+
+    STARTED = "started"
+    DONE = "done"
+    FAILED = "failed"
+    NOTED = "noted"  # nothing was to come of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """What happened, for people; correctness never reads it.
+
+    ``time`` is in seconds on the wall clock, ``kind`` the step's name, ``operation`` the Operation's. ``detail``
+    is what reports show besides. The store gives ``id``: it grows with each entry.
+    """
+
+    plane: str
+    time: float
+    kind: str
+    text: str
+    outcome: Outcome = Outcome.NOTED
+    operation: str = ""
+    site: str = ""
+    replica: str = ""
+    detail: Mapping[str, JsonValue] = field(default_factory=dict)
+    id: int = 0
+
+
+class EventType(StrEnum):
+    """Kubernetes' two."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What is so of a plane, said once however often it is seen: ``count`` times from ``first`` to ``last``."""
+
+    plane: str
+    type: EventType
+    reason: str
+    message: str
+    first: float
+    last: float
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to act under ``name``, as it was when it was taken or renewed.
+
+    ``token`` grows with each new holder: a write that carries an older one is refused. ``holder`` says in words
+    who it is. ``expires`` is on the store's wall clock, in seconds.
+    """
+
+    name: str
+    holder: str
+    token: int
+    ttl: float
+    expires: float
+
+
+class Store(Protocol):
+    """Where quarterdeck remembers. All calls are atomic and durable when they return.
+
+    All raise Unavailable (busy, no space, read-only) and Corrupt. Writes that carry a lease raise Conflict when
+    the lease was released or has a newer holder; that is looked up in the transaction that writes.
+    """
+
+    async def get(self, kind: type[R], name: str) -> R:
+        """Raises NotFound."""
+        ...
+
+    async def list(self, kind: type[R]) -> tuple[R, ...]:
+        """All of a kind by name. Raises InvalidInput for secrets: those are only read by name."""
+        ...
+
+    async def create(self, resource: R, *, lease: Lease | None = None) -> R:
+        """Store a new resource and give it uid, creation time, generation 1 and resource version.
+
+        Raises Conflict if there is one of its kind and name.
+        """
+        ...
+
+    async def update(self, resource: R, *, lease: Lease | None = None) -> R:
+        """Replace the resource if it still has the given ``metadata.resource_version``; gives it the next one.
+
+        The generation grows when the spec or the wish to delete differs. Raises NotFound; Conflict if somebody
+        wrote it since, or if no version is given.
+        """
+        ...
+
+    async def delete(
+        self, kind: type[Resource], name: str, *, version: str | None = None, lease: Lease | None = None
+    ) -> None:
+        """Raises NotFound; Conflict if ``version`` is given and not the stored one."""
+        ...
+
+    async def append(self, entry: JournalEntry) -> JournalEntry:
+        """Add to the plane's journal; returns the entry with its id."""
+        ...
+
+    async def journal(
+        self, plane: str, *, operation: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[JournalEntry, ...]:
+        """The plane's entries with ids over ``after`` by id; with a ``limit``, the last ones of them."""
+        ...
+
+    async def record(self, event: Event) -> None:
+        """Add an event, or count it onto the one with the same plane, type, reason and message.
+
+        Only the newest ``quarterdeck.stores.rules.EVENTS_KEPT`` of a plane are kept.
+        """
+        ...
+
+    async def events(self, plane: str | None = None) -> tuple[Event, ...]:
+        """The plane's events, or all, the one seen last at the end."""
+        ...
+
+    async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
+        """Take a lease that nobody holds, for ``ttl`` seconds, with a new token.
+
+        Raises Conflict that names the holder. A lease that ends later than its ttl from now was stamped before the
+        clock was set back: it is cut to its ttl from now, so that it ends at all.
+        """
+        ...
+
+    async def renew(self, lease: Lease) -> Lease:
+        """The lease for another ttl from now. Raises Conflict when it was released or has a newer holder.
+
+        One that ran out but that nobody took since is renewed.
+        """
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """Give the lease back; nothing happens if it has a newer holder."""
+        ...
+
+    async def lease(self, name: str) -> Lease | None:
+        """Who holds the lease now, if anybody does."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of files and threads."""
+        ...

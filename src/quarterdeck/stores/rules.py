@@ -1,0 +1,164 @@
+"""The rules that every store keeps, as plain functions: what a write makes of what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from pydantic import ValidationError
+
+from quarterdeck.api.base import R, Resource, instant
+from quarterdeck.api.errors import problems_in
+from quarterdeck.api.secrets import REVEAL, PlaneSecrets
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
+from quarterdeck.stores.port import Event, Lease
+
+#: Events are for looking at what is, not for history: of each plane so many are kept.
+EVENTS_KEPT = 200
+
+
+def encoded(resource: Resource) -> str:
+    """The resource as it is stored, with its secrets."""
+    return resource.model_dump_json(exclude_none=True, context=REVEAL)
+
+
+def decoded(kind: type[R], name: str, body: str) -> R:
+    """The resource that is stored as ``body``. Raises Corrupt."""
+    try:
+        return kind.model_validate_json(body, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise Corrupt(
+            f"reading {kind.__name__} {name!r} from the store",
+            "; ".join(problems_in(error, kind)),
+            "use the quarterdeck version that wrote it",
+        ) from None  # the original holds what was read, which may be a secret
+
+
+def check_listable(kind: type[Resource]) -> None:
+    """Raises InvalidInput for kinds that are never shown."""
+    if issubclass(kind, PlaneSecrets):
+        raise InvalidInput(f"listing {kind.__name__}", "secrets are only read one by one", "read one by its name")
+
+
+def created(resource: R, *, version: int, now: float, uid: str) -> R:
+    """The resource as it is first stored."""
+    metadata = resource.metadata.model_copy(
+        update={
+            "resource_version": str(version),
+            "generation": 1,
+            "uid": uid,
+            "creation_timestamp": instant(now),
+        }
+    )
+    return resource.model_copy(update={"metadata": metadata})
+
+
+def updated(stored: R, resource: R, *, version: int) -> R:
+    """The resource as it is stored in the place of ``stored``. Raises Conflict."""
+    old, new = stored.metadata, resource.metadata
+    _check_version(f"writing {_called(stored)}", old.resource_version, new.resource_version)
+    same = _wish(stored) == _wish(resource)
+    metadata = new.model_copy(
+        update={
+            "resource_version": str(version),
+            "generation": old.generation + (0 if same else 1),
+            "uid": old.uid,
+            "creation_timestamp": old.creation_timestamp,
+        }
+    )
+    return resource.model_copy(update={"metadata": metadata})
+
+
+def check_deletable(stored: Resource, version: str | None) -> None:
+    """Raises Conflict if ``version`` is given and is not the stored one."""
+    if version is not None:
+        _check_version(f"deleting {_called(stored)}", stored.metadata.resource_version, version)
+
+
+def missing(doing: str, kind: type[Resource], name: str) -> NoReturn:
+    """Raises NotFound."""
+    raise NotFound(f"{doing} {kind.__name__} {name!r}", "there is none of that name")
+
+
+def existing(resource: Resource) -> NoReturn:
+    """Raises Conflict."""
+    raise Conflict(f"creating {_called(resource)}", "it exists already", "choose another name, or change that one")
+
+
+def merged(event: Event, before: Event | None) -> Event:
+    """``event``, counted onto the same one seen before."""
+    if before is None:
+        return event
+    return replace(
+        event,
+        first=min(before.first, event.first),
+        last=max(before.last, event.last),
+        count=before.count + event.count,
+    )
+
+
+def check_fence(lease: Lease, newest: Lease | None) -> None:
+    """Raises Conflict unless ``lease`` is the newest of its name and was not released.
+
+    One that ran out but that nobody took since still counts: nobody else can have acted under it.
+    """
+    if newest is None or newest.token != lease.token or not newest.holder:
+        raise Conflict(
+            f"acting under lease {lease.name!r} as {lease.holder}",
+            f"it has passed on to {newest.holder}" if newest and newest.holder else "it was given up",
+            "nothing was written; run the command again to go on from what is there",
+        )
+
+
+def taken(before: Lease | None, name: str, holder: str, *, ttl: float, now: float) -> Lease:
+    """The lease for a new holder. Raises Conflict while another's runs; see ``cut`` for clocks that went back."""
+    if before is not None and before.holder and now < before.expires:
+        raise Conflict(
+            f"taking lease {name!r}",
+            f"{before.holder} holds it for another {before.expires - now:.1f} s",
+            "wait until it ends; if it died, its lease runs out by itself",
+        )
+    return Lease(name=name, holder=holder, token=before.token + 1 if before else 1, ttl=ttl, expires=now + ttl)
+
+
+def cut(lease: Lease | None, now: float) -> Lease | None:
+    """The lease, ending at the latest its ttl from now: later ends were stamped before the clock was set back.
+
+    Its holder is not harmed: it counts from its last renewal, which was before now.
+    """
+    if lease is None or lease.expires <= now + lease.ttl:
+        return lease
+    return replace(lease, expires=now + lease.ttl)
+
+
+def renewed(lease: Lease, newest: Lease | None, now: float) -> Lease:
+    """The lease for another ttl. Raises Conflict."""
+    check_fence(lease, newest)
+    return replace(lease, expires=now + lease.ttl)
+
+
+def holding(lease: Lease | None, now: float) -> Lease | None:
+    """The lease if somebody holds it now."""
+    return lease if lease is not None and lease.holder and now < lease.expires else None
+
+
+def released(lease: Lease, newest: Lease | None) -> Lease | None:
+    """What is left of a released lease: its token, so that the next is higher. None: it was not ours any more."""
+    if newest is None or newest.token != lease.token:
+        return None
+    return replace(newest, holder="")
+
+
+def _check_version(doing: str, stored: str | None, given: str | None) -> None:
+    if given is None:
+        raise Conflict(doing, "no resourceVersion was given", "read it from the store before changing it")
+    if given != stored:
+        raise Conflict(doing, f"somebody changed it since (version {stored}, not {given})", "read it again and retry")
+
+
+def _wish(resource: Resource) -> tuple[object, object]:
+    return (resource.model_dump(include={"spec"}), resource.metadata.deletion_timestamp)
+
+
+def _called(resource: Resource) -> str:
+    return f"{type(resource).__name__} {resource.name!r}"

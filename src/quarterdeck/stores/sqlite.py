@@ -1,0 +1,279 @@
+"""The store in one SQLite file: the default, for one host."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Self, TypeVar
+
+from quarterdeck.api.base import R, Resource
+from quarterdeck.stores import rules
+from quarterdeck.stores.identity import new_uid
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome
+from quarterdeck.stores.sqlite_file import in_words, opened, transaction
+
+T = TypeVar("T")
+
+_JOURNAL = "plane, time, kind, text, outcome, operation, site, replica, detail"
+_EVENT = "plane, type, reason, message, first, last, count"
+
+
+class SqliteStore:
+    """A ``Store`` in an SQLite file, which many processes of a host may use at once.
+
+    One connection, used by one thread of its own: a disk that syncs slowly or a store that is busy does not hold
+    up the event loop. The clock is read inside the transaction, so that a process that is frozen between asking
+    and writing cannot take or renew a lease by an old time.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        uid: Callable[[], str] = new_uid,
+        busy_timeout: float = 5.0,
+    ) -> None:
+        """Opens the file, and makes it if there is none. ``clock`` is the wall clock, all times are in seconds.
+
+        Raises Corrupt, with nothing touched, for a damaged file and one of a newer version; Unavailable.
+        """
+        self._path = path
+        self._clock = clock
+        self._uid = uid
+        self._db = opened(path, busy_timeout=busy_timeout)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Waits for calls under way; nothing can be called afterwards."""
+        self._thread.shutdown(wait=True)
+        self._db.close()
+
+    async def get(self, kind: type[R], name: str) -> R:
+        """See ``Store``."""
+        return await self._run("reading the store", lambda: self._resource("reading", kind, name))
+
+    async def list(self, kind: type[R]) -> tuple[R, ...]:
+        """See ``Store``."""
+        rules.check_listable(kind)
+        query = "SELECT name, body FROM resources WHERE kind = ? ORDER BY name"
+
+        def work() -> tuple[R, ...]:
+            rows = self._db.execute(query, (kind.__name__,)).fetchall()
+            return tuple(rules.decoded(kind, name, body) for name, body in rows)
+
+        return await self._run("reading the store", work)
+
+    async def create(self, resource: R, *, lease: Lease | None = None) -> R:
+        """See ``Store``."""
+
+        def work() -> R:
+            self._check(lease)
+            key = (type(resource).__name__, resource.name)
+            if self._db.execute("SELECT 1 FROM resources WHERE kind = ? AND name = ?", key).fetchone():
+                rules.existing(resource)
+            new = rules.created(resource, version=self._next(), now=self._clock(), uid=self._uid())
+            self._db.execute("INSERT INTO resources (kind, name, body) VALUES (?, ?, ?)", (*key, rules.encoded(new)))
+            return new
+
+        return await self._write(work)
+
+    async def update(self, resource: R, *, lease: Lease | None = None) -> R:
+        """See ``Store``."""
+
+        def work() -> R:
+            self._check(lease)
+            stored = self._resource("writing", type(resource), resource.name)
+            new = rules.updated(stored, resource, version=self._next())
+            key = (type(resource).__name__, resource.name)
+            self._db.execute("UPDATE resources SET body = ? WHERE kind = ? AND name = ?", (rules.encoded(new), *key))
+            return new
+
+        return await self._write(work)
+
+    async def delete(
+        self, kind: type[Resource], name: str, *, version: str | None = None, lease: Lease | None = None
+    ) -> None:
+        """See ``Store``."""
+
+        def work() -> None:
+            self._check(lease)
+            rules.check_deletable(self._resource("deleting", kind, name), version)
+            self._db.execute("DELETE FROM resources WHERE kind = ? AND name = ?", (kind.__name__, name))
+
+        await self._write(work)
+
+    async def append(self, entry: JournalEntry) -> JournalEntry:
+        """See ``Store``."""
+        values = (
+            entry.plane,
+            entry.time,
+            entry.kind,
+            entry.text,
+            entry.outcome.value,
+            entry.operation,
+            entry.site,
+            entry.replica,
+            json.dumps(dict(entry.detail)),
+        )
+        query = f"INSERT INTO journal ({_JOURNAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - a constant
+
+        def work() -> JournalEntry:
+            return replace(entry, id=self._db.execute(query, values).lastrowid or 0)
+
+        return await self._write(work)
+
+    async def journal(
+        self, plane: str, *, operation: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[JournalEntry, ...]:
+        """See ``Store``."""
+        query = (
+            f"SELECT id, {_JOURNAL} FROM journal WHERE plane = ? AND id > ?"  # noqa: S608 - a constant
+            " AND (? IS NULL OR operation = ?) ORDER BY id DESC LIMIT ?"
+        )
+        values = (plane, after, operation, operation, -1 if limit is None else limit)
+
+        def work() -> tuple[JournalEntry, ...]:
+            return tuple(_entry(row) for row in reversed(self._db.execute(query, values).fetchall()))
+
+        return await self._run("reading the journal", work)
+
+    async def record(self, event: Event) -> None:
+        """See ``Store``."""
+        key = (event.plane, event.type.value, event.reason, event.message)
+        find = f"SELECT {_EVENT} FROM events WHERE plane = ? AND type = ? AND reason = ? AND message = ?"  # noqa: S608
+        prune = (
+            "DELETE FROM events WHERE plane = ? AND rowid NOT IN (SELECT rowid FROM events WHERE plane = ?"
+            " ORDER BY last DESC, type DESC, reason DESC, message DESC LIMIT ?)"
+        )
+
+        def work() -> None:
+            row = self._db.execute(find, key).fetchone()
+            new = rules.merged(event, _event(row) if row else None)
+            self._db.execute(
+                f"INSERT OR REPLACE INTO events ({_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
+                (*key, new.first, new.last, new.count),
+            )
+            self._db.execute(prune, (event.plane, event.plane, rules.EVENTS_KEPT))
+
+        await self._write(work)
+
+    async def events(self, plane: str | None = None) -> tuple[Event, ...]:
+        """See ``Store``."""
+        query = (
+            f"SELECT {_EVENT} FROM events WHERE ? IS NULL OR plane = ?"  # noqa: S608 - a constant
+            " ORDER BY last, plane, type, reason, message"
+        )
+
+        def work() -> tuple[Event, ...]:
+            return tuple(_event(row) for row in self._db.execute(query, (plane, plane)).fetchall())
+
+        return await self._run("reading events", work)
+
+    async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
+        """See ``Store``."""
+
+        def trim() -> None:
+            before = self._newest(name)
+            trimmed = rules.cut(before, self._clock())
+            if trimmed is not None and trimmed != before:
+                self._put(trimmed)
+
+        def take() -> Lease:
+            return self._put(rules.taken(self._newest(name), name, holder, ttl=ttl, now=self._clock()))
+
+        await self._write(trim)  # on its own: it is to stay when the lease cannot be taken yet
+        return await self._write(take)
+
+    async def renew(self, lease: Lease) -> Lease:
+        """See ``Store``."""
+        return await self._write(lambda: self._put(rules.renewed(lease, self._newest(lease.name), self._clock())))
+
+    async def release(self, lease: Lease) -> None:
+        """See ``Store``."""
+
+        def work() -> None:
+            rest = rules.released(lease, self._newest(lease.name))
+            if rest is not None:
+                self._put(rest)
+
+        await self._write(work)
+
+    async def lease(self, name: str) -> Lease | None:
+        """See ``Store``."""
+        return await self._run("reading a lease", lambda: rules.holding(self._newest(name), self._clock()))
+
+    async def _run(self, doing: str, work: Callable[[], T]) -> T:
+        def call() -> T:
+            with in_words(doing, self._path):
+                return work()
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    async def _write(self, work: Callable[[], T]) -> T:
+        def whole() -> T:
+            with transaction(self._db):
+                return work()
+
+        return await self._run("writing to the store", whole)
+
+    def _resource(self, doing: str, kind: type[R], name: str) -> R:
+        query = "SELECT body FROM resources WHERE kind = ? AND name = ?"
+        row = self._db.execute(query, (kind.__name__, name)).fetchone()
+        if row is None:
+            rules.missing(doing, kind, name)
+        return rules.decoded(kind, name, row[0])
+
+    def _next(self) -> int:
+        self._db.execute("UPDATE resource_version SET newest = newest + 1")
+        newest: int = self._db.execute("SELECT newest FROM resource_version").fetchone()[0]
+        return newest
+
+    def _check(self, lease: Lease | None) -> None:
+        if lease is not None:
+            rules.check_fence(lease, self._newest(lease.name))
+
+    def _newest(self, name: str) -> Lease | None:
+        query = "SELECT name, holder, token, ttl, expires FROM leases WHERE name = ?"
+        row = self._db.execute(query, (name,)).fetchone()
+        return None if row is None else Lease(name=row[0], holder=row[1], token=row[2], ttl=row[3], expires=row[4])
+
+    def _put(self, lease: Lease) -> Lease:
+        self._db.execute(
+            "INSERT OR REPLACE INTO leases (name, holder, token, ttl, expires) VALUES (?, ?, ?, ?, ?)",
+            (lease.name, lease.holder, lease.token, lease.ttl, lease.expires),
+        )
+        return lease
+
+
+def _entry(row: sqlite3.Row) -> JournalEntry:
+    number, plane, moment, kind, text, outcome, operation, site, replica, detail = row
+    return JournalEntry(
+        id=number,
+        plane=plane,
+        time=moment,
+        kind=kind,
+        text=text,
+        outcome=Outcome(outcome),
+        operation=operation,
+        site=site,
+        replica=replica,
+        detail=json.loads(detail),
+    )
+
+
+def _event(row: sqlite3.Row) -> Event:
+    plane, kind, reason, message, first, last, count = row
+    return Event(plane=plane, type=EventType(kind), reason=reason, message=message, first=first, last=last, count=count)

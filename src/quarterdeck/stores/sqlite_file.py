@@ -1,0 +1,152 @@
+"""The SQLite file: made whole and private, checked before it is opened for writing, its errors in words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from quarterdeck.errors import Corrupt, Unavailable
+from quarterdeck.files import sync_folder
+
+#: The version of the tables below.
+SCHEMA_VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE schema_version (version INTEGER NOT NULL);
+CREATE TABLE resource_version (newest INTEGER NOT NULL);
+CREATE TABLE resources (
+  kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (kind, name)
+);
+CREATE TABLE journal (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, plane TEXT NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL,
+  text TEXT NOT NULL, outcome TEXT NOT NULL, operation TEXT NOT NULL, site TEXT NOT NULL,
+  replica TEXT NOT NULL, detail TEXT NOT NULL
+);
+CREATE INDEX journal_of_plane ON journal (plane, id);
+CREATE TABLE events (
+  plane TEXT NOT NULL, type TEXT NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL,
+  first REAL NOT NULL, last REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (plane, type, reason, message)
+);
+CREATE TABLE leases (
+  name TEXT PRIMARY KEY, holder TEXT NOT NULL, token INTEGER NOT NULL, ttl REAL NOT NULL, expires REAL NOT NULL
+);
+INSERT INTO resource_version VALUES (0);
+"""
+
+_RESTORE = "put a copy from a backup in its place, or move it away to start with an empty store"
+_BAD = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def opened(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+    """A connection to the store's file, made if it does not exist.
+
+    The file, and so the -wal and -shm that SQLite makes beside it, are 0600 from their first moment: keys are in
+    them. Raises Corrupt, with nothing touched, if the file is damaged or of a newer version; Unavailable.
+    """
+    with in_words("opening the store", path):
+        if not path.exists():
+            _create(path)
+        _check(path, busy_timeout)
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+        connection = _connected(path, "rw", busy_timeout)
+        # FULL: a commit is on the disk when it returns. secure_delete: deleted keys do not stay in free pages.
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA secure_delete=ON")
+        return connection
+
+
+@contextlib.contextmanager
+def in_words(doing: str, path: Path) -> Iterator[None]:
+    """Turns the errors of SQLite and of the file system into Corrupt and Unavailable."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        # The primary code is in the low byte (https://sqlite.org/rescode.html).
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _BAD:
+            raise Corrupt(doing, f"{path} is damaged ({error})", _RESTORE) from error
+        if code in _BUSY:
+            raise Unavailable(doing, f"another process keeps {path} busy", "try again") from error
+        if code == sqlite3.SQLITE_FULL:
+            raise Unavailable(doing, f"no space left for {path}", "make room on that disk") from error
+        if code in _READ_ONLY:
+            raise Unavailable(doing, f"{path} is read-only", "make it and its folder writable") from error
+        if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
+            raise Unavailable(doing, f"{path}: {error}", "look at its folder's rights and its disk") from error
+        raise
+    except OSError as error:
+        seen = f"{error.filename or path}: {error.strerror}"
+        raise Unavailable(doing, seen, "look at the folder's rights and its disk, or set QUARTERDECK_HOME") from error
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; the only writer from its start on."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _create(path: Path) -> None:
+    """Make the whole file aside and link it in place: nobody ever sees half of it, and of two makers one wins."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    aside = path.parent / f".{path.name}.{secrets.token_hex(6)}"
+    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with contextlib.closing(_connected(aside, "rw", 0.0)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            with transaction(connection):
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute("INSERT INTO schema_version VALUES (?)", (SCHEMA_VERSION,))
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(aside)
+    finally:
+        aside.unlink()
+    sync_folder(path.parent)
+
+
+def _check(path: Path, busy_timeout: float) -> None:
+    """Raises Corrupt. Reads only, through SQLite: closing the file by hand would drop SQLite's locks on it."""
+    doing = "opening the store"
+    if not path.is_file():
+        raise Corrupt(doing, f"{path} is not a file", "move it away")
+    with contextlib.closing(_connected(path, "ro", busy_timeout)) as connection:
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Corrupt(doing, f"{path} is damaged ({' '.join(found.split())})", _RESTORE)
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        row = None
+        if "schema_version" in tables:
+            row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+        if row is None or not isinstance(row[0], int):
+            raise Corrupt(doing, f"{path} is not a store of quarterdeck", "move it away, or set QUARTERDECK_HOME")
+        if row[0] != SCHEMA_VERSION:
+            raise Corrupt(
+                doing,
+                f"{path} was written by a newer quarterdeck (schema {row[0]}, this one knows {SCHEMA_VERSION})",
+                "use that version",
+            )
+
+
+def _connected(path: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
+    # Used by one thread at a time, but not always the one that opened it.
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=busy_timeout,
+        isolation_level=None,
+        check_same_thread=False,
+    )

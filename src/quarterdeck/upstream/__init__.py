@@ -1,0 +1,23 @@
+"""The upstream programs (kube-apiserver, etcd, ...) in any supported version, from where they can be had."""
+
+from __future__ import annotations
+
+from quarterdeck.upstream.cache import Entry, State
+from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
+from quarterdeck.upstream.progress import Progress, RichProgress, Silent
+from quarterdeck.upstream.upstream import Upstream, cache_root
+
+__all__ = [
+    "CONTROL_PLANE",
+    "Entry",
+    "Program",
+    "Progress",
+    "Project",
+    "RichProgress",
+    "Silent",
+    "State",
+    "Upstream",
+    "Version",
+    "Versions",
+    "cache_root",
+]

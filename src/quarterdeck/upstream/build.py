@@ -1,0 +1,137 @@
+"""The source that always works where Go modules can be had: a build of the project's published modules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from quarterdeck.errors import Corrupt, PreconditionFailed
+from quarterdeck.files import write_atomic
+from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.gomod import build_module, executable, linker_flags, module, package
+from quarterdeck.upstream.gotool import OLDEST, GoTools, parse_go
+from quarterdeck.upstream.process import Outcome, run
+from quarterdeck.upstream.progress import Progress
+from quarterdeck.upstream.sources import CannotGive, Order
+
+MODULES_DEADLINE = 1800.0
+"""Seconds to fetch modules: several hundred megabytes for Kubernetes."""
+BUILD_DEADLINE = 3600.0
+"""Seconds to compile: 200 on two fast cores for Kubernetes."""
+_LAST_LINES = 12
+_ABSENT = ("404 Not Found", "410 Gone", "unknown revision", "not available", "no matching versions")
+
+
+class GoBuild:
+    """Builds with Go, whose caches live in the cache folder."""
+
+    name = "build"
+
+    def __init__(self, cache: Path, environment: Mapping[str, str]) -> None:
+        self._cache = cache
+        self._compiling = asyncio.Lock()  # it uses all cores; modules are fetched beside it
+        self._tools = GoTools(cache, environment)
+        go = cache / "go"
+        self._environment = {
+            **environment,
+            "CGO_ENABLED": "0",
+            "GO111MODULE": "on",
+            "GOCACHE": str(go / "build"),
+            "GOFLAGS": "-modcacherw",  # so that the cache folder can be deleted without ado
+            "GOMODCACHE": str(go / "mod"),
+            "GOPATH": str(go / "path"),
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+        }
+        self._environment.pop("GOROOT", None)  # each go finds its own
+
+    async def fetch(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
+        """See Source. All programs of the order are built by one ``go build``."""
+        task = f"building {order.project} {order.version} ({', '.join(order.programs)})"
+        progress.start(task, None)
+        outcome = "failed"
+        try:
+            built = await self._build(order, progress)
+            outcome = "done"
+        finally:
+            progress.finish(task, outcome)
+        return built
+
+    async def _build(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
+        folder = order.folder
+        go = await self._tools.at_least(OLDEST, folder, progress)
+        go_mod = await self._download(go, order)
+        go = await self._tools.at_least(_needed(go_mod), folder, progress)
+        text = build_module(order.project, order.version, order.programs, go_mod)
+        write_atomic(folder / "go.mod", text.encode())
+        tidied = await self._go([go, "mod", "tidy"], order, MODULES_DEADLINE)
+        self._demand(tidied, "resolving its modules", order, progress)
+        out = folder / "out"
+        # No debug information is kept, so none is made: a fifth less work.
+        flags = [
+            "-trimpath",
+            "-gcflags=all=-dwarf=false",
+            "-ldflags",
+            linker_flags(order.project, order.version),
+            "-o",
+            f"{out}/",
+        ]
+        packages = [package(program) for program in order.programs]
+        out.mkdir()
+        async with self._compiling:
+            compiled = await self._go([go, "build", *flags, *packages], order, BUILD_DEADLINE)
+        self._demand(compiled, "compiling it", order, progress)
+        return {program: out / executable(program) for program in order.programs}
+
+    async def _download(self, go: Path, order: Order) -> str:
+        """Fetch the project's main module. Returns its go.mod. Raises CannotGive."""
+        name = f"{module(order.programs[0])}@{order.version.tag}"
+        result = await self._go([go, "mod", "download", "-json", name], order, MODULES_DEADLINE)
+        answer = json.loads(result.output or "{}")
+        # A go that is too old for the module says so in Error, but has its go.mod.
+        if isinstance(path := answer.get("GoMod"), str):
+            return Path(path).read_text(encoding="utf-8")
+        why = str(answer.get("Error") or result.errors).strip().replace("\n\t", " ")
+        _check_fatal(why, self._cache)
+        raise CannotGive(f"Go module {why or name}", absent=any(word in why for word in _ABSENT))
+
+    async def _go(self, argv: Sequence[Path | str], order: Order, deadline: float) -> Outcome:
+        environment = {**self._environment, "GOOS": order.target.goos, "GOARCH": order.target.goarch}
+        return await run([str(word) for word in argv], folder=order.folder, environment=environment, deadline=deadline)
+
+    def _demand(self, outcome: Outcome, step: str, order: Order, progress: Progress) -> None:
+        """Raise CannotGive, and show a person the last lines, unless ``outcome`` is good."""
+        if outcome.code == 0:
+            return
+        _check_fatal(outcome.errors, self._cache)
+        lines = [line for line in outcome.errors.splitlines() if not line.startswith("go: downloading ")]
+        for line in lines[-_LAST_LINES:]:
+            progress.note(f"  {line}")
+        last = lines[-1].strip() if lines else f"exit code {outcome.code}"
+        raise CannotGive(
+            f"building {order.project} {order.version} from source: {step} failed ({last})",
+            absent=any(word in outcome.errors for word in _ABSENT),
+        )
+
+
+def _needed(go_mod: str) -> tuple[int, int, int]:
+    """The ``go`` line of a go.mod."""
+    return next((parse_go(line) for line in go_mod.splitlines() if line.startswith("go ")), (0, 0, 0))
+
+
+def _check_fatal(errors: str, cache: Path) -> None:
+    """Raise for what no other try would change: changed modules (go checks them all), and a full disk."""
+    if "checksum mismatch" in errors or "SECURITY ERROR" in errors:
+        raise Corrupt(
+            "building from source",
+            "a Go module is not what its author published (checksum mismatch)",
+            "do not trust this network or module proxy",
+        )
+    if "no space left on device" in errors or "disk quota exceeded" in errors:
+        raise PreconditionFailed(
+            "building from source",
+            f"no room in {cache} or the folder for temporary files",
+            "free some space, or set QUARTERDECK_CACHE to a folder on a larger disk",
+        )

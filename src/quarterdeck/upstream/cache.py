@@ -1,0 +1,204 @@
+"""The folder that keeps programs once they were fetched.
+
+``<cache>/upstream/<program>/<version>/<goos>-<goarch>/`` holds the program and ``facts.json``, which says
+where it came from. The folder appears whole, by one rename, or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from filelock import AsyncFileLock, Timeout
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed, TimedOut
+from quarterdeck.files import sync_folder, write_atomic
+from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.upstream.target import Target, fault
+
+LOCK_DEADLINE = 3600.0
+"""Seconds to wait for another process that fetches the same programs; a build on a slow machine is long."""
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_WRITING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.ELOOP}
+
+
+class Facts(BaseModel):
+    """What is written beside a cached program."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    sha256: str
+    size: int
+
+
+class State(StrEnum):
+    """What is known of a program in the cache."""
+
+    READY = "ready"
+    MISSING = "missing"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One program in the cache. ``why`` says what is wrong with a broken one; ``size`` is in bytes."""
+
+    program: Program
+    version: Version
+    path: Path
+    state: State
+    why: str = ""
+    source: str = ""
+    size: int = 0
+
+
+@contextmanager
+def storing(doing: str, folder: Path) -> Iterator[None]:
+    """Turn what the file system says while ``folder`` is written into PreconditionFailed."""
+    try:
+        yield
+    except OSError as error:
+        where = "free some space, or set QUARTERDECK_CACHE to a folder on a larger disk"
+        if error.errno in _NO_ROOM:
+            raise PreconditionFailed(doing, f"no room in {folder} ({error.strerror})", where) from error
+        if error.errno in _NO_WRITING:
+            raise PreconditionFailed(
+                doing,
+                f"cannot write to {folder} ({error.strerror})",
+                "set QUARTERDECK_CACHE to a folder of yours",
+            ) from error
+        raise
+
+
+class Cache:
+    """The cached programs of one cache folder, for one target."""
+
+    def __init__(self, root: Path, target: Target) -> None:
+        """``root`` is the cache folder as a whole; the programs are below ``upstream`` in it."""
+        self.root = root
+        self.target = target
+
+    def look(self, program: Program, version: Version) -> Entry:
+        """What the cache has of ``program``: its size and ELF headers are checked, its content is not."""
+        path = self._folder(program, version) / program
+
+        def entry(state: State, why: str = "", facts: Facts | None = None) -> Entry:
+            source, size = (facts.source, facts.size) if facts else ("", 0)
+            return Entry(program=program, version=version, path=path, state=state, why=why, source=source, size=size)
+
+        try:
+            facts = Facts.model_validate_json((path.parent / "facts.json").read_bytes())
+            size = path.stat().st_size
+            if size < facts.size:
+                return entry(State.BROKEN, f"is cut short ({size} of {facts.size} bytes)", facts)
+            if size > facts.size:
+                return entry(State.BROKEN, f"has grown ({size} bytes, {facts.size} were stored)", facts)
+            if why := fault(path, self.target):
+                return entry(State.BROKEN, why, facts)
+            if not os.access(path, os.X_OK):
+                return entry(State.BROKEN, "may not be executed", facts)
+        except (FileNotFoundError, NotADirectoryError):
+            known = path.parent.is_dir()
+            return entry(State.BROKEN, "is incomplete") if known else entry(State.MISSING)
+        except ValidationError:
+            return entry(State.BROKEN, "has no readable facts.json")
+        return entry(State.READY, facts=facts)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All programs that the cache has for this target, also broken ones."""
+        found: list[Entry] = []
+        for program in Program:
+            for folder in sorted((self.root / "upstream" / program).glob(f"*/{self.target}")):
+                with contextlib.suppress(InvalidInput):  # a folder that is none of ours
+                    found.append(self.look(program, Version.parse(folder.parent.name)))
+        return tuple(found)
+
+    def put(self, program: Program, version: Version, file: Path, source: str) -> Entry:
+        """Move ``file``, which must be in this cache's work folder, into its place.
+
+        Raises Corrupt when it is no program for this target, PreconditionFailed when it cannot be stored.
+        """
+        doing = f"storing {program} {version}"
+        if why := fault(file, self.target):
+            raise Corrupt(doing, f"what came by {source} {why}", "report this to whoever provides it")
+        folder = self._folder(program, version)
+        staging = file.parent / f"staging-{program}"
+        with storing(doing, self.root):
+            staging.mkdir()
+            file.chmod(0o755)
+            _sync(file)
+            facts = _facts(file, source)
+            file.rename(staging / program)
+            write_atomic(staging / "facts.json", facts.model_dump_json(indent=2).encode() + b"\n")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            if folder.exists():  # a broken one: out of the way, and gone with the work folder
+                folder.rename(file.parent / f"broken-{program}")
+            staging.rename(folder)
+            sync_folder(folder.parent)
+        return self.look(program, version)
+
+    @asynccontextmanager
+    async def work_folder(self, project: Project, version: Version, waiting: Callable[[], None]) -> AsyncIterator[Path]:
+        """An empty folder on the cache's file system, for the one process that fetches ``project`` now.
+
+        ``waiting`` is called when another process has it and must be waited for. What a killed process
+        left in the folder is removed; so is all that is still in it at the end.
+        Raises TimedOut after LOCK_DEADLINE, PreconditionFailed when the cache cannot be written.
+        """
+        doing = f"fetching {project} {version}"
+        folder = self.root / "upstream" / ".work" / f"{project}-{version}-{self.target}"
+        with storing(doing, self.root):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock = AsyncFileLock(folder.with_name(f"{folder.name}.lock"))
+            try:
+                await lock.acquire(timeout=0)
+            except Timeout:
+                waiting()
+                await _acquire(lock, doing)
+        try:
+            with storing(doing, self.root):
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            await lock.release()
+
+    def _folder(self, program: Program, version: Version) -> Path:
+        return self.root / "upstream" / program / str(version) / str(self.target)
+
+
+async def _acquire(lock: AsyncFileLock, doing: str) -> None:
+    try:
+        await lock.acquire(timeout=LOCK_DEADLINE)
+    except Timeout as error:
+        raise TimedOut(
+            doing,
+            f"another process has been at it for {LOCK_DEADLINE:.0f} s",
+            "end that process, then try again",
+        ) from error
+
+
+def _facts(file: Path, source: str) -> Facts:
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return Facts(source=source, sha256=digest, size=file.stat().st_size)
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

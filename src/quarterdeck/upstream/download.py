@@ -1,0 +1,188 @@
+"""The source of official releases: downloads, each checked against its published checksum."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import tarfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import httpx2
+
+from quarterdeck.errors import Corrupt, InvalidInput
+from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.progress import Progress
+from quarterdeck.upstream.releases import ReleaseFile, mirrored, published_sum, release_files
+from quarterdeck.upstream.sources import CannotGive, Order
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds. Short: on a network without the internet the next source should be asked soon."""
+STALL_TIMEOUT = 30.0
+"""Seconds without a byte after which a download counts as cut."""
+_CHUNK = 1 << 18
+_NO_CONTACT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
+
+
+class _Cut(Exception):  # noqa: N818 - a reason to try again
+    """The connection broke before the whole file had come."""
+
+
+class Releases:
+    """Downloads from the projects' own sites, or from a mirror of them.
+
+    A host that could not be reached is not asked again by this object. Raises InvalidInput when ``mirror``
+    is no web address.
+    """
+
+    name = "release"
+
+    def __init__(self, *, mirror: str | None = None, connect_timeout: float = CONNECT_TIMEOUT) -> None:
+        if mirror and not mirror.startswith(("http://", "https://")):
+            raise InvalidInput(
+                "reading QUARTERDECK_MIRROR",
+                f"{mirror!r} is no web address",
+                "give http://... or https://...",
+            )
+        self._mirror = mirror
+        self._timeout = httpx2.Timeout(STALL_TIMEOUT, connect=connect_timeout)
+        self._unreachable: dict[str, str] = {}
+
+    async def fetch(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
+        """See Source. Files of one order are downloaded at the same time."""
+        files = release_files(order.project, order.version, order.programs, order.target)
+        if not files:
+            raise CannotGive(f"{order.project} publishes no checksums for its releases", absent=False)
+        async with httpx2.AsyncClient(timeout=self._timeout, follow_redirects=True) as client:
+            tasks = [asyncio.create_task(self._one(client, file, order.folder, progress)) for file in files]
+            try:
+                results = await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        return {program: path for result in results for program, path in result.items()}
+
+    async def _one(
+        self, client: httpx2.AsyncClient, file: ReleaseFile, folder: Path, progress: Progress
+    ) -> Mapping[Program, Path]:
+        url, sum_url = mirrored(file.url, self._mirror), mirrored(file.checksum_url, self._mirror)
+        doing = f"downloading {_shown(url)}"
+        sums = await self._twice(sum_url, lambda: self._checksums(client, sum_url), progress)
+        expected = published_sum(sums, file.name)
+        if expected is None:
+            raise Corrupt(
+                doing,
+                f"{_shown(sum_url)} holds no SHA-256 for it",
+                "does a proxy or mirror answer in its place?",
+            )
+        path = folder / file.name
+        digest = await self._twice(url, lambda: self._body(client, url, path, progress), progress)
+        if digest != expected:
+            path.unlink()
+            raise Corrupt(
+                doing,
+                f"its SHA-256 is {digest}, published is {expected}",
+                "nothing was kept; try again, and if it stays so, do not trust this network or mirror",
+            )
+        if file.members is None:
+            return dict.fromkeys(file.programs, path)
+        return await asyncio.to_thread(_unpack, path, file.members, folder)
+
+    async def _checksums(self, client: httpx2.AsyncClient, url: str) -> str:
+        """The text of a checksum file."""
+        response = await client.get(url)
+        _check_status(response, url)
+        return response.text
+
+    async def _twice(self, url: str, attempt: Callable[[], Awaitable[str]], progress: Progress) -> str:
+        """What ``attempt`` gets from ``url``; it is made once more if the connection broke meanwhile.
+
+        A host that cannot be reached at all is remembered, and not tried again.
+        """
+        host = httpx2.URL(url).host
+        if host in self._unreachable:
+            raise CannotGive(self._unreachable[host], absent=False)
+        try:
+            return await attempt()
+        except _NO_CONTACT as error:
+            raise self._no_contact(host, error, progress) from error
+        except (httpx2.RequestError, _Cut) as error:
+            progress.note(f"{_shown(url)} was cut ({_reason(error)}): trying once more")
+        try:
+            return await attempt()
+        except (httpx2.RequestError, _Cut) as error:
+            raise CannotGive(f"{_shown(url)} was cut twice ({_reason(error)})", absent=False) from error
+
+    def _no_contact(self, host: str, error: Exception, progress: Progress) -> CannotGive:
+        why = f"{host} cannot be reached ({_reason(error)})"
+        if not self._unreachable:  # one line for a person, however many files and hosts there are
+            progress.note(f"{why}: what cannot be downloaded will be built from its Go modules")
+        self._unreachable[host] = why
+        return CannotGive(why, absent=False)
+
+    async def _body(self, client: httpx2.AsyncClient, url: str, path: Path, progress: Progress) -> str:
+        """Write what ``url`` gives to ``path``. Returns its SHA-256 in hex."""
+        digest, done, task = hashlib.sha256(), 0, f"downloading {path.name}"
+        # Any compression on the way would make Content-Length and the published sum speak of different bytes.
+        async with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response:
+            _check_status(response, url)
+            length = response.headers.get("Content-Length", "")
+            total = int(length) if length.isdigit() else None
+            progress.start(task, total)
+            outcome = "cut"
+            try:
+                with path.open("wb") as stream:
+                    async for chunk in response.aiter_raw(_CHUNK):
+                        digest.update(chunk)
+                        stream.write(chunk)
+                        done += len(chunk)
+                        progress.advance(task, done)
+                if total is not None and done != total:
+                    raise _Cut(f"{done} of {total} bytes came")
+                outcome = f"{done / 1e6:.0f} MB"
+            except BaseException:
+                path.unlink()
+                raise
+            finally:
+                progress.finish(task, outcome)
+        return digest.hexdigest()
+
+
+def _check_status(response: httpx2.Response, url: str) -> None:
+    if response.status_code in (404, 410):
+        raise CannotGive(f"{_shown(url)} does not exist ({response.status_code})", absent=True)
+    if response.status_code != 200:
+        raise CannotGive(f"{_shown(url)} answered {response.status_code}", absent=False)
+
+
+def _unpack(archive: Path, members: Mapping[Program, str], folder: Path) -> Mapping[Program, Path]:
+    """Take single files out of a gzipped tar; their names in it are never used as paths."""
+    found: dict[Program, Path] = {}
+    wanted = {member: program for program, member in members.items()}
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            for entry in tar:
+                program = wanted.get(entry.name.removeprefix("./"))
+                content = tar.extractfile(entry) if program and entry.isfile() else None
+                if program and content:
+                    with (folder / program).open("wb") as stream:
+                        shutil.copyfileobj(content, stream)
+                    found[program] = folder / program
+    except (tarfile.TarError, EOFError) as error:
+        raise Corrupt(f"unpacking {archive.name}", str(error), "the archive itself is as published") from error
+    finally:
+        archive.unlink()
+    if missing := [member for member, program in wanted.items() if program not in found]:
+        raise CannotGive(f"{archive.name} holds no {', '.join(missing)}", absent=True)
+    return found
+
+
+def _shown(url: str) -> str:
+    """``url`` without a password that a mirror's may carry."""
+    return str(httpx2.URL(url).copy_with(userinfo=b""))
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

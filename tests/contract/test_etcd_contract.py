@@ -1,0 +1,295 @@
+"""What the etcd port promises: on the cluster in memory and on real etcd processes alike."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from support.etcd_cluster import (  # noqa: F401
+    MAX_LEARNERS,
+    Lab,
+    MemberAddress,
+    etcd_binary,
+    eventually,
+    fake_lab,
+    leader,
+    real_lab,
+    real_labs,
+    urls,
+)
+
+from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
+from quarterdeck.etcd.facts import Alarm, AlarmKind, ListedMember
+from quarterdeck.etcd.faults import EtcdFault, Reason
+
+UNKNOWN_ID = 0xDEAD
+
+
+@pytest.fixture(params=["fake_lab", "real_lab"])
+def lab(request: pytest.FixtureRequest) -> Lab:
+    return request.getfixturevalue(request.param)
+
+
+async def member(lab: Lab, address: MemberAddress) -> ListedMember | None:
+    members = await lab.etcd.members(urls(lab.founders))
+    return next((each for each in members if address.peer_url in each.peer_urls), None)
+
+
+async def added(lab: Lab, address: MemberAddress) -> int:
+    """Add a learner; real etcd dares to only after 5 s of quiet."""
+    return await eventually(lambda: lab.etcd.add_learner(urls(lab.founders), address.peer_url))
+
+
+async def joined(lab: Lab, address: MemberAddress) -> int:
+    """Add a learner, start it, and wait until it has applied what the leader has committed."""
+    member_id = await added(lab, address)
+    await lab.start(address)
+
+    async def caught_up() -> None:
+        goal = (await lab.etcd.status((await leader(lab)).client_url)).raft_index
+        assert await lab.etcd.applied_index(address.metrics_url) >= goal
+
+    await eventually(caught_up)
+    return member_id
+
+
+async def follower(lab: Lab) -> MemberAddress:
+    chief = await leader(lab)
+    return next(founder for founder in lab.founders if founder != chief)
+
+
+async def test_the_founders_are_listed_as_started_voters(lab: Lab) -> None:
+    members = await lab.etcd.members(urls(lab.founders))
+    assert {each.name for each in members} == {founder.name for founder in lab.founders}
+    assert {each.client_urls for each in members} == {(founder.client_url,) for founder in lab.founders}
+    assert all(each.started and not each.is_learner for each in members)
+
+
+async def test_statuses_agree_on_one_leader(lab: Lab) -> None:
+    chief = await leader(lab)
+    statuses = [await lab.etcd.status(founder.client_url) for founder in lab.founders]
+    assert {status.leader_id for status in statuses} == {(await lab.etcd.status(chief.client_url)).member_id}
+    assert [status.is_leader for status in statuses].count(True) == 1
+    assert len({status.cluster_id for status in statuses}) == 1
+    assert all(status.version.startswith("3.") and not status.errors for status in statuses)
+
+
+async def test_writes_move_the_index(lab: Lab) -> None:
+    url = (await leader(lab)).client_url
+    before = await lab.etcd.status(url)
+    await lab.write(5)
+    after = await lab.etcd.status(url)
+    assert after.raft_index >= before.raft_index + 5
+    assert after.revision >= before.revision + 5
+
+
+async def test_adding_a_learner_twice_gives_one_member(lab: Lab) -> None:
+    first = await added(lab, lab.spares[0])
+    again = await lab.etcd.add_learner(urls(lab.founders), lab.spares[0].peer_url)
+    assert again == first
+    listed = await member(lab, lab.spares[0])
+    assert listed is not None
+    assert listed.id == first
+    assert listed.is_learner
+    assert not listed.started
+
+
+async def test_learners_past_the_limit_are_refused(lab: Lab) -> None:
+    for spare in lab.spares[:MAX_LEARNERS]:
+        await added(lab, spare)
+    with pytest.raises(PreconditionFailed) as refused:
+        await lab.etcd.add_learner(urls(lab.founders), lab.spares[MAX_LEARNERS].peer_url)
+    assert isinstance(refused.value, EtcdFault)
+    assert refused.value.reason is Reason.TOO_MANY_LEARNERS
+
+
+async def test_a_learner_that_never_started_is_not_promoted(lab: Lab) -> None:
+    await lab.write(20)
+    member_id = await added(lab, lab.spares[0])
+    with pytest.raises(PreconditionFailed) as refused:
+        await lab.etcd.promote(urls(lab.founders), member_id)
+    assert isinstance(refused.value, EtcdFault)
+    assert refused.value.reason is Reason.LEARNER_BEHIND
+
+
+async def test_nobody_can_promote_an_unknown_member(lab: Lab) -> None:
+    with pytest.raises(NotFound) as missing:
+        await lab.etcd.promote(urls(lab.founders), UNKNOWN_ID)
+    assert isinstance(missing.value, EtcdFault)
+    assert missing.value.reason is Reason.MEMBER_NOT_FOUND
+
+
+async def test_removing_a_learner_twice_is_fine(lab: Lab) -> None:
+    member_id = await added(lab, lab.spares[0])
+    await lab.etcd.remove(urls(lab.founders), member_id)
+    assert await member(lab, lab.spares[0]) is None
+    await lab.etcd.remove(urls(lab.founders), member_id)
+
+
+async def test_a_member_that_was_removed_comes_back_with_a_new_id(lab: Lab) -> None:
+    first = await added(lab, lab.spares[0])
+    await lab.etcd.remove(urls(lab.founders), first)
+    assert await added(lab, lab.spares[0]) != first
+
+
+async def test_a_running_learner_serves_its_status_but_confirms_nothing(lab: Lab) -> None:
+    spare = lab.spares[0]
+    member_id = await joined(lab, spare)
+    status = await eventually(lambda: lab.etcd.status(spare.client_url))
+    assert status.is_learner
+    assert status.member_id == member_id
+    assert status.leader_id == (await lab.etcd.status(lab.founders[0].client_url)).leader_id
+    with pytest.raises(Unavailable) as refused:
+        await lab.etcd.members(urls([spare]))
+    assert isinstance(refused.value, EtcdFault)
+    assert refused.value.reason is Reason.NOT_FOR_LEARNERS
+    assert await lab.etcd.members(urls([spare, *lab.founders]))
+
+
+async def test_a_caught_up_learner_is_promoted_and_again_is_fine(lab: Lab) -> None:
+    member_id = await joined(lab, lab.spares[0])
+    await lab.etcd.promote(urls([lab.spares[0], *lab.founders]), member_id)
+    listed = await member(lab, lab.spares[0])
+    assert listed is not None
+    assert not listed.is_learner
+    await lab.etcd.promote(urls(lab.founders), member_id)
+
+
+async def test_the_peer_port_answers_only_while_the_member_runs(lab: Lab) -> None:
+    assert await lab.etcd.peer_version_answers(lab.founders[0].peer_url)
+    assert not await lab.etcd.peer_version_answers(lab.spares[0].peer_url)
+
+
+async def test_the_metrics_tell_the_applied_index(lab: Lab) -> None:
+    founder = await leader(lab)
+    before = await lab.etcd.applied_index(founder.metrics_url)
+    await lab.write(3)
+    assert await lab.etcd.applied_index(founder.metrics_url) >= before + 3
+    with pytest.raises(Unavailable):
+        await lab.etcd.applied_index(lab.spares[0].metrics_url)
+
+
+async def test_leadership_moves_and_moving_it_again_is_fine(lab: Lab) -> None:
+    old, new = await leader(lab), await follower(lab)
+    target = await member(lab, new)
+    assert target is not None
+    await lab.etcd.move_leader(old.client_url, target.id)
+    assert (await lab.etcd.status(old.client_url)).leader_id == target.id
+    assert await leader(lab) == new
+    await lab.etcd.move_leader(old.client_url, target.id)
+
+
+async def test_only_the_leader_hands_over(lab: Lab) -> None:
+    chief, other = await leader(lab), await follower(lab)
+    third = next(founder for founder in lab.founders if founder not in (chief, other))
+    target = await member(lab, third)
+    assert target is not None
+    with pytest.raises(PreconditionFailed) as refused:
+        await lab.etcd.move_leader(other.client_url, target.id)
+    assert isinstance(refused.value, EtcdFault)
+    assert refused.value.reason is Reason.NOT_LEADER
+
+
+async def test_a_learner_cannot_lead(lab: Lab) -> None:
+    member_id = await added(lab, lab.spares[0])
+    with pytest.raises(PreconditionFailed) as refused:
+        await lab.etcd.move_leader((await leader(lab)).client_url, member_id)
+    assert isinstance(refused.value, EtcdFault)
+    assert refused.value.reason is Reason.BAD_TRANSFEREE
+
+
+async def test_alarms_are_seen_by_all_and_in_the_status(lab: Lab) -> None:
+    assert await lab.etcd.alarms(urls(lab.founders)) == ()
+    victim = await lab.etcd.status(lab.founders[1].client_url)
+    alarm = Alarm(AlarmKind.NOSPACE, victim.member_id)
+    await lab.raise_alarm(alarm)
+    assert await lab.etcd.alarms(urls(lab.founders)) == (alarm,)
+    status = await lab.etcd.status((await leader(lab)).client_url)
+    assert any("NOSPACE" in error for error in status.errors)
+
+
+async def test_a_member_that_is_down_says_nothing_and_holds_nothing_up(lab: Lab) -> None:
+    down = await leader(lab)
+    await lab.kill(down)
+    with pytest.raises(Unavailable) as silent:
+        await lab.etcd.status(down.client_url)
+    assert isinstance(silent.value, EtcdFault)
+    assert silent.value.reason in {Reason.UNREACHABLE, Reason.DEADLINE}
+    assert not await lab.etcd.peer_version_answers(down.peer_url)
+    members = await eventually(lambda: lab.etcd.members(urls([down, *lab.founders])))
+    assert len(members) == len(lab.founders)
+
+
+async def test_a_frozen_member_does_not_hold_up_the_others(lab: Lab) -> None:
+    frozen = await follower(lab)
+    await lab.freeze(frozen)
+    others = [founder for founder in lab.founders if founder != frozen]
+    async with asyncio.timeout(2.0):
+        assert len(await lab.etcd.members(urls([frozen, *others]))) == len(lab.founders)
+    with pytest.raises(Unavailable):
+        await lab.etcd.status(frozen.client_url)
+
+
+async def test_with_a_voter_down_etcd_adds_nobody_until_that_one_is_removed(lab: Lab) -> None:
+    """The new member is counted as a voter that is down: 2 of 3 would become 2 of 4 (since 3.6.x)."""
+    down = await follower(lab)
+    listed = await member(lab, down)
+    assert listed is not None
+    await lab.kill(down)
+    others = urls([founder for founder in lab.founders if founder != down])
+    with pytest.raises(Unavailable) as refused:
+        await lab.etcd.add_learner(others, lab.spares[0].peer_url)
+    assert isinstance(refused.value, EtcdFault)
+    assert refused.value.reason is Reason.UNHEALTHY
+    await eventually(lambda: lab.etcd.remove(others, listed.id))
+    assert await eventually(lambda: lab.etcd.add_learner(others, lab.spares[0].peer_url))
+
+
+async def test_with_a_voter_down_no_live_one_is_removed(lab: Lab) -> None:
+    down = await follower(lab)
+    await lab.kill(down)
+    left = [founder for founder in lab.founders if founder != down]
+    victim = await member(lab, left[0])
+    assert victim is not None
+    with pytest.raises(Unavailable) as refused:
+        await lab.etcd.remove(urls(left), victim.id)
+    assert isinstance(refused.value, EtcdFault)
+    assert refused.value.reason is Reason.UNHEALTHY
+    assert await member(lab, left[0]) is not None
+
+
+async def test_without_a_quorum_nothing_is_confirmed_and_nothing_changes(lab: Lab) -> None:
+    left, *lost = lab.founders
+    ids = {each.name: each.id for each in await lab.etcd.members(urls(lab.founders))}
+    for founder in lost:
+        await lab.kill(founder)
+
+    async def leaderless() -> None:
+        assert (await lab.etcd.status(left.client_url)).leader_id == 0
+
+    await eventually(leaderless)
+    with pytest.raises(Unavailable):
+        await lab.etcd.members(urls(lab.founders))
+    with pytest.raises(Unavailable):
+        await lab.etcd.add_learner(urls(lab.founders), lab.spares[0].peer_url)
+    with pytest.raises(Unavailable):
+        await lab.etcd.remove(urls(lab.founders), ids[lost[0].name])
+    with pytest.raises(Unavailable):
+        await lab.etcd.alarms(urls(lab.founders))
+
+
+async def test_voters_are_exchanged_one_for_one(lab: Lab) -> None:
+    """The swap: promote the new one, move leadership to it, remove an old one; all still serve."""
+    new = lab.spares[0]
+    new_id = await joined(lab, new)
+    old = await leader(lab)
+    old_id = (await lab.etcd.status(old.client_url)).member_id
+    await lab.etcd.promote(urls(lab.founders), new_id)
+    await lab.etcd.move_leader(old.client_url, new_id)
+    everybody = urls([*lab.founders, new])
+    await eventually(lambda: lab.etcd.remove(everybody, old_id))
+    await lab.etcd.remove(everybody, old_id)
+    members = await lab.etcd.members(everybody)
+    assert {each.id for each in members} >= {new_id}
+    assert old_id not in {each.id for each in members}
+    assert (await leader(lab, [new])) == new

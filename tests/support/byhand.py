@@ -1,0 +1,227 @@
+"""Units run as plain processes, without a site: for tests of what the specs themselves say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+
+import pytest
+
+from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.replica import component_unit
+from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
+from quarterdeck.files import write_atomic
+from quarterdeck.kube.port import Address
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.world import Component
+from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.tls import client_context
+from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.upstream import Upstream
+
+REPLICA = "r1"
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Mapping[Program, Path]:
+    """The real programs of a replica, kubectl and etcdctl, fetched or built if they are not there."""
+    wanted = [*(Program(each) for each in Component), Program.KUBECTL, Program.ETCDCTL]
+    return asyncio.run(Upstream.from_environment(os.environ).ensure(wanted, Versions()))
+
+
+def free_address(ports: tuple[int, ...]) -> str:
+    """A loopback address at which none of ``ports`` is in use."""
+    for _ in range(100):
+        address = f"127.{random.randint(64, 127)}.{random.randint(1, 254)}.{random.randint(1, 254)}"
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in ports:
+                    listener = stack.enter_context(socket.socket())
+                    listener.bind((address, port))
+            except OSError:
+                continue
+            return address
+    raise AssertionError("no free loopback address")
+
+
+def until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) -> float:
+    """Wait until ``condition`` holds; returns how long it took, in seconds."""
+    begin = time.monotonic()
+    while not condition():
+        elapsed = time.monotonic() - begin
+        assert elapsed < seconds, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
+    return time.monotonic() - begin
+
+
+def listens(address: str, port: int) -> bool:
+    """Whether a connection to the port is accepted."""
+    with socket.socket() as client:
+        client.settimeout(1.0)
+        return client.connect_ex((address, port)) == 0
+
+
+@dataclass
+class Processes:
+    """The processes of units, all killed at the end."""
+
+    logs: Path
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self.running.values():
+            process.kill()
+        for process in self.running.values():
+            process.wait(10)
+
+    def start(self, spec: UnitSpec) -> subprocess.Popen[bytes]:
+        for file in spec.files:
+            write_atomic(Path(file.path), file.content, mode=file.mode)
+        with self.log(spec.name).open("ab") as log:
+            process = subprocess.Popen(
+                [*spec.argv, *spec.boot_argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={"PATH": os.defpath, "HOME": str(self.logs), **dict(spec.env)},
+                start_new_session=True,
+            )
+        self.running[spec.name] = process
+        return process
+
+    def freeze(self, spec: UnitSpec) -> None:
+        self.running[spec.name].send_signal(signal.SIGSTOP)
+
+    def thaw(self, spec: UnitSpec) -> None:
+        self.running[spec.name].send_signal(signal.SIGCONT)
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def stop(self, spec: UnitSpec) -> float:
+        """SIGTERM; returns how long it took to exit, in seconds."""
+        begin = time.monotonic()
+        process = self.running[spec.name]
+        process.send_signal(signal.SIGTERM)
+        process.wait(spec.stop_timeout)
+        return time.monotonic() - begin
+
+
+@dataclass
+class OneReplica:
+    """A plane of one replica on a loopback address of its own."""
+
+    plane: PlaneSettings
+    replica: ReplicaSettings
+    secrets: PlaneSecrets
+    certificates: ReplicaSecrets
+    cluster: InitialCluster
+    processes: Processes
+
+    @property
+    def apiserver(self) -> Address:
+        return Address(self.replica.address, self.plane.ports.apiserver)
+
+    def spec(self, component: Component) -> UnitSpec:
+        return component_unit(component, self.plane, self.replica, self.secrets, self.certificates, self.cluster)
+
+    def start(self, component: Component) -> subprocess.Popen[bytes]:
+        return self.processes.start(self.spec(component))
+
+    def start_and_await(self, component: Component) -> float:
+        """Start a component and wait until it answers; returns how long that took, in seconds."""
+        process = self.start(component)
+
+        def up() -> bool:
+            if process.poll() is not None:
+                raise AssertionError(f"{component}: {self.processes.log(self.spec(component).name).read_text()}")
+            return self._answers(component)
+
+        return until(up, component)
+
+    def stop(self, component: Component) -> float:
+        return self.processes.stop(self.spec(component))
+
+    def get(self, path: str, *, client: KeyPair | None = None, timeout: float = 5.0) -> tuple[int, str]:
+        """Status and body of a GET, anonymous unless ``client`` is given."""
+        context = client_context(self.secrets.kubernetes_ca.certificate, client)
+        with contextlib.closing(
+            http.client.HTTPSConnection(
+                self.replica.address, self.plane.ports.apiserver, context=context, timeout=timeout
+            )
+        ) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def leads(self, lease: str) -> bool:
+        """Whether somebody holds a lease of kube-system."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease}"
+        status, body = self.get(path, client=self.secrets.manager)
+        return status == 200 and bool(json.loads(body)["spec"].get("holderIdentity"))
+
+    def _answers(self, component: Component) -> bool:
+        ports = self.plane.ports
+        match component:
+            case Component.ETCD:
+                return listens(self.replica.address, ports.etcd_client)
+            case Component.APISERVER:
+                try:
+                    return self.get("/readyz", timeout=1.0)[0] == 200
+                except OSError:
+                    return False
+            case Component.CONTROLLER_MANAGER:
+                return listens(self.replica.address, ports.controller_manager)
+            case Component.SCHEDULER:
+                return listens(self.replica.address, ports.scheduler)
+
+
+@contextlib.contextmanager
+def one_replica(
+    folder: Path, binaries: Mapping[Program, Path], settings: PlaneSettings | None = None
+) -> Iterator[OneReplica]:
+    """A replica whose files and volume are below ``folder``; nothing of it runs yet."""
+    plane = settings or PlaneSettings(
+        name="byhand", kubernetes="1.36.3", etcd="3.6.16", ports=PlanePorts.of(0), endpoint_name="byhand.test"
+    )
+    address = free_address(plane.ports.of_replica)
+    now = datetime.now(UTC)
+    names = ReplicaNames(
+        replica=REPLICA,
+        address=address,
+        service_ip=plane.service_ip,
+        endpoint_names=(plane.endpoint_name,),
+    )
+    secrets = with_replica(create_plane_secrets(plane.name, now), names, now)
+    certificates = secrets.replica(REPLICA)
+    assert certificates is not None
+    replica = ReplicaSettings(
+        name=REPLICA,
+        address=address,
+        volume=PurePosixPath(folder / "volume"),
+        folders={each: PurePosixPath(folder / each) for each in Component},
+        programs={each: PurePosixPath(binaries[Program(each)]) for each in Component},
+    )
+    cluster = InitialCluster(state=ClusterState.NEW, members=((REPLICA, address),), token="byhand")
+    (folder / "volume").mkdir(mode=0o700)
+    with Processes(folder) as processes:
+        yield OneReplica(plane, replica, secrets, certificates, cluster, processes)

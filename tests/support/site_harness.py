@@ -1,0 +1,157 @@
+"""What the contract suite of sites needs of each site under test: tiny programs, and hands inside its machines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Protocol, TypeVar
+
+from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.sites.fake import FakeSite, Program
+from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
+from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.sites.port import Faults, Site
+
+Seen = TypeVar("Seen")
+LIMIT = 50 * 2**20  # bytes, of the storage class "small"
+LISTENER = "import socket, sys, time; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); time.sleep(1000)"
+    "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); [s.accept() for _ in iter(int, 1)]"
+)
+
+
+def settings(name: str = "east") -> LocalSiteSettings:
+    classes = {"standard": StorageClass(), "small": StorageClass(limit_bytes=LIMIT)}
+    return LocalSiteSettings(name=name, storage_classes=classes)
+
+
+def shell(name: str, script: str, **more: object) -> UnitSpec:
+    return UnitSpec(name=name, argv=("/bin/sh", "-c", script), **more)  # type: ignore[arg-type]
+
+
+def runs(name: str = "runs", **more: object) -> UnitSpec:
+    return shell(name, "exec sleep 1000", **more)
+
+
+def fails(exit_code: int) -> UnitSpec:
+    return shell(f"fails-{exit_code}", f"exit {exit_code}")
+
+
+def prints(text: str) -> UnitSpec:
+    return shell(f"prints-{text}", f"echo {text}; echo {text} to stderr >&2; exec sleep 1000")
+
+
+def listens(address: str, port: int) -> UnitSpec:
+    argv = (sys.executable, "-I", "-S", "-c", LISTENER, address, str(port))
+    return UnitSpec(name=f"listens-{port}", argv=argv)
+
+
+def behave(spec: UnitSpec) -> Program:
+    """The fake's idea of the programs above."""
+    kind, _, detail = spec.name.partition("-")
+    if kind == "fails":
+        return Program(exit_code=int(detail))
+    if kind == "prints":
+        return Program(output=f"{detail}\n{detail} to stderr\n")
+    if kind == "listens":
+        return Program(listens=(int(detail),))
+    return Program()
+
+
+class SiteFaults(Site, Faults, Protocol):
+    """A site that can be hurt."""
+
+
+async def eventually(look: Callable[[], Awaitable[Seen]], good: Callable[[Seen], bool], deadline: float = 20.0) -> Seen:
+    """What ``look`` sees once it is ``good``; fails with the last sight after ``deadline`` seconds."""
+    end = asyncio.get_running_loop().time() + deadline
+    while not good(seen := await look()):
+        assert asyncio.get_running_loop().time() < end, f"still {seen!r} after {deadline} s"
+        await asyncio.sleep(0.01)
+    return seen
+
+
+async def status(site: Site, machine: str, unit: str) -> UnitStatus:
+    found = [each for each in await site.units(machine) if each.name == unit]
+    return found[0] if found else UnitStatus(name=unit, state=UnitState.ABSENT)
+
+
+class SiteUnderTest(Protocol):
+    """A site and the hands that the suite needs inside it."""
+
+    @property
+    def site(self) -> SiteFaults: ...
+
+    def crash(self, machine: str, unit: UnitStatus) -> None: ...
+
+    def alive(self, pid: int) -> bool: ...
+
+    def file(self, machine: str, path: PurePosixPath) -> UnitFile: ...
+
+    def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None: ...
+
+
+@dataclass
+class FakeUnderTest:
+    site: FakeSite = field(default_factory=lambda: FakeSite(settings(), behave=behave))
+
+    def crash(self, machine: str, unit: UnitStatus) -> None:
+        self.site.crash(machine, unit.name)
+
+    def alive(self, pid: int) -> bool:
+        return self.site.alive(pid)
+
+    def file(self, machine: str, path: PurePosixPath) -> UnitFile:
+        return self.site.files(machine)[path]
+
+    def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None:
+        self.site.put_file(machine, volume.name, path, size)
+
+
+@dataclass
+class LocalUnderTest:
+    site: LocalSite
+
+    def crash(self, machine: str, unit: UnitStatus) -> None:
+        assert unit.pid is not None
+        os.kill(unit.pid, signal.SIGKILL)
+
+    def alive(self, pid: int) -> bool:
+        return process_alive(pid)
+
+    def file(self, machine: str, path: PurePosixPath) -> UnitFile:
+        real = Path(path)
+        return UnitFile(path, real.read_bytes(), real.stat().st_mode & 0o7777)
+
+    def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None:
+        real = Path(volume, path)
+        real.parent.mkdir(parents=True, exist_ok=True)
+        real.write_bytes(b"x" * size)
+
+
+ISOLATIONS = ("loopback",)
+
+
+@asynccontextmanager
+async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]:
+    """A local site with one of ISOLATIONS, of which nothing is left in the end."""
+    assert isolation == "loopback"
+    site = open_local_site(home, settings(), open_loopback(home), patience=1.0)
+    try:
+        yield LocalUnderTest(site)
+    finally:
+        await site.destroy()
+
+
+def process_alive(pid: int) -> bool:
+    try:
+        stat = Path("/proc", str(pid), "stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat[stat.rindex(b")") + 2 :].split()[0] not in b"ZX"

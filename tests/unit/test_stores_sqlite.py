@@ -1,0 +1,205 @@
+"""The SQLite file: private, never half made, and left as it is when something is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from quarterdeck.api import ControlPlane, Metadata, PlaneSecrets, new_control_plane
+from quarterdeck.errors import Corrupt, Unavailable
+from quarterdeck.stores import JournalEntry, SqliteStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "store.db"
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """A user whose files are open to everybody."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    """All that is kept: the file and its log, if there is anything in it (the -shm is only the log's index)."""
+    found = {each.name: each.read_bytes() for each in path.parent.iterdir()}
+    return {
+        name: content for name, content in found.items() if name.endswith(".db") or (name.endswith("-wal") and content)
+    }
+
+
+async def filled(path: Path, planes: int = 1) -> None:
+    async with SqliteStore(path) as store:
+        for number in range(planes):
+            await store.create(new_control_plane(f"plane-{number}", site="east"))
+
+
+@pytest.mark.usefixtures("umask")
+async def test_nobody_else_can_read_the_store_not_even_its_log(path: Path) -> None:
+    async with SqliteStore(path) as store:
+        await store.create(PlaneSecrets(metadata=Metadata(name="a"), data=SecretStr("key")))
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_a_store_that_was_copied_with_open_rights_is_closed_again(path: Path) -> None:
+    await filled(path)
+    path.chmod(0o644)
+    await filled(path, planes=0)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_a_deleted_secret_is_nowhere_in_the_files(path: Path) -> None:
+    async with SqliteStore(path) as store:
+        await store.create(PlaneSecrets(metadata=Metadata(name="a"), data=SecretStr("PRIVATE" * 9)))
+        await store.delete(PlaneSecrets, "a")
+    assert not any(b"PRIVATE" in content for content in contents(path).values())
+
+
+async def test_what_was_written_is_there_when_the_store_is_opened_again(path: Path) -> None:
+    await filled(path)
+    async with SqliteStore(path) as store:
+        assert [plane.name for plane in await store.list(ControlPlane)] == ["plane-0"]
+
+
+async def test_of_many_that_open_a_new_store_at_once_all_get_the_same(path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        stores = list(pool.map(lambda _: SqliteStore(path), range(8)))
+    entry = JournalEntry(plane="a", time=0.0, kind="k", text="t")
+    await asyncio.gather(*(store.append(entry) for store in stores))
+    assert len(await stores[0].journal("a")) == 8
+    for store in stores:
+        await store.close()
+    assert [each.name for each in path.parent.iterdir()] == ["store.db"]
+
+
+@pytest.mark.parametrize("first", [4096, -8192], ids=["all-tables", "one-page"])
+async def test_a_damaged_store_is_refused_and_left_as_it_is(path: Path, first: int) -> None:
+    await filled(path, planes=50)
+    content = bytearray(path.read_bytes())
+    start = first % len(content)
+    content[start:-4096] = b"\xa5" * (len(content) - 4096 - start)
+    path.write_bytes(content)
+    before = contents(path)
+    with pytest.raises(Corrupt, match=r"is damaged \(.*\); put a copy from a backup in its place"):
+        SqliteStore(path)
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"kind: Site\n" * 100], ids=["empty", "text"])
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(Corrupt, match=r"store\.db is (damaged|not a store of quarterdeck)"):
+        SqliteStore(path)
+    assert contents(path) == {"store.db": content}
+
+
+async def test_a_store_that_was_cut_short_is_refused(path: Path) -> None:
+    await filled(path, planes=50)
+    os.truncate(path, path.stat().st_size // 2 + 100)
+    with pytest.raises(Corrupt, match="damaged"):
+        SqliteStore(path)
+
+
+def test_somebody_elses_database_is_refused_and_left_as_it_is(path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE t (x)")
+    other.close()
+    before = contents(path)
+    with pytest.raises(Corrupt, match="is not a store of quarterdeck"):
+        SqliteStore(path)
+    assert contents(path) == before
+
+
+async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> None:
+    await filled(path)
+    newer = sqlite3.connect(path)
+    newer.execute("UPDATE schema_version SET version = 2")
+    newer.commit()
+    # As after a crash: what the newer version wrote is still in the log only.
+    crashed = path.parent.parent / "crashed"
+    shutil.copytree(path.parent, crashed)
+    newer.close()
+    for each in (path, crashed / "store.db"):
+        before = contents(each)
+        with pytest.raises(Corrupt, match=r"newer quarterdeck \(schema 2, this one knows 1\); use that version"):
+            SqliteStore(each)
+        assert contents(each) == before
+
+
+async def test_a_resource_that_a_newer_version_wrote_is_refused_without_telling_it(path: Path) -> None:
+    await filled(path)
+    db = sqlite3.connect(path)
+    db.execute('UPDATE resources SET body = replace(body, \'"paused"\', \'"frozen":"KEY","paused"\')')
+    db.commit()
+    db.close()
+    async with SqliteStore(path) as store:
+        with pytest.raises(Corrupt, match=r"spec\.frozen: unknown field") as caught:
+            await store.get(ControlPlane, "plane-0")
+    assert "KEY" not in str(caught.value)
+
+
+async def test_a_full_disk_is_told_and_loses_nothing(path: Path) -> None:
+    async with SqliteStore(path) as store:
+        await store.create(new_control_plane("kept", site="east"))
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count={pages}")
+        entry = JournalEntry(plane="a", time=0.0, kind="k", text="x" * 100_000)
+        with pytest.raises(Unavailable, match=r"no space left for .*store\.db; make room"):
+            await store.append(entry)
+        assert await store.journal("a") == ()
+        assert (await store.get(ControlPlane, "kept")).name == "kept"
+        store._db.execute("PRAGMA max_page_count=1000000")
+        await store.append(entry)
+
+
+async def test_a_store_that_cannot_be_written_says_so(path: Path) -> None:
+    async with SqliteStore(path) as store:
+        store._db.execute("PRAGMA query_only=ON")
+        with pytest.raises(Unavailable, match=r"store\.db is read-only; make it and its folder writable"):
+            await store.create(new_control_plane("a", site="east"))
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Unavailable, match=r"opening the store: .*QUARTERDECK_HOME"):
+        SqliteStore(tmp_path / "file" / "store.db")
+
+
+async def test_a_store_that_somebody_keeps_busy_says_so_and_goes_on_afterwards(path: Path) -> None:
+    async with SqliteStore(path, busy_timeout=0.05) as store:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable, match="another process keeps"):
+            await store.create(new_control_plane("a", site="east"))
+        other.execute("ROLLBACK")
+        other.close()
+        await store.create(new_control_plane("a", site="east"))
+
+
+async def test_a_slow_store_does_not_hold_up_the_event_loop(path: Path) -> None:
+    async with SqliteStore(path, busy_timeout=30.0) as store:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        writing = asyncio.create_task(store.create(new_control_plane("a", site="east")))
+        for _ in range(100):
+            await asyncio.sleep(0)  # the loop turns while the write waits
+        assert not writing.done()
+        other.execute("ROLLBACK")
+        other.close()
+        assert (await writing).name == "a"
