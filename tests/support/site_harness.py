@@ -22,8 +22,6 @@ from quarterdeck.sites.port import Faults, Site
 Seen = TypeVar("Seen")
 LIMIT = 50 * 2**20  # bytes, of the storage class "small"
 LISTENER = "import socket, sys, time; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); time.sleep(1000)"
-    "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); [s.accept() for _ in iter(int, 1)]"
-)
 
 
 def settings(name: str = "east") -> LocalSiteSettings:

@@ -84,6 +84,7 @@ async def _traffic(plane: Plane, step: Step) -> Detail:
             await plane.balancers[step.site].apply(chosen)
         case StopBalancer():
             await plane.balancers[step.site].remove()
+            await plane.site(step.site).rest(plane.edge(step.site).name)
         case SetRecord():
             address = plane.balancers[step.to].address.ip
             ttl = plane.resource.spec.endpoint.ttl

@@ -100,4 +100,5 @@ async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
     for component in reversed(Component):
         await site.remove_unit(record.machine, plane.unit(record, component))
     await site.delete_volume(record.machine, plane.volume(record))
+    await site.rest(record.machine)
     await plane.forget_certificates(record)

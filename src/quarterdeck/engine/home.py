@@ -130,6 +130,12 @@ class Home:
             self._sites[name] = open_local_site(self.folder, settings, self.isolation(kind))
         return self._sites[name]
 
+    async def close_hubs(self) -> None:
+        """Take down what all planes share: there are none left."""
+        for kind in Isolation:
+            if (self.folder / "sites" / f"hub-{kind}").exists():
+                await self.hub(kind).destroy()
+
     async def secrets(self, plane: ControlPlane) -> PlaneSecrets:
         """The plane's secrets, made the first time."""
         name = plane.metadata.name

@@ -1,0 +1,84 @@
+"""Live migrations between sites that are 0, 20, 80 and 160 ms of round trip apart (network namespaces; needs root or
+unprivileged user namespaces). The delay is made by a forwarder in user space: it delays every packet, handshakes too.
+
+    python bench/distance.py [--rtt 0 20 80 160]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from lab import markdown, quarterdeck, temporary_home, this_machine
+from migrate import report_of, row
+
+from quarterdeck.sites.netns.lab import Lab
+
+SITES = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: near}
+spec: {isolation: netns}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: far}
+spec: {isolation: netns}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: ControlPlane
+metadata: {name: bench}
+spec:
+  placement: {site: near}
+  etcd: {heartbeatMilliseconds: 200, electionMilliseconds: 2000}
+"""
+
+
+async def _delay(folder: Path, rtt: float) -> None:
+    lab = await Lab.open(folder)
+    await lab.set_link("near", "far", delay_ms=rtt / 2)
+
+
+async def _close(folder: Path) -> None:
+    await (await Lab.open(folder)).close()
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rtt", type=float, nargs="+", default=[0, 20, 80, 160])
+    rows = []
+    with temporary_home() as folder:
+        try:
+            declared = folder / "bench.yaml"
+            declared.write_text(SITES)
+            quarterdeck("apply", "-f", str(declared))
+            quarterdeck("wait", "bench")
+            for number, rtt in enumerate(parser.parse_args().rtt):
+                asyncio.run(_delay(folder, rtt))
+                target = ("far", "near")[number % 2]
+                quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", "20", "--yes")
+                rows.append([f"{rtt:.0f}", *row(number, report_of(folder))[1:]])
+                print(" ".join(rows[-1]), flush=True)
+        finally:
+            asyncio.run(_close(folder))
+    header = [
+        "rtt ms",
+        "whole s",
+        "swap ms",
+        "requests",
+        "failed",
+        "re-sent",
+        "lost",
+        "missed",
+        "stall ms",
+        "quiet ms",
+        "ratio",
+    ]
+    print(f"\n{this_machine()}\n")
+    print(markdown(header, rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Fills a plane with ConfigMaps of a given size."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import ssl
+import tempfile
+from pathlib import Path
+
+import httpx2
+
+from quarterdeck.engine import operations
+from quarterdeck.engine.access import probe_target
+from quarterdeck.engine.home import Home
+
+_AT_ONCE = 16
+
+
+async def fill(folder: Path, plane: str, *, objects: int, size: int) -> None:
+    """``objects`` ConfigMaps with ``size`` bytes of text each, in the namespace ``default``."""
+    home = await Home.open(folder)
+    try:
+        resource = await operations.existing(home.store, plane)
+        target = await probe_target(home, resource)
+        record = resource.status.memory.replicas[0]
+        site = home.local_site(await home.site(record.slot.site))
+        address = next(each.address for each in await site.machines() if each.name == record.machine)
+    finally:
+        await home.close()
+    context = ssl.create_default_context(cadata=target.ca_pem)
+    with tempfile.NamedTemporaryFile() as pem:  # 0600
+        pem.write((target.client_cert_pem + target.client_key_pem).encode())
+        pem.flush()
+        context.load_cert_chain(pem.name)
+    numbers = iter(range(objects))
+    async with httpx2.AsyncClient(verify=context, base_url=f"https://{address}:6443", timeout=60.0) as client:
+        await asyncio.gather(*(_write(client, numbers, size) for _ in range(_AT_ONCE)))
+
+
+async def _write(client: httpx2.AsyncClient, numbers, size: int) -> None:  # type: ignore[no-untyped-def]
+    for number in numbers:
+        body = {"metadata": {"name": f"fill-{number:06}"}, "data": {"text": secrets.token_hex(size // 2)}}
+        answer = await client.post("/api/v1/namespaces/default/configmaps", json=body)
+        answer.raise_for_status()

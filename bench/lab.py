@@ -1,0 +1,75 @@
+"""What the benchmarks share: a temporary home, timing of whole commands, tables."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from quarterdeck.api.site import Isolation, Site
+from quarterdeck.engine.home import Home
+
+
+@contextmanager
+def temporary_home() -> Iterator[Path]:
+    """A QUARTERDECK_HOME that leaves nothing behind."""
+    folder = Path(tempfile.mkdtemp(prefix="qdb."))
+    os.environ["QUARTERDECK_HOME"] = str(folder)
+    try:
+        yield folder
+    finally:
+        asyncio.run(_destroy(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _destroy(folder: Path) -> None:
+    home = await Home.open(folder)
+    try:
+        for site in await home.store.list(Site):
+            await home.local_site(site).destroy()
+        for kind in Isolation:
+            if (folder / "sites" / f"hub-{kind}").exists():
+                await home.hub(kind).destroy()
+    finally:
+        await home.close()
+
+
+def quarterdeck(*arguments: str, quiet: bool = True, timeout: float = 600.0) -> float:
+    """Run the command line; the seconds it took. Raises CalledProcessError with what it said."""
+    since = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "quarterdeck", *arguments],
+        capture_output=quiet,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode:
+        print(done.stdout, done.stderr, sep="\n", file=sys.stderr)
+        raise subprocess.CalledProcessError(done.returncode, done.args)
+    return time.monotonic() - since
+
+
+def this_machine() -> str:
+    """One line on the machine."""
+    return f"{len(os.sched_getaffinity(0))} cores, Linux {platform.release()}, Python {platform.python_version()}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """``median (least - most)``."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} - {max(values):.2f})"
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

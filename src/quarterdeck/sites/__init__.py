@@ -1,0 +1,1 @@
+"""Machines, units and volumes."""

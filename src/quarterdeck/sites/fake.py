@@ -1,0 +1,330 @@
+"""A site in memory: both ports, with units that run until they are stopped, killed or crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
+from quarterdeck.model.units import Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
+from quarterdeck.sites.local.loopback import Loopback
+from quarterdeck.sites.local.settings import LocalSiteSettings, Seat, require_entry_name, seats
+
+DISK_BYTES = 100 * 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """How a unit behaves in the fake: ``exit_code`` None runs on, a number exits so at each start."""
+
+    exit_code: int | None = None
+    output: str = ""
+    listens: tuple[int, ...] = ()
+
+
+def runs_on(_: UnitSpec) -> Program:
+    """Every unit simply runs."""
+    return Program()
+
+
+@dataclass(slots=True)
+class _Unit:
+    spec: UnitSpec
+    wanted: bool = True
+    state: UnitState = UnitState.STOPPED
+    pid: int | None = None
+    exit_code: int | None = None
+    restarts: int = 0
+    log: str = ""
+
+
+@dataclass(slots=True)
+class _Machine:
+    seat: Seat
+    state: MachineState = MachineState.UP
+    units: dict[str, _Unit] = field(default_factory=dict)
+    volumes: dict[str, Volume] = field(default_factory=dict)
+    sizes: dict[PurePosixPath, int] = field(default_factory=dict)
+    files: dict[PurePosixPath, UnitFile] = field(default_factory=dict)
+    clock_offset: float = 0.0
+    round_trip: float = 0.0001
+
+
+class FakeSite:
+    """Offers the Site and the Faults port. ``behave`` says how each unit behaves once it is started.
+
+    What only a test may do has names of its own: ``crash``, ``put_file``, ``files``, ``set_clock_offset``,
+    ``set_round_trip``.
+    """
+
+    def __init__(
+        self, settings: LocalSiteSettings, *, number: int = 1, behave: Callable[[UnitSpec], Program] = runs_on
+    ) -> None:
+        self._settings = settings
+        self._behave = behave
+        self._network = Loopback(1)
+        self._machines = {name: _Machine(seat) for name, seat in seats(settings, number).items()}
+        self._next_pid = 1000
+
+    @property
+    def name(self) -> str:
+        """See Site."""
+        return self._settings.name
+
+    async def machines(self) -> tuple[Machine, ...]:
+        """See Site."""
+        return tuple(
+            Machine(
+                name=name,
+                site=self.name,
+                zone=each.seat.place.zone,
+                address=self._network.address(each.seat.place),
+                role=each.seat.role,
+                state=each.state,
+            )
+            for name, each in self._machines.items()
+        )
+
+    def folder(self, machine: str, unit: str) -> PurePosixPath:
+        """See Site."""
+        self._machine(machine)
+        require_entry_name(f"using a unit on machine {machine}", unit)
+        return _units_folder(machine) / unit
+
+    async def units(self, machine: str) -> tuple[UnitStatus, ...]:
+        """See Site."""
+        return tuple(
+            UnitStatus(
+                name=each.spec.name,
+                state=each.state,
+                digest=each.spec.digest,
+                pid=each.pid,
+                exit_code=each.exit_code,
+                restarts=each.restarts,
+            )
+            for each in self._reach(machine).units.values()
+        )
+
+    async def wake(self, machine: str) -> None:
+        """See Site."""
+        self._reach(machine)
+
+    async def rest(self, machine: str) -> None:
+        """See Site."""
+        self._reach(machine)
+
+    async def start_unit(self, machine: str, spec: UnitSpec) -> None:
+        """See Site."""
+        where = self._reach(machine)
+        require_entry_name(f"using a unit on machine {machine}", spec.name)
+        unit = where.units.get(spec.name)
+        if unit is not None and unit.wanted and unit.spec.digest == spec.digest:
+            same_boot = unit.spec.boot_argv == spec.boot_argv
+            if unit.state is UnitState.RUNNING or (unit.state is UnitState.FAILED and same_boot):
+                return
+        where.files |= {each.path: each for each in spec.files}
+        log = "" if unit is None else unit.log
+        where.units[spec.name] = self._started(_Unit(spec, log=log))
+
+    async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
+        """See Site."""
+        found = self._reach(machine).units.get(unit)
+        if found is not None:
+            found.wanted = False
+            if found.state is UnitState.RUNNING:
+                found.exit_code = -9 if kill else -15
+            found.state, found.pid = UnitState.STOPPED, None
+
+    async def remove_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        where = self._reach(machine)
+        where.units.pop(unit, None)
+        folder = self.folder(machine, unit)
+        where.files = {path: each for path, each in where.files.items() if folder not in path.parents}
+
+    async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
+        """See Site."""
+        where = self._reach(machine)
+        for each in files:
+            _require_below_a_unit(machine, each.path)
+        where.files |= {each.path: each for each in files}
+
+    async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
+        """See Site."""
+        where = self._reach(machine)
+        for each in paths:
+            _require_below_a_unit(machine, each)
+            where.files.pop(each, None)
+
+    async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
+        """See Site."""
+        found = self._reach(machine).units.get(unit)
+        kept = found.log.splitlines(keepends=True)[-lines:] if found is not None and lines > 0 else []
+        return "".join(kept)
+
+    async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
+        """See Site."""
+        doing = f"creating volume {name} on machine {machine}"
+        where = self._reach(machine)
+        require_entry_name(doing, name)
+        self._require_class(doing, storage_class)
+        there = where.volumes.get(name)
+        if there is None:
+            path = PurePosixPath("/fake", machine, "volumes", storage_class, name)
+            there = where.volumes[name] = Volume(name=name, storage_class=storage_class, path=path)
+        elif there.storage_class != storage_class:
+            raise Conflict(doing, f"it exists with storage class {there.storage_class}, not {storage_class}")
+        return self._measured(where, there)
+
+    async def volumes(self, machine: str) -> tuple[Volume, ...]:
+        """See Site."""
+        where = self._reach(machine)
+        return tuple(self._measured(where, each) for each in where.volumes.values())
+
+    async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
+        """See Site."""
+        where = self._reach(machine)
+        if name not in where.volumes:
+            raise NotFound(f"listing volume {name} on machine {machine}", "there is no such volume")
+        folder = where.volumes[name].path / below
+        inside = {path.relative_to(folder).parts[0] for path in where.sizes if folder in path.parents}
+        return tuple(sorted(inside))
+
+    async def delete_volume(self, machine: str, name: str) -> None:
+        """See Site."""
+        where = self._reach(machine)
+        gone = where.volumes.pop(name, None)
+        if gone is not None:
+            where.sizes = {path: size for path, size in where.sizes.items() if gone.path not in path.parents}
+
+    async def storage_classes(self) -> tuple[str, ...]:
+        """See Site."""
+        return tuple(self._settings.storage_classes)
+
+    async def free_bytes(self, machine: str, storage_class: str) -> int:
+        """See Site."""
+        self._reach(machine)
+        self._require_class(f"reading the free space of machine {machine}", storage_class)
+        limit = self._settings.storage_classes[storage_class].limit_bytes
+        used = sum(each.used_bytes for each in await self.volumes(machine) if each.storage_class == storage_class)
+        return max(0, (DISK_BYTES if limit is None else limit) - used)
+
+    async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
+        """See Site."""
+        running = [each for each in self._reach(machine).units.values() if each.state is UnitState.RUNNING]
+        taken = {port for each in running for port in self._behave(each.spec).listens}
+        return tuple(port for port in ports if port in taken)
+
+    async def round_trip(self, machine: str, address: str, port: int) -> float:
+        """See Site."""
+        where = self._reach(machine)
+        there = next((each.name for each in await self.machines() if each.address == address), None)
+        if there is None or not await self.ports_in_use(there, (port,)):
+            raise Unavailable(f"measuring the round trip from {machine} to {address}:{port}", "nothing answers there")
+        return where.round_trip
+
+    async def clock_offset(self, machine: str) -> float:
+        """See Site."""
+        return self._reach(machine).clock_offset
+
+    async def kill_machine(self, machine: str) -> None:
+        """See Faults."""
+        where = self._machine(machine)
+        where.state = MachineState.DOWN
+        for each in where.units.values():
+            each.state, each.pid = UnitState.STOPPED, None
+
+    async def boot_machine(self, machine: str) -> None:
+        """See Faults."""
+        where = self._machine(machine)
+        if where.state is MachineState.DOWN:
+            where.state = MachineState.UP
+            for name, each in where.units.items():
+                again = _Unit(each.spec, wanted=each.wanted, log=each.log)
+                where.units[name] = self._started(again) if each.wanted else again
+
+    async def freeze_machine(self, machine: str) -> None:
+        """See Faults."""
+        where = self._machine(machine)
+        if where.state is MachineState.UP:
+            where.state = MachineState.UNREACHABLE
+
+    async def thaw_machine(self, machine: str) -> None:
+        """See Faults."""
+        where = self._machine(machine)
+        if where.state is MachineState.UNREACHABLE:
+            where.state = MachineState.UP
+
+    def crash(self, machine: str, unit: str) -> None:
+        """The unit's process is killed, and its supervisor starts it again."""
+        found = self._reach(machine).units[unit]
+        if found.state is UnitState.RUNNING:
+            restarts = found.restarts + 1
+            self._started(found)
+            found.exit_code, found.restarts = -9, restarts
+
+    def alive(self, pid: int) -> bool:
+        """Whether a process with that number runs on any machine."""
+        return any(unit.pid == pid for each in self._machines.values() for unit in each.units.values())
+
+    def files(self, machine: str) -> dict[PurePosixPath, UnitFile]:
+        """The files that were written for the units of a machine."""
+        return dict(self._machine(machine).files)
+
+    def put_file(self, machine: str, volume: str, path: str, size: int) -> None:
+        """Put a file of ``size`` bytes into a volume, as a unit would."""
+        where = self._machine(machine)
+        where.sizes[where.volumes[volume].path / path] = size
+
+    def set_clock_offset(self, machine: str, seconds: float) -> None:
+        """Set a machine's clock ahead (or behind, if negative)."""
+        self._machine(machine).clock_offset = seconds
+
+    def set_round_trip(self, machine: str, seconds: float) -> None:
+        """Set how long every connection from a machine takes."""
+        self._machine(machine).round_trip = seconds
+
+    def _machine(self, name: str) -> _Machine:
+        try:
+            return self._machines[name]
+        except KeyError:
+            offered = ", ".join(self._machines)
+            raise NotFound(f"using machine {name}", f"site {self.name} has only: {offered}") from None
+
+    def _reach(self, name: str) -> _Machine:
+        where = self._machine(name)
+        if where.state is MachineState.DOWN:
+            raise Unavailable(f"reaching machine {name}", "it is off")
+        if where.state is not MachineState.UP:
+            raise Unavailable(f"reaching machine {name}", "it does not answer")
+        return where
+
+    def _require_class(self, doing: str, storage_class: str) -> None:
+        if storage_class not in self._settings.storage_classes:
+            raise NotFound(doing, f"there is no storage class {storage_class}")
+
+    def _started(self, unit: _Unit) -> _Unit:
+        program = self._behave(unit.spec)
+        unit.log += program.output
+        unit.exit_code = program.exit_code
+        if program.exit_code is None:
+            self._next_pid += 1
+            unit.state, unit.pid = UnitState.RUNNING, self._next_pid
+        else:
+            unit.state, unit.pid = UnitState.FAILED, None
+        return unit
+
+    def _measured(self, where: _Machine, volume: Volume) -> Volume:
+        used = sum(size for path, size in where.sizes.items() if volume.path in path.parents)
+        return replace(volume, used_bytes=used)
+
+
+def _units_folder(machine: str) -> PurePosixPath:
+    return PurePosixPath("/fake", machine, "units")
+
+
+def _require_below_a_unit(machine: str, path: PurePosixPath) -> None:
+    units = _units_folder(machine)
+    if ".." in path.parts or units not in path.parents or path.parent == units:
+        raise InvalidInput("writing the files of a unit", f"{path} is not below the folder of a unit")

@@ -1,0 +1,68 @@
+"""How the machines of a local site are kept apart: the port between the local driver and the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a machine stands. Both numbers are 1 to 254, never change, and are unique: ``site_number`` among
+    the sites of one home, ``machine_number`` among the machines of its site.
+    """
+
+    site: str
+    site_number: int
+    machine: str
+    machine_number: int
+    zone: str
+
+
+class Isolation(Protocol):
+    """Gives each machine of a home an address, and its processes a place to run in.
+
+    One object serves all sites of one home. Nothing is kept in memory between calls that a later process (the
+    next run of the command line) would need: machines outlive the process that made them. Every call but
+    ``address`` and ``launch_prefix`` is idempotent and has its own deadline; they raise Unavailable when the
+    host does not allow it.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the isolation, as users write it: ``loopback``, ``netns``."""
+        ...
+
+    def address(self, place: Place) -> str:
+        """The machine's IP address: the same each time, known before the machine was ever prepared. No IO."""
+        ...
+
+    async def prepare(self, place: Place) -> None:
+        """Make the machine's network (and what the site needs for it), or plug it in again after ``unplug``.
+
+        Called before the machine's supervisor starts, and when a frozen machine is let go on; quick when there
+        is nothing to do.
+        """
+        ...
+
+    def launch_prefix(self, place: Place) -> tuple[str, ...]:
+        """What is put before an argv so that it runs inside the machine; ``()`` if nothing is needed.
+
+        Called after ``prepare``. The program it starts must keep its environment, its standard streams and its
+        session, and must replace itself by the rest of the argv or live as long as it. The machine's supervisor
+        is started with it, and the units inherit the place.
+        """
+        ...
+
+    async def unplug(self, place: Place) -> None:
+        """Take the machine off the network without a word to its peers, as power loss or a hung machine does.
+
+        Called before its processes are killed or frozen. Does nothing where the network cannot do that.
+        """
+        ...
+
+    async def release(self, place: Place) -> None:
+        """Remove the machine's network; with the last machine of a site, also what the site had. Its processes
+        are gone. Nothing happens if there is nothing.
+        """
+        ...

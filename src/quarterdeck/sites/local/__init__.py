@@ -1,0 +1,1 @@
+"""The local driver: machines on this host, supervised by supervisord."""

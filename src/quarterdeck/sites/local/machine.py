@@ -1,0 +1,268 @@
+"""One machine of a local site: its folder, its supervisord, and power on, off and frozen."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+import quarterdeck
+from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.files import write_atomic
+from quarterdeck.model.units import Machine, MachineState, UnitStatus
+from quarterdeck.sites.isolation import Isolation
+from quarterdeck.sites.local import processes
+from quarterdeck.sites.local.records import unit_folders
+from quarterdeck.sites.local.settings import Seat
+from quarterdeck.sites.local.supervisor_client import NotRunning, SupervisorClient
+
+START_DEADLINE = 20.0  # seconds
+RESTART_PATIENCE = 3.0  # seconds for machine_init to bring back a supervisord that died
+SUPERVISORD_CONF = b"""\
+[unix_http_server]
+file = /proc/self/cwd/supervisor.sock
+chmod = 0600
+
+[supervisord]
+nodaemon = true
+silent = true
+nocleanup = true
+umask = 077
+logfile = /proc/self/cwd/supervisord.log
+logfile_maxbytes = 1MB
+logfile_backups = 1
+pidfile = /proc/self/cwd/supervisord.pid
+
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
+
+[rpcinterface:quarterdeck]
+supervisor.rpcinterface_factory = quarterdeck.sites.local.supervisor_plugin:make
+"""
+KEPT_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
+
+
+class LocalMachine:
+    """A machine below ``folder``. Nothing about it is kept in memory: another process may act on it as well.
+
+    ``patience``: seconds that its supervisord has to answer before it counts as unreachable.
+    """
+
+    def __init__(self, folder: Path, seat: Seat, isolation: Isolation, patience: float) -> None:
+        self.folder = folder
+        self.seat = seat
+        self.name = seat.place.machine
+        self.client = SupervisorClient(self.name, folder, patience)
+        self._isolation = isolation
+        self._lock = asyncio.Lock()
+
+    @property
+    def units_folder(self) -> Path:
+        """Where the folders of its units are."""
+        return self.folder / "units"
+
+    @property
+    def address(self) -> str:
+        """Its IP address."""
+        return self._isolation.address(self.seat.place)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it was switched off, and not booted since."""
+        return self._off.exists()
+
+    async def seen(self) -> Machine:
+        """The machine with its state. One that was never started is up: it starts when it is needed."""
+        state = MachineState.DOWN
+        if not self.is_off:
+            try:
+                await self.reach()
+                state = MachineState.UP
+            except Unavailable:
+                state = MachineState.UNREACHABLE
+        place = self.seat.place
+        return Machine(
+            name=self.name,
+            site=place.site,
+            zone=place.zone,
+            address=self.address,
+            role=self.seat.role,
+            state=state,
+        )
+
+    async def reach(self) -> None:
+        """Raise Unavailable unless the machine is on and answers, or has nothing that could answer yet."""
+        self._refuse_off()
+        try:
+            await self.client.units()
+        except NotRunning:
+            return
+
+    async def units(self) -> tuple[UnitStatus, ...]:
+        """Its units; after the host itself has booted this is what starts them again."""
+        self._refuse_off()
+        try:
+            return await self.client.units()
+        except NotRunning:
+            if not await asyncio.to_thread(unit_folders, self.units_folder):
+                return ()
+            return await self.started()
+
+    async def started(self) -> tuple[UnitStatus, ...]:
+        """Its units, once its supervisord runs: it is started if need be. Raises Unavailable if it does not start,
+        or if the machine is off.
+        """
+        self._refuse_off()
+        try:
+            return await self.client.units()
+        except NotRunning:
+            async with self._locked():
+                self._refuse_off()
+                await self._start()
+            return await self.client.units()
+
+    async def rest(self) -> None:
+        """End its supervisord, if it has no unit."""
+        async with self._locked():
+            if not self.is_off and not await asyncio.to_thread(unit_folders, self.units_folder):
+                await asyncio.to_thread(processes.kill_all, self._mark)
+
+    async def cut_power(self) -> None:
+        """Kill every process at once, and stay off until ``boot``."""
+        async with self._locked():
+            write_atomic(self._off, b"")
+            await self._isolation.unplug(self.seat.place)
+            await asyncio.to_thread(processes.kill_all, self._mark)
+
+    async def boot(self) -> None:
+        """Start again after ``cut_power``; nothing happens to a machine that is on."""
+        async with self._locked():
+            if self.is_off:
+                self._off.unlink()
+                await self._start()
+
+    async def freeze(self) -> None:
+        """Stop every process where it stands; nothing happens to a machine that is off."""
+        async with self._locked():
+            if self.is_off:
+                return
+            if not await asyncio.to_thread(processes.processes_of, self._mark):
+                await self._start()
+            await self._isolation.unplug(self.seat.place)
+            await asyncio.to_thread(processes.freeze_all, self._mark)
+
+    async def thaw(self) -> None:
+        """Let them go on."""
+        async with self._locked():
+            if not self.is_off:
+                await self._isolation.prepare(self.seat.place)
+                await asyncio.to_thread(processes.thaw_all, self._mark)
+
+    async def processes(self) -> tuple[int, ...]:
+        """The process ids of everything that runs on it, its supervisord among them."""
+        return tuple(each.pid for each in await asyncio.to_thread(processes.processes_of, self._mark))
+
+    async def inside(self, *argv: str) -> bytes:
+        """What a short command prints that is run inside the machine."""
+        await self._isolation.prepare(self.seat.place)
+        return await self._run(argv, b"")
+
+    @property
+    def _off(self) -> Path:
+        return self.folder / "off"
+
+    @property
+    def _mark(self) -> str:
+        return f"{self.name}-{hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]}"
+
+    @asynccontextmanager
+    async def _locked(self) -> AsyncIterator[None]:
+        """Only one process at a time changes whether the machine runs."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = FileLock(self.folder / "power.lock", blocking=False)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + START_DEADLINE
+        async with self._lock:
+            while not lock.is_locked:
+                try:
+                    lock.acquire()
+                except Timeout as error:
+                    if loop.time() > deadline:
+                        raise TimedOut(
+                            f"starting or stopping machine {self.name}",
+                            f"another process has been at it for {START_DEADLINE:.0f} s",
+                        ) from error
+                    await asyncio.sleep(0.01)
+            try:
+                yield
+            finally:
+                lock.release()
+
+    def _refuse_off(self) -> None:
+        if self.is_off:
+            raise Unavailable(f"reaching machine {self.name}", "it is off")
+
+    async def _start(self) -> None:
+        if await self._answers():
+            return
+        await asyncio.to_thread(processes.kill_all, self._mark)
+        place = self.seat.place
+        await self._isolation.prepare(place)
+        self.units_folder.mkdir(exist_ok=True, mode=0o700)
+        write_atomic(self.folder / "supervisord.conf", SUPERVISORD_CONF, mode=0o600)
+        script = Path(__file__).with_name("machine_init.py")
+        search_path = [*sys.path, str(Path(quarterdeck.__file__).parents[1])]
+        try:
+            await self._run(
+                (sys.executable, "-I", "-S", str(script), str(self.folder)), json.dumps(search_path).encode()
+            )
+        except BaseException:
+            await asyncio.to_thread(processes.kill_all, self._mark)
+            raise
+
+    async def _answers(self) -> bool:
+        """Whether a supervisord answers, or does so shortly because machine_init is just starting it again."""
+        deadline = asyncio.get_running_loop().time() + RESTART_PATIENCE
+        while True:
+            try:
+                await self.client.units()
+            except NotRunning:
+                left = await asyncio.to_thread(processes.processes_of, self._mark)
+                if not left or asyncio.get_running_loop().time() > deadline:
+                    return False
+                await asyncio.sleep(0.01)
+            else:
+                return True
+
+    async def _run(self, argv: tuple[str, ...], stdin: bytes) -> bytes:
+        environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        process = await asyncio.create_subprocess_exec(
+            *self._isolation.launch_prefix(self.seat.place),
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment | {processes.MARK: self._mark},
+            start_new_session=True,
+        )
+        doing = f"running {Path(argv[0]).name} on machine {self.name}"
+        try:
+            async with asyncio.timeout(START_DEADLINE):
+                output, errors = await process.communicate(stdin)
+        except TimeoutError as error:
+            raise TimedOut(doing, f"not done within {START_DEADLINE:.0f} s", f"see {self.folder}/*.log") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            seen = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
+            raise Unavailable(doing, seen, f"see {self.folder}/*.log")
+        return output

@@ -1,0 +1,99 @@
+"""All processes of a machine, found by a mark in their environment and by descent, also those that fled."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from quarterdeck.errors import TimedOut
+
+MARK = "QUARTERDECK_MACHINE"
+DEADLINE = 10.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One line of the process table. ``state`` is that of proc_pid_stat(5): R, S, D, T, Z, ..."""
+
+    pid: int
+    parent: int
+    state: str
+
+
+def processes_of(mark: str) -> tuple[Process, ...]:
+    """The living processes whose environment says ``QUARTERDECK_MACHINE=mark``, and all their descendants.
+
+    The caller is never among them.
+    """
+    table = {each.pid: each for each in _table()}
+    wanted = f"{MARK}={mark}".encode()
+    members = {pid for pid in table if wanted in _environment(pid)}
+    while True:
+        more = {pid for pid, each in table.items() if each.parent in members} - members
+        if not more:
+            break
+        members |= more
+    members.discard(os.getpid())
+    return tuple(table[pid] for pid in sorted(members) if table[pid].state not in "ZX")
+
+
+def kill_all(mark: str) -> None:
+    """Kill all processes of a machine at once: all are stopped before the first is killed, so that none sees
+    another die. Returns when they are gone; raises TimedOut.
+    """
+    deadline = time.monotonic() + DEADLINE
+    freeze_all(mark)
+    while found := processes_of(mark):
+        _signal(found, signal.SIGKILL)
+        _pause(deadline, "killing a machine", found)
+
+
+def freeze_all(mark: str) -> None:
+    """Stop all processes of a machine where they stand; returns when they stand still; raises TimedOut."""
+    deadline = time.monotonic() + DEADLINE
+    while moving := tuple(each for each in processes_of(mark) if each.state not in "Tt"):
+        _signal(moving, signal.SIGSTOP)
+        _pause(deadline, "freezing a machine", moving)
+
+
+def thaw_all(mark: str) -> None:
+    """Let all processes of a machine go on."""
+    _signal(processes_of(mark), signal.SIGCONT)
+
+
+def _pause(deadline: float, doing: str, left: tuple[Process, ...]) -> None:
+    if time.monotonic() > deadline:
+        pids = ", ".join(str(each.pid) for each in left)
+        raise TimedOut(doing, f"still there after {DEADLINE:.0f} s: processes {pids}")
+    time.sleep(0.001)
+
+
+def _signal(processes: tuple[Process, ...], number: signal.Signals) -> None:
+    for each in processes:
+        try:
+            os.kill(each.pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _table() -> list[Process]:
+    found = []
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib would double the time
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_bytes()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]  # the name before may hold anything
+            found.append(Process(int(entry), int(parent), state.decode()))
+    return found
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []  # gone, or somebody else's

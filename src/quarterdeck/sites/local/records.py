@@ -1,0 +1,71 @@
+"""What a machine remembers of a unit, on disk: enough to start it again after power loss."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from quarterdeck.errors import Corrupt
+from quarterdeck.files import write_secret
+from quarterdeck.model.units import UnitSpec
+
+RECORD = "unit.json"
+LOG = "log"
+FILES = "files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRecord:
+    """A unit as its machine starts it. ``wanted``: it should run, also after a boot."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    stop_timeout: float
+    digest: str
+    wanted: bool
+
+    @classmethod
+    def of(cls, spec: UnitSpec) -> UnitRecord:
+        """The record of a unit that is wanted to run."""
+        return cls(
+            name=spec.name,
+            argv=spec.argv + spec.boot_argv,
+            env=spec.env,
+            stop_timeout=spec.stop_timeout,
+            digest=spec.digest,
+            wanted=True,
+        )
+
+
+def write_record(folder: Path, record: UnitRecord) -> None:
+    """Write the record of the unit in ``folder`` (0600: an environment may hold secrets)."""
+    write_secret(folder / RECORD, json.dumps(asdict(record), indent=1).encode())
+
+
+def read_record(folder: Path) -> UnitRecord | None:
+    """The record of the unit in ``folder``; None if there is none. Raises Corrupt when it cannot be read."""
+    path = folder / RECORD
+    try:
+        found = json.loads(path.read_bytes())
+        return UnitRecord(
+            name=str(found["name"]),
+            argv=tuple(str(each) for each in found["argv"]),
+            env=tuple((str(key), str(value)) for key, value in found["env"]),
+            stop_timeout=float(found["stop_timeout"]),
+            digest=str(found["digest"]),
+            wanted=bool(found["wanted"]),
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt(f"reading {path}", f"not a unit's record ({error!r})") from error
+
+
+def unit_folders(units: Path) -> tuple[Path, ...]:
+    """The folders of all units below ``units``, by name."""
+    try:
+        return tuple(sorted(each for each in units.iterdir() if each.is_dir() and not each.name.startswith(".")))
+    except FileNotFoundError:
+        return ()

@@ -1,0 +1,89 @@
+"""What a local site consists of, and the names and numbers of its machines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.isolation import Place
+
+MOST_ZONES = 16
+MOST_PER_ZONE = 15
+EDGE_NUMBER = 254
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_ENTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageClass:
+    """Where volumes of a class are: below ``folder``, or below the machine's own folder when it is None.
+
+    ``limit_bytes`` bounds what all volumes of the class on one machine may hold, as far as ``free_bytes`` tells.
+    """
+
+    folder: Path | None = None
+    limit_bytes: int | None = None
+
+
+def _only_standard() -> Mapping[str, StorageClass]:
+    return {"standard": StorageClass()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSiteSettings:
+    """A site on this host. The first storage class is the default. Raises InvalidInput for what cannot be."""
+
+    name: str
+    zones: tuple[str, ...] = ("a", "b", "c")
+    machines_per_zone: int = 2
+    storage_classes: Mapping[str, StorageClass] = field(default_factory=_only_standard)
+
+    def __post_init__(self) -> None:
+        doing = f"reading the settings of site {self.name!r}"
+        for label in (self.name, *self.zones, *self.storage_classes):
+            if not _LABEL.fullmatch(label):
+                raise InvalidInput(doing, f"{label!r} is not a DNS label", "use a-z, 0-9 and - only, at most 63")
+        if not 1 <= len(self.zones) <= MOST_ZONES or len(set(self.zones)) != len(self.zones):
+            raise InvalidInput(doing, f"zones {', '.join(self.zones)!r}", f"name 1 to {MOST_ZONES} different zones")
+        if not 1 <= self.machines_per_zone <= MOST_PER_ZONE:
+            raise InvalidInput(doing, f"{self.machines_per_zone} machines per zone", f"choose 1 to {MOST_PER_ZONE}")
+        if not self.storage_classes:
+            raise InvalidInput(doing, "no storage class", "name at least one")
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A machine that the settings ask for."""
+
+    place: Place
+    role: MachineRole
+
+
+def seats(settings: LocalSiteSettings, site_number: int) -> dict[str, Seat]:
+    """The machines by name: ``east-a1``, ``east-b1``, ``east-c1``, ``east-a2``, ..., then ``east-edge``.
+
+    A machine keeps its number when zones are appended or the machines per zone change.
+    """
+    found: dict[str, Seat] = {}
+
+    def add(name: str, number: int, zone: str, role: MachineRole) -> None:
+        machine = f"{settings.name}-{name}"
+        place = Place(site=settings.name, site_number=site_number, machine=machine, machine_number=number, zone=zone)
+        found[machine] = Seat(place, role)
+
+    for row in range(settings.machines_per_zone):
+        for column, zone in enumerate(settings.zones):
+            dash = "-" if zone[-1].isdigit() else ""  # or machine 11 of zone z would be machine 1 of zone z1
+            add(f"{zone}{dash}{row + 1}", row * MOST_ZONES + column + 1, zone, MachineRole.CONTROL)
+    add("edge", EDGE_NUMBER, settings.zones[0], MachineRole.EDGE)
+    return found
+
+
+def require_entry_name(doing: str, name: str) -> None:
+    """Raise InvalidInput unless ``name`` can name a folder below another, whatever it is put together from."""
+    if not _ENTRY.fullmatch(name):
+        raise InvalidInput(doing, f"{name!r} is not a name", "use letters, digits and . _ - (at most 128)")

@@ -1,0 +1,281 @@
+"""The local driver: machines on this host, each with a supervisord that outlives the process that started it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from quarterdeck.errors import Corrupt, NotFound, Unavailable
+from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
+from quarterdeck.sites.isolation import Isolation
+from quarterdeck.sites.local.listening import TABLES, listening_ports
+from quarterdeck.sites.local.logs import last_lines
+from quarterdeck.sites.local.machine import LocalMachine
+from quarterdeck.sites.local.numbers import site_number
+from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, write_record
+from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, seats
+from quarterdeck.sites.local.unit_files import remove_unit_folder, remove_watched, write_unit, write_watched
+from quarterdeck.sites.local.volumes import VolumeFolders
+
+#: Prints the median time of a few TCP connections, or nothing when one fails.
+_ROUND_TRIP = """
+import socket, sys, time
+times = []
+for _ in range(5):
+    since = time.monotonic()
+    try:
+        socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=2.0).close()
+    except OSError:
+        sys.exit(0)
+    times.append(time.monotonic() - since)
+print(sorted(times)[2])
+"""
+
+
+class LocalSite:
+    """A site below ``home``/sites; offers the Site and the Faults port. All it knows is on disk.
+
+    ``number`` is the site's own in its home (``numbers.site_number``); ``patience`` how many seconds a machine
+    has to answer before it counts as unreachable.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        settings: LocalSiteSettings,
+        isolation: Isolation,
+        *,
+        number: int,
+        patience: float = 2.0,
+    ) -> None:
+        self._home = home.resolve()
+        self._settings = settings
+        self._isolation = isolation
+        self._seats = seats(settings, number)
+        self._machines = {
+            name: LocalMachine(self._folder_of(name), seat, isolation, patience) for name, seat in self._seats.items()
+        }
+        self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @property
+    def name(self) -> str:
+        """See Site."""
+        return self._settings.name
+
+    async def machines(self) -> tuple[Machine, ...]:
+        """See Site."""
+        return tuple(await asyncio.gather(*(each.seen() for each in self._machines.values())))
+
+    def folder(self, machine: str, unit: str) -> PurePosixPath:
+        """See Site."""
+        return PurePosixPath(self._unit_folder(self._machine(machine), unit) / FILES)
+
+    async def units(self, machine: str) -> tuple[UnitStatus, ...]:
+        """See Site."""
+        return await self._machine(machine).units()
+
+    async def wake(self, machine: str) -> None:
+        """See Site."""
+        await self._machine(machine).started()
+
+    async def rest(self, machine: str) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        await where.reach()
+        await where.rest()
+
+    async def start_unit(self, machine: str, spec: UnitSpec) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        folder = self._unit_folder(where, spec.name)
+        async with self._unit_locks[machine, spec.name]:
+            status = _of(spec.name, await where.started())
+            known = await asyncio.to_thread(_known, folder)
+            wanted = UnitRecord.of(spec)
+            if _is_at_it(status, known, wanted):
+                if known is not None and not known.wanted:
+                    await asyncio.to_thread(write_record, folder, replace(known, wanted=True))
+                return
+            await asyncio.to_thread(write_unit, folder, spec, wanted)
+            if status.state not in (UnitState.ABSENT, UnitState.STOPPED):
+                stop_timeout = spec.stop_timeout if known is None else known.stop_timeout
+                await where.client.stop(spec.name, kill=False, stop_timeout=stop_timeout)
+            await where.client.start(spec.name)
+
+    async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        folder = self._unit_folder(where, unit)
+        # no lock: a kill must not wait for the stop that takes too long
+        await where.reach()
+        known = await asyncio.to_thread(_known, folder)
+        if known is not None and known.wanted:
+            await asyncio.to_thread(write_record, folder, replace(known, wanted=False))
+        if _of(unit, await where.units()).state is UnitState.ABSENT:
+            return
+        stop_timeout = 0.0 if known is None else known.stop_timeout
+        await where.client.stop(unit, kill=kill, stop_timeout=stop_timeout)
+
+    async def remove_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        folder = self._unit_folder(where, unit)
+        await self.stop_unit(machine, unit)
+        async with self._unit_locks[machine, unit]:
+            if _of(unit, await where.units()).state is not UnitState.ABSENT:
+                await where.client.forget(unit)
+            await asyncio.to_thread(remove_unit_folder, folder)
+
+    async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        await where.reach()
+        await asyncio.to_thread(write_watched, where.units_folder, files)
+
+    async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        await where.reach()
+        await asyncio.to_thread(remove_watched, where.units_folder, paths)
+
+    async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
+        """See Site."""
+        where = self._machine(machine)
+        await where.reach()
+        return await asyncio.to_thread(last_lines, self._unit_folder(where, unit) / LOG, lines)
+
+    async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
+        """See Site."""
+        await self._machine(machine).reach()
+        return await asyncio.to_thread(self._volumes(machine).create, name, storage_class)
+
+    async def volumes(self, machine: str) -> tuple[Volume, ...]:
+        """See Site."""
+        await self._machine(machine).reach()
+        return await asyncio.to_thread(self._volumes(machine).all)
+
+    async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
+        """See Site."""
+        await self._machine(machine).reach()
+        return await asyncio.to_thread(self._volumes(machine).entries, name, below)
+
+    async def delete_volume(self, machine: str, name: str) -> None:
+        """See Site."""
+        await self._machine(machine).reach()
+        await asyncio.to_thread(self._volumes(machine).delete, name)
+
+    async def storage_classes(self) -> tuple[str, ...]:
+        """See Site."""
+        return tuple(self._settings.storage_classes)
+
+    async def free_bytes(self, machine: str, storage_class: str) -> int:
+        """See Site."""
+        await self._machine(machine).reach()
+        return await asyncio.to_thread(self._volumes(machine).free, storage_class)
+
+    async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
+        """See Site."""
+        where = self._machine(machine)
+        await where.reach()
+        tables = await where.inside("/bin/cat", *TABLES)
+        taken = listening_ports(tables.decode(), where.address)
+        return tuple(port for port in ports if port in taken)
+
+    async def round_trip(self, machine: str, address: str, port: int) -> float:
+        """See Site."""
+        where = self._machine(machine)
+        await where.reach()
+        said = await where.inside(sys.executable, "-I", "-S", "-c", _ROUND_TRIP, address, str(port))
+        if not said.strip():
+            raise Unavailable(
+                f"measuring the round trip from machine {machine} to {address}:{port}", "nothing answers there"
+            )
+        return float(said)
+
+    async def clock_offset(self, machine: str) -> float:
+        """See Site: all machines share this host's clock."""
+        await self._machine(machine).reach()
+        return 0.0
+
+    async def kill_machine(self, machine: str) -> None:
+        """See Faults."""
+        await self._machine(machine).cut_power()
+
+    async def boot_machine(self, machine: str) -> None:
+        """See Faults."""
+        await self._machine(machine).boot()
+
+    async def freeze_machine(self, machine: str) -> None:
+        """See Faults."""
+        await self._machine(machine).freeze()
+
+    async def thaw_machine(self, machine: str) -> None:
+        """See Faults."""
+        await self._machine(machine).thaw()
+
+    async def processes(self, machine: str) -> tuple[int, ...]:
+        """The process ids of everything that runs on a machine, its supervisord among them."""
+        return await self._machine(machine).processes()
+
+    async def destroy(self) -> None:
+        """Kill every machine of the site and remove all that it has: networks, volumes, files, its number."""
+        for name, machine in self._machines.items():
+            if machine.folder.exists():
+                await machine.cut_power()
+            await self._isolation.release(machine.seat.place)
+            await asyncio.to_thread(self._volumes(name).delete_all)
+        if self._site_folder.exists():
+            await asyncio.to_thread(shutil.rmtree, self._site_folder)
+
+    @property
+    def _site_folder(self) -> Path:
+        return self._home / "sites" / self.name
+
+    def _folder_of(self, machine: str) -> Path:
+        return self._site_folder / "machines" / machine
+
+    def _machine(self, name: str) -> LocalMachine:
+        try:
+            return self._machines[name]
+        except KeyError:
+            offered = ", ".join(self._machines)
+            raise NotFound(f"using machine {name}", f"site {self.name} has only: {offered}") from None
+
+    def _unit_folder(self, machine: LocalMachine, unit: str) -> Path:
+        require_entry_name(f"using a unit on machine {machine.name}", unit)
+        return machine.units_folder / unit
+
+    def _volumes(self, machine: str) -> VolumeFolders:
+        shared = PurePosixPath(f"quarterdeck-{self.name}", machine)
+        return VolumeFolders.of(machine, self._folder_of(machine), shared, self._settings.storage_classes)
+
+
+def open_local_site(
+    home: Path, settings: LocalSiteSettings, isolation: Isolation, *, patience: float = 2.0
+) -> LocalSite:
+    """The site of that name in ``home``, which gets its number now if it is new. May block for a moment."""
+    return LocalSite(home, settings, isolation, number=site_number(home, settings.name), patience=patience)
+
+
+def _of(unit: str, statuses: tuple[UnitStatus, ...]) -> UnitStatus:
+    return next((each for each in statuses if each.name == unit), UnitStatus(name=unit, state=UnitState.ABSENT))
+
+
+def _known(folder: Path) -> UnitRecord | None:
+    try:
+        return read_record(folder)
+    except Corrupt:
+        return None  # the machine skips it too; a start writes it anew
+
+
+def _is_at_it(status: UnitStatus, known: UnitRecord | None, wanted: UnitRecord) -> bool:
+    """Whether the unit runs as wanted, or is being tried again with exactly these arguments."""
+    if status.digest != wanted.digest:
+        return False
+    if status.state is UnitState.RUNNING:
+        return True
+    return status.state is UnitState.FAILED and known is not None and known.argv == wanted.argv

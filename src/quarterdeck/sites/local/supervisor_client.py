@@ -1,0 +1,98 @@
+"""Calls to the supervisord of a machine: XML-RPC over its unix socket, without a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+import xmlrpc.client
+from pathlib import Path
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.units import UnitState, UnitStatus
+
+SOCKET = "supervisor.sock"
+KILL_GRACE = 10.0  # seconds that a process may take to be gone after SIGKILL
+
+
+class NotRunning(Unavailable):
+    """There is no supervisord, or no longer: nobody listens on the socket, or the call broke off."""
+
+
+class SupervisorClient:
+    """The methods of quarterdeck's plugin in one machine's supervisord. ``patience`` is how many seconds an
+    answer may take. All raise NotRunning, or Unavailable when the answer does not come.
+    """
+
+    def __init__(self, machine: str, folder: Path, patience: float) -> None:
+        self._machine = machine
+        self._folder = folder
+        self._patience = patience
+
+    async def units(self) -> tuple[UnitStatus, ...]:
+        """Every unit as supervisord sees it."""
+        answer = await self._call("units", (), self._patience)
+        return tuple(
+            UnitStatus(
+                name=each["name"],
+                state=UnitState(each["state"]),
+                digest=each["digest"],
+                pid=each["pid"],
+                exit_code=each["exit_code"],
+                restarts=each["restarts"],
+            )
+            for each in json.loads(str(answer))
+        )
+
+    async def start(self, unit: str) -> None:
+        """Run the unit as its record says."""
+        await self._call("start", (unit, time.monotonic() + self._patience), self._patience)
+
+    async def stop(self, unit: str, *, kill: bool, stop_timeout: float) -> None:
+        """Stop the unit and wait until its process is gone."""
+        expires = time.monotonic() + self._patience
+        await self._call("stop", (unit, kill, expires), self._patience + stop_timeout + KILL_GRACE)
+
+    async def forget(self, unit: str) -> None:
+        """Drop a stopped unit."""
+        await self._call("forget", (unit, time.monotonic() + self._patience), self._patience)
+
+    async def _call(self, method: str, arguments: tuple[str | bool | float, ...], patience: float) -> object:
+        doing = f"asking machine {self._machine} to {method}"
+        try:
+            async with asyncio.timeout(patience):
+                reply = await self._exchange(xmlrpc.client.dumps(arguments, f"quarterdeck.{method}").encode())
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise NotRunning(doing, "its supervisord is not running") from error
+        except (ConnectionResetError, BrokenPipeError) as error:
+            raise NotRunning(doing, "its supervisord ended meanwhile") from error
+        except TimeoutError as error:
+            raise Unavailable(doing, f"no answer within {patience:.1f} s") from error
+        except OSError as error:
+            raise Unavailable(doing, f"the connection broke ({error})") from error
+        if not reply:
+            raise NotRunning(doing, "its supervisord ended meanwhile")
+        head, _, body = reply.partition(b"\r\n\r\n")
+        if b" 200 " not in head.split(b"\r\n", 1)[0]:
+            raise Unavailable(doing, f"its supervisord failed ({head[:80]!r})")
+        try:
+            (result,), _ = xmlrpc.client.loads(body.decode())
+        except xmlrpc.client.Fault as fault:
+            raise Unavailable(doing, f"it refused: {fault.faultString}") from fault
+        return result
+
+    async def _exchange(self, body: bytes) -> bytes:
+        # a socket's path has at most 107 bytes, a home may have more: go through an open folder
+        folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{folder}/{SOCKET}")
+        finally:
+            os.close(folder)
+        try:
+            writer.write(b"POST /RPC2 HTTP/1.0\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n" % len(body))
+            writer.write(body)
+            await writer.drain()
+            return await reader.read()
+        finally:
+            writer.transport.abort()

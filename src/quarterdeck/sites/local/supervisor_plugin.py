@@ -1,0 +1,267 @@
+"""The part of quarterdeck that runs inside supervisord, as an RPC interface (supervisor's own extension point).
+
+It reads units from their records instead of a configuration file, so that a change of one never touches another,
+tries crashing units again for ever with a bounded back-off, and makes a unit die with its supervisord. Methods
+that change something take ``expires`` (seconds, CLOCK_MONOTONIC, which all processes of a host share): a call
+that a frozen machine reads long after its caller gave up must not be carried out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from supervisor.datatypes import RestartUnconditionally
+from supervisor.http import NOT_DONE_YET
+from supervisor.options import ProcessConfig, ProcessGroupConfig
+from supervisor.process import Subprocess
+from supervisor.states import STOPPED_STATES, ProcessStates
+from supervisor.xmlrpc import Faults, RPCError
+
+from quarterdeck.errors import Corrupt
+from quarterdeck.sites.local.machine_init import PR_SET_PDEATHSIG, READY_FD
+from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, unit_folders
+
+FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
+LONGEST_PAUSE = 5  # seconds
+SETTLED_AFTER = 1  # seconds that a unit must stay up to count as running
+PROMPT = 0.02  # seconds; supervisord by itself looks once a second
+PASSING = frozenset((ProcessStates.STARTING, ProcessStates.BACKOFF, ProcessStates.STOPPING, ProcessStates.EXITED))
+HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR2)
+LOG_BYTES = 10 * 1024 * 1024
+LOG_BACKUPS = 2
+
+
+class UnitProcess(Subprocess):  # type: ignore[misc]
+    """A unit's process: supervisor's, with a bounded back-off, and killed when supervisord is."""
+
+    config: Any
+    state: int
+    delay: float
+    backoff: int
+    starts = 0
+    exit_code: int | None = None
+
+    def spawn(self) -> Any:
+        """Start the process. A signal that comes before its program was executed must not be lost to a handler of
+        supervisord's that the fork inherited.
+        """
+        self.starts += 1
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+        try:
+            return super().spawn()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+
+    def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
+        supervisord = os.getppid()
+        self.config.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisord:
+            os._exit(127)  # it died before it was asked to take us along
+        for number in (*HANDLED, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        return super()._spawn_as_child(filename, argv)
+
+    def change_state(self, new_state: int, expected: bool = True) -> Any:
+        """Supervisor waits one second longer after each failure, without a bound."""
+        result = super().change_state(new_state, expected)
+        if new_state == ProcessStates.BACKOFF:
+            self.delay = time.time() + min(FIRST_PAUSE * 2 ** (self.backoff - 1), LONGEST_PAUSE)
+            # supervisor waits for this many seconds when it sees the clock set back
+            self.backoff = min(self.backoff, LONGEST_PAUSE + 1)
+        return result
+
+    def finish(self, pid: int, sts: int) -> None:
+        """The process has ended: take along what it left of its process group, and start it again at once if it
+        had settled.
+        """
+        self.exit_code = os.waitstatus_to_exitcode(sts)
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        super().finish(pid, sts)
+        if self.state == ProcessStates.EXITED:
+            self.spawn()
+
+    def record_spawnerr(self, msg: str) -> None:
+        """Put the reason why it cannot start where people look for it."""
+        super().record_spawnerr(msg)
+        with Path(self.config.stdout_logfile).open("a") as log:
+            log.write(f"quarterdeck: cannot start: {msg}\n")
+
+
+class UnitConfig(ProcessConfig):  # type: ignore[misc]
+    """A unit as supervisor wants it."""
+
+    def __init__(self, options: Any, folder: Path, record: UnitRecord, libc: ctypes.CDLL) -> None:
+        self.record = record
+        self.libc = libc
+        nothing = dict.fromkeys(ProcessConfig.req_param_names)
+        settings = {
+            "name": record.name,
+            "directory": str(folder / FILES),
+            "umask": 0o022,
+            "priority": 999,
+            "autostart": record.wanted,
+            "autorestart": RestartUnconditionally,
+            "startsecs": SETTLED_AFTER,
+            "startretries": sys.maxsize,
+            "stdout_logfile": str(folder / LOG),
+            "stdout_logfile_maxbytes": LOG_BYTES,
+            "stdout_logfile_backups": LOG_BACKUPS,
+            "redirect_stderr": True,
+            "stopsignal": signal.SIGTERM,
+            "stopwaitsecs": record.stop_timeout,
+            "killasgroup": True,
+            "exitcodes": [0],
+            "environment": dict(record.env),
+            "command": shlex.join(record.argv),
+        }
+        super().__init__(options, **(nothing | settings))
+
+    def make_process(self, group: Any = None) -> UnitProcess:
+        """The process of this unit, not started yet."""
+        process = UnitProcess(self)
+        process.group = group
+        return process
+
+
+class PromptPoller:
+    """Supervisord's poller, which does not sleep for a whole second while a unit starts, stops or waits."""
+
+    def __init__(self, supervisord: Any, inner: Any) -> None:
+        self._supervisord = supervisord
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def poll(self, timeout: float) -> Any:
+        """Wait for something to read or write, at most ``timeout`` seconds."""
+        groups = self._supervisord.process_groups.values()
+        if any(process.get_state() in PASSING for group in groups for process in group.processes.values()):
+            timeout = PROMPT
+        return self._inner.poll(timeout)
+
+
+class MachineInterface:
+    """The RPC methods. Units are named as in their records; results are JSON, or true."""
+
+    def __init__(self, supervisord: Any) -> None:
+        self._supervisord = supervisord
+        self._options = supervisord.options
+        self._units = Path.cwd() / "units"
+        self._libc = ctypes.CDLL(None)
+        self._options.poller = PromptPoller(supervisord, self._options.poller)
+        for folder in unit_folders(self._units):
+            try:
+                record = read_record(folder)
+            except Corrupt as error:
+                self._options.logger.error(str(error))
+                continue
+            if record is not None:
+                self._add(folder, record)
+
+    def units(self) -> str:
+        """Every unit: a list of objects with the fields of UnitStatus."""
+        return json.dumps([_status(process) for process in self._processes()])
+
+    def start(self, name: str, expires: float) -> bool:
+        """Run the unit as its record says. One that runs must have been stopped before."""
+        _refuse_late(expires)
+        folder = self._units / name
+        try:
+            record = read_record(folder)
+        except Corrupt as error:
+            raise RPCError(Faults.FAILED, str(error)) from error
+        if record is None:
+            raise RPCError(Faults.BAD_NAME, name)
+        self._drop(name)
+        self._add(folder, record).spawn()
+        return True
+
+    def stop(self, name: str, kill: bool, expires: float) -> bool | Callable[[], Any]:
+        """Stop the unit; the answer comes when its process is gone."""
+        _refuse_late(expires)
+        process = self._find(name)
+        if process is None or process.get_state() in STOPPED_STATES:
+            return True
+        if kill:
+            process.administrative_stop = True
+            process.kill(signal.SIGKILL)
+        elif process.get_state() != ProcessStates.STOPPING:
+            process.stop()
+
+        def gone() -> Any:
+            return True if process.get_state() in STOPPED_STATES else NOT_DONE_YET
+
+        gone.delay = 0.001  # type: ignore[attr-defined]
+        return gone
+
+    def forget(self, name: str, expires: float) -> bool:
+        """Know nothing of the unit any more; it must have been stopped before."""
+        _refuse_late(expires)
+        self._drop(name)
+        return True
+
+    def _processes(self) -> list[UnitProcess]:
+        return [each for group in self._supervisord.process_groups.values() for each in group.processes.values()]
+
+    def _find(self, name: str) -> UnitProcess | None:
+        group = self._supervisord.process_groups.get(name)
+        return None if group is None else group.processes[name]
+
+    def _add(self, folder: Path, record: UnitRecord) -> UnitProcess:
+        config = UnitConfig(self._options, folder, record, self._libc)
+        self._supervisord.add_process_group(ProcessGroupConfig(self._options, record.name, 999, [config]))
+        process: UnitProcess = self._supervisord.process_groups[record.name].processes[record.name]
+        return process
+
+    def _drop(self, name: str) -> None:
+        if name in self._supervisord.process_groups and not self._supervisord.remove_process_group(name):
+            raise RPCError(Faults.STILL_RUNNING, name)
+
+
+def _refuse_late(expires: float) -> None:
+    if time.monotonic() > expires:
+        raise RPCError(Faults.FAILED, "the caller has given up waiting")
+
+
+def _status(process: UnitProcess) -> dict[str, str | int | None]:
+    """The fields of UnitStatus. A unit that exited soon after a start has failed until it has settled."""
+    state = process.get_state()
+    if state in (ProcessStates.STARTING, ProcessStates.BACKOFF):
+        name = "failed" if process.backoff else "running"
+    elif state == ProcessStates.RUNNING:
+        name = "running"
+    elif state == ProcessStates.STOPPING:
+        name = "stopping"
+    else:
+        name = "stopped" if state == ProcessStates.STOPPED else "unknown"
+    return {
+        "name": process.config.name,
+        "state": name,
+        "digest": process.config.record.digest,
+        "pid": process.pid or None,
+        "exit_code": process.exit_code,
+        "restarts": max(0, process.starts - 1),
+    }
+
+
+def make(supervisord: Any) -> MachineInterface:
+    """What supervisord's configuration names as the factory; tells machine_init's starter that it answers."""
+    interface = MachineInterface(supervisord)
+    ready = os.environ.pop(READY_FD, None)
+    if ready is not None:
+        os.write(int(ready), b"up")
+        os.close(int(ready))
+    return interface

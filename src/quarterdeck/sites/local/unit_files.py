@@ -1,0 +1,67 @@
+"""The folder of a unit: its record, its log, and the files that it reads. Plain calls; run them in a thread."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path, PurePosixPath
+
+from quarterdeck.errors import InvalidInput
+from quarterdeck.files import write_atomic
+from quarterdeck.model.units import UnitFile, UnitSpec
+from quarterdeck.sites.local.records import FILES, UnitRecord, write_record
+
+
+def write_unit(folder: Path, spec: UnitSpec, record: UnitRecord) -> None:
+    """Write a unit's files, then its record, so that what the record starts is complete."""
+    for each in spec.files:
+        _require_plain(each.path)
+    _make_folder(folder)
+    for each in spec.files:
+        write_atomic(Path(each.path), each.content, mode=each.mode)
+    write_record(folder, record)
+
+
+def write_watched(units: Path, files: tuple[UnitFile, ...]) -> None:
+    """See Site.write_files; ``units`` holds the folders of all units of the machine."""
+    owners = {_owner(units, each.path) for each in files}
+    for owner in owners:
+        _make_folder(owner)
+    for each in files:
+        write_atomic(Path(each.path), each.content, mode=each.mode)
+
+
+def remove_watched(units: Path, paths: tuple[PurePosixPath, ...]) -> None:
+    """See Site.remove_files."""
+    for each in paths:
+        _owner(units, each)
+    for each in paths:
+        Path(each).unlink(missing_ok=True)
+
+
+def remove_unit_folder(folder: Path) -> None:
+    """Out of the way at once, then gone, even if the deleting is cut short."""
+    gone = folder.with_name(f".removed-{folder.name}")
+    if gone.exists():
+        shutil.rmtree(gone)
+    if folder.exists():
+        folder.rename(gone)
+        shutil.rmtree(gone)
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / FILES).mkdir(exist_ok=True, mode=0o700)
+
+
+def _owner(units: Path, path: PurePosixPath) -> Path:
+    """The folder of the unit whose file that is."""
+    _require_plain(path)
+    inside = Path(path).relative_to(units).parts if Path(path).is_relative_to(units) else ()
+    if len(inside) < 3 or inside[1] != FILES:
+        raise InvalidInput("writing the files of a unit", f"{path} is not below the folder of a unit")
+    return units / inside[0]
+
+
+def _require_plain(path: PurePosixPath) -> None:
+    if not path.is_absolute() or ".." in path.parts:
+        raise InvalidInput("writing the files of a unit", f"{path} is not an absolute path")

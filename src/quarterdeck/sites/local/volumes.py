@@ -1,0 +1,130 @@
+"""Volumes of a local machine: folders by storage class. Plain calls that may block; run them in a thread."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from quarterdeck.errors import Conflict, InvalidInput, NotFound
+from quarterdeck.model.units import Volume
+from quarterdeck.sites.local.settings import StorageClass, require_entry_name
+
+_DELETED = ".deleted-"
+
+
+class VolumeFolders:
+    """The volumes of one machine. ``roots`` maps each storage class to the machine's own folder of that class."""
+
+    def __init__(self, machine: str, roots: Mapping[str, Path], limits: Mapping[str, int | None]) -> None:
+        self._machine = machine
+        self._roots = roots
+        self._limits = limits
+
+    @classmethod
+    def of(cls, machine: str, own: Path, shared: PurePosixPath, classes: Mapping[str, StorageClass]) -> VolumeFolders:
+        """Those of a machine: below its ``own`` folder, or for classes with a folder at ``shared`` below that."""
+        roots = {
+            name: own / "volumes" / name if each.folder is None else each.folder / shared
+            for name, each in classes.items()
+        }
+        return cls(machine, roots, {name: each.limit_bytes for name, each in classes.items()})
+
+    def create(self, name: str, storage_class: str) -> Volume:
+        """See Site.create_volume."""
+        doing = f"creating volume {name} on machine {self._machine}"
+        require_entry_name(doing, name)
+        root = self._root(doing, storage_class)
+        there = self._find(name)
+        if there is not None and there.parent != root:
+            raise Conflict(doing, f"it exists with storage class {self._class_of(there)}, not {storage_class}")
+        if there is None:
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            there = root / name
+            there.mkdir(mode=0o700, exist_ok=True)
+        return self._seen(there)
+
+    def all(self) -> tuple[Volume, ...]:
+        """Every volume, by class and name."""
+        return tuple(
+            self._seen(each)
+            for root in self._roots.values()
+            for each in sorted(root.iterdir() if root.is_dir() else ())
+            if not each.name.startswith(_DELETED)
+        )
+
+    def entries(self, name: str, below: str) -> tuple[str, ...]:
+        """See Site.list_volume."""
+        doing = f"listing volume {name} on machine {self._machine}"
+        volume = self._find(name)
+        if volume is None:
+            raise NotFound(doing, "there is no such volume")
+        if below.startswith("/") or ".." in PurePosixPath(below).parts:
+            raise InvalidInput(doing, f"{below!r} is not a folder below it")
+        try:
+            return tuple(sorted(each.name for each in (volume / below).iterdir()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+
+    def delete(self, name: str) -> None:
+        """See Site.delete_volume. It disappears at once, even if deleting is cut short."""
+        require_entry_name(f"deleting volume {name} on machine {self._machine}", name)
+        volume = self._find(name)
+        if volume is not None:
+            volume.rename(volume.with_name(_DELETED + secrets.token_hex(6)))
+        for root in self._roots.values():
+            for left in root.glob(f"{_DELETED}*"):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def delete_all(self) -> None:
+        """Remove all volumes and the machine's folders of each class."""
+        for root in self._roots.values():
+            if root.exists():
+                shutil.rmtree(root)
+
+    def free(self, storage_class: str) -> int:
+        """See Site.free_bytes."""
+        root = self._root(f"reading the free space of machine {self._machine}", storage_class)
+        existing = next(each for each in (root, *root.parents) if each.exists())
+        seen = os.statvfs(existing)
+        free = seen.f_bavail * seen.f_frsize
+        limit = self._limits[storage_class]
+        if limit is None:
+            return free
+        used = sum(each.used_bytes for each in self.all() if each.storage_class == storage_class)
+        return max(0, min(free, limit - used))
+
+    def _root(self, doing: str, storage_class: str) -> Path:
+        try:
+            return self._roots[storage_class]
+        except KeyError:
+            offered = ", ".join(self._roots)
+            raise NotFound(doing, f"there is no storage class {storage_class}", f"choose of: {offered}") from None
+
+    def _find(self, name: str) -> Path | None:
+        return next((root / name for root in self._roots.values() if (root / name).is_dir()), None)
+
+    def _class_of(self, volume: Path) -> str:
+        return next(name for name, root in self._roots.items() if root == volume.parent)
+
+    def _seen(self, volume: Path) -> Volume:
+        return Volume(
+            name=volume.name,
+            storage_class=self._class_of(volume),
+            path=PurePosixPath(volume),
+            used_bytes=_used_bytes(volume),
+        )
+
+
+def _used_bytes(folder: Path) -> int:
+    """What the files below ``folder`` take up on the disk; files may come and go meanwhile."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += (Path(parent) / name).lstat().st_blocks * 512
+            except FileNotFoundError:
+                continue
+    return total

@@ -1,0 +1,104 @@
+"""How a process asks the keeper for something: one request and one answer per connection, over a Unix socket.
+
+A request is a list of words. An answer is ``{"ok": ...}``, with descriptors where asked for, or the class and parts
+of an error. Whoever can reach the folder (0700) may ask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from quarterdeck import errors
+from quarterdeck.errors import QuarterdeckError, Unavailable
+
+LARGEST = 1 << 18
+"""Bytes in a message at most."""
+SOCKET, LAYOUT_FILE, KEEPER_FILE, LOG_FILE = "control", "lab.json", "keeper.json", "keeper.log"
+"""What the folder of a lab holds: the socket, the layout, the keeper's process ids, what it wrote."""
+HELD_FILE, START_FILE = "held.lock", "start.lock"
+"""Locked by a living keeper, and by whoever starts one."""
+
+
+def lab_folder(home: Path) -> Path:
+    """Where the lab of a home keeps its files."""
+    return home.absolute() / "netns"
+
+
+@contextlib.contextmanager
+def _short(folder: Path) -> Iterator[str]:
+    """The socket's path in a form that fits into the 108 bytes that the kernel allows."""
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{SOCKET}"
+    finally:
+        os.close(descriptor)
+
+
+def listen(folder: Path) -> socket.socket:
+    """The keeper's socket; one that a dead keeper left behind is replaced."""
+    (folder / SOCKET).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with _short(folder) as path:
+        listener.bind(path)
+    listener.listen(64)
+    return listener
+
+
+def ask(folder: Path, *words: str, timeout: float = 20.0) -> str:
+    """Send a request and return the answer's text; ``timeout`` in seconds.
+
+    Raises Unavailable if no keeper answers, and what the keeper raised.
+    """
+    text, descriptors = _exchange(folder, words, timeout)
+    for each in descriptors:
+        os.close(each)
+    return text
+
+
+def ask_descriptors(folder: Path, *words: str, timeout: float = 20.0) -> tuple[int, ...]:
+    """``ask`` for descriptors, which the caller closes."""
+    return _exchange(folder, words, timeout)[1]
+
+
+def _exchange(folder: Path, words: tuple[str, ...], timeout: float) -> tuple[str, tuple[int, ...]]:
+    doing = f"asking the keeper of the lab in {folder} to {words[0]}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(timeout)
+        try:
+            with _short(folder) as path:
+                connection.connect(path)
+            connection.sendall(json.dumps(words).encode())
+            message, received, _flags, _address = socket.recv_fds(connection, LARGEST, 4)
+        except OSError as error:
+            raise Unavailable(doing, f"no answer ({error})", "the lab starts again with the next command") from error
+    if not message:
+        raise Unavailable(doing, "it ended before it answered", f"see {folder / LOG_FILE}")
+    return read_answer(message), tuple(received)
+
+
+def read_answer(message: bytes) -> str:
+    """The text of an answer; raises the error that it carries."""
+    answer = json.loads(message)
+    if "error" in answer:
+        name, doing, seen, next_step = answer["error"]
+        kind: type[QuarterdeckError] = getattr(errors, name)
+        raise kind(doing, seen, next_step)
+    text: str = answer["ok"]
+    return text
+
+
+def answer_error(error: QuarterdeckError) -> bytes:
+    """The message for an error."""
+    return json.dumps(
+        {"error": [type(error).__name__, error.doing, error.seen, error.next_step]},
+    ).encode()
+
+
+def answer_ok(text: str = "") -> bytes:
+    """The message for what was asked for."""
+    return json.dumps({"ok": text}).encode()

@@ -1,0 +1,223 @@
+"""A lab from the outside: the sites and machines of one home as networks that can be cut and delayed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Self
+
+from filelock import FileLock, Timeout
+
+import quarterdeck
+from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.sites.netns import control, enter
+from quarterdeck.sites.netns.layout import Cut, Layout, Link, address
+from quarterdeck.sites.netns.processes import ProcessId, members
+
+_STARTING = 30.0
+_ENDING = 20.0
+
+
+class Lab:
+    """The lab of one home. The object holds nothing: any process may have one, and drop it.
+
+    ``open`` starts the keeper if need be; every other call but ``runs`` raises Unavailable if there is none.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home.absolute()
+        self._folder = control.lab_folder(home)
+
+    @classmethod
+    async def open(cls, home: Path) -> Self:
+        """The lab of a home, with its keeper started if it does not run. Raises Unavailable if the host forbids it.
+
+        A lab that was there before comes back as it was asked for last, without its processes.
+        """
+        lab = cls(home)
+        await asyncio.to_thread(lab._ensure_keeper)
+        return lab
+
+    async def runs(self) -> bool:
+        """Whether the keeper runs; raises Unavailable if it does but does not answer."""
+        return await asyncio.to_thread(self._runs)
+
+    async def add_site(self, name: str, number: int) -> None:
+        """Make a site, ``number`` 1 to 254. Raises Conflict if the name or number is another's."""
+        await self._ask("site", name, str(number))
+
+    async def add_machine(self, site: str, machine: str, number: int) -> str:
+        """Make a machine at a site that is there, or plug it in again; returns its address.
+
+        Raises NotFound, Conflict.
+        """
+        await self._ask("machine", site, machine, str(number))
+        return address((await self.layout()).number(site), number)
+
+    async def remove_machine(self, site: str, machine: str) -> None:
+        """Remove a machine's network, and with the last machine the site. End its processes before."""
+        await self._ask("remove", site, machine)
+
+    async def cut_machine(self, site: str, machine: str) -> None:
+        """Pull a machine's cable out: whoever talks to it hears nothing any more. Raises NotFound."""
+        await self._ask("unplug", site, machine)
+
+    async def restore_machine(self, site: str, machine: str) -> None:
+        """Put it back."""
+        await self._ask("plug", site, machine)
+
+    async def set_link(
+        self,
+        a: str,
+        b: str,
+        *,
+        delay_ms: float = 0.0,
+        cut: Cut = Cut.NONE,
+        delay_back_ms: float | None = None,
+    ) -> None:
+        """Set what is between two sites, in place of what was set before. A site is its name, or OUTSIDE.
+
+        ``delay_ms`` is one way, so the round trip grows by twice as much; ``delay_back_ms`` is that from b to a if it
+        is to differ. A cut loses packets without a word. Connections live on through every change. Raises NotFound.
+        """
+        back = delay_ms if delay_back_ms is None else delay_back_ms
+        await self._set_way(a, b, delay_ms, cut=cut in {Cut.BOTH, Cut.A_TO_B})
+        await self._set_way(b, a, back, cut=cut in {Cut.BOTH, Cut.B_TO_A})
+
+    async def link(self, a: str, b: str) -> Link:
+        """What is set between two sites."""
+        layout = await self.layout()
+        return Link(layout.way(a, b), layout.way(b, a))
+
+    async def layout(self) -> Layout:
+        """All that was asked for."""
+        return Layout.from_json((await self._ask("layout")).encode())
+
+    async def processes(self, where: str) -> tuple[int, ...]:
+        """The numbers of all processes that run at CLIENT, HUB or ``inside(site, machine)``, daemons too."""
+        return await asyncio.to_thread(self._processes, where)
+
+    def enter_argv(self, where: str) -> tuple[str, ...]:
+        """What to put before an argv to run it there (see ``enter.enter_argv``)."""
+        return enter.enter_argv(self.home, where)
+
+    def enter(self, where: str) -> None:
+        """Move this process there for good (see ``enter.enter``)."""
+        enter.enter(self.home, where)
+
+    async def close(self) -> None:
+        """End the keeper and every process of the lab, this one too if it is inside. The layout stays on disk."""
+        await asyncio.to_thread(self._close)
+
+    async def _ask(self, *words: str) -> str:
+        return await asyncio.to_thread(control.ask, self._folder, *words)
+
+    async def _set_way(self, source: str, target: str, delay_ms: float, *, cut: bool) -> None:
+        await self._ask("way", source, target, str(delay_ms), "cut" if cut else "open")
+
+    def _processes(self, where: str) -> tuple[int, ...]:
+        descriptors = control.ask_descriptors(self._folder, "enter", where)
+        try:
+            return members("net", os.fstat(descriptors[1]).st_ino)
+        finally:
+            for each in descriptors:
+                os.close(each)
+
+    def _runs(self) -> bool:
+        if not self._folder.exists():
+            return False
+        try:
+            control.ask(self._folder, "ping")
+        except Unavailable:
+            if self._keeper("keeper") is not None:
+                raise
+            return False
+        return True
+
+    def _ensure_keeper(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            with FileLock(self._folder / control.START_FILE, timeout=_STARTING):
+                if not self._runs():
+                    self._start_keeper()
+        except Timeout as error:
+            raise TimedOut("starting the lab", "another process has been starting it for too long") from error
+
+    def _start_keeper(self) -> None:
+        """Start a keeper and wait until it serves."""
+        read, write = os.pipe()
+        log = os.open(self._folder / control.LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            subprocess.run(
+                [sys.executable, "-P", "-m", "quarterdeck.sites.netns.keeper", str(self._folder), str(write)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(write,),
+                env={**os.environ, "PYTHONPATH": _python_path()},
+                cwd="/",
+                timeout=_STARTING,
+                check=False,
+            )
+            os.close(write)
+            write = -1
+            if not select.select([read], [], [], _STARTING)[0]:
+                raise TimedOut("starting the lab", "its keeper does not get ready", f"see {self._folder}")
+            message = os.read(read, control.LARGEST)
+        finally:
+            for each in (read, write, log):
+                if each >= 0:
+                    os.close(each)
+        if not message:
+            raise Unavailable("starting the lab", "its keeper ended", f"see {self._folder / control.LOG_FILE}")
+        control.read_answer(message)
+
+    def _keeper(self, role: str) -> ProcessId | None:
+        """The keeper or its guard as their file says, if that very process still runs."""
+        try:
+            ids: dict[str, dict[str, int]] = json.loads((self._folder / control.KEEPER_FILE).read_bytes())
+        except FileNotFoundError:
+            return None
+        process = ProcessId(**ids[role])
+        return process if process.alive() else None
+
+    def _close(self) -> None:
+        keeper, guard = self._keeper("keeper"), self._keeper("guard")
+        try:
+            control.ask(self._folder, "end")
+        except Unavailable:
+            if keeper is not None:
+                keeper.kill()
+        for process in (keeper, guard):
+            if process is not None:
+                process.wait(time.monotonic() + _ENDING)
+
+
+def _python_path() -> str:
+    """Where Python finds this package, for a process with another working folder."""
+    here = str(Path(quarterdeck.__file__).absolute().parents[1])
+    return os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+async def available() -> tuple[bool, str]:
+    """Whether this host allows labs, tried by making one with all its parts; if not, the reason. Takes about 1 s."""
+    with tempfile.TemporaryDirectory(prefix="quarterdeck-") as home:
+        try:
+            lab = await Lab.open(Path(home))
+            try:
+                for number, site in enumerate(("east", "west"), start=1):
+                    await lab.add_site(site, number)
+                    await lab.add_machine(site, "machine", 1)
+                await lab.set_link("east", "west", delay_ms=1.0)
+            finally:
+                await lab.close()
+        except QuarterdeckError as error:
+            return False, str(error)
+    return True, ""

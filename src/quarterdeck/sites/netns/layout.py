@@ -1,0 +1,189 @@
+"""What a lab should look like: sites, machines, and the ways between sites, as data. No IO.
+
+The keeper writes it to a file, so that a lab whose keeper died, or whose host was rebooted, comes back as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Self
+
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
+
+CLIENT = "client"
+"""Where the command line, its probes and other clients run: a namespace that can reach every machine."""
+HUB = "hub"
+"""Where the services run that sites share, such as a DNS server."""
+OUTSIDE = "@outside"
+"""What the client and the hub stand on: for the ways between sites it counts as a site (number 0)."""
+CLIENT_ADDRESS, HUB_ADDRESS = "10.89.0.2", "10.89.0.53"
+SHARED: Mapping[str, int] = MappingProxyType({CLIENT: 2, HUB: 53})
+"""The namespaces of OUTSIDE with their numbers."""
+ROUTER_SIDE, FORWARDER_SIDE = "wan0", "wan1"
+"""The router's interface towards the forwarder, and the one that the forwarder stands behind."""
+GATEWAY = "10.88.0.1"
+"""The router's address, the same on every bridge and outside of all their subnets: no machine number is taken."""
+
+
+def address(site_number: int, machine_number: int) -> str:
+    """The IP address of a machine; both numbers are 1 to 254."""
+    for number in (site_number, machine_number):
+        if not 1 <= number <= 254:
+            raise InvalidInput("giving a machine its address", f"{number} is not a number from 1 to 254")
+    return f"10.89.{site_number}.{machine_number}"
+
+
+def subnet(site_number: int) -> str:
+    """The network of a site, without its length, which is 24."""
+    return f"10.89.{site_number}.0"
+
+
+def inside(site: str, machine: str) -> str:
+    """The name of the namespace of a machine, as ``enter`` takes it (beside CLIENT and HUB)."""
+    return f"{site}/{machine}"
+
+
+class Cut(StrEnum):
+    """Which directions of a link lose every packet."""
+
+    NONE = "none"
+    BOTH = "both"
+    A_TO_B = "a_to_b"
+    B_TO_A = "b_to_a"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction between two sites. ``delay_ms`` is what a packet takes for it, in milliseconds."""
+
+    delay_ms: float = 0.0
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Both directions between two sites."""
+
+    a_to_b: Way = Way()
+    b_to_a: Way = Way()
+
+    @property
+    def cut(self) -> Cut:
+        """Which directions are cut."""
+        if self.a_to_b.cut:
+            return Cut.BOTH if self.b_to_a.cut else Cut.A_TO_B
+        return Cut.B_TO_A if self.b_to_a.cut else Cut.NONE
+
+    @property
+    def rtt_ms(self) -> float:
+        """The round trip that the link adds, in milliseconds."""
+        return self.a_to_b.delay_ms + self.b_to_a.delay_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabSite:
+    """A site: a bridge in the router."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabMachine:
+    """A machine: a network namespace on its site's bridge. ``plugged`` is false while it is cut off."""
+
+    site: str
+    name: str
+    number: int
+    plugged: bool = True
+
+    def with_plugged(self, plugged: bool) -> Self:
+        """With its cable in or out."""
+        return replace(self, plugged=plugged)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The whole lab. ``ways`` holds only those that delay or cut, each as (from site, to site, way)."""
+
+    sites: tuple[LabSite, ...] = ()
+    machines: tuple[LabMachine, ...] = ()
+    ways: tuple[tuple[str, str, Way], ...] = ()
+
+    def number(self, site: str) -> int:
+        """A site's number, 0 for OUTSIDE; raises NotFound."""
+        if site == OUTSIDE:
+            return 0
+        for each in self.sites:
+            if each.name == site:
+                return each.number
+        raise NotFound("looking up a site of the lab", f"there is no site {site!r}")
+
+    def machine(self, site: str, name: str) -> LabMachine | None:
+        """That machine, or None."""
+        return next((each for each in self.machines if (each.site, each.name) == (site, name)), None)
+
+    def way(self, source: str, target: str) -> Way:
+        """One direction between two sites."""
+        return next((way for a, b, way in self.ways if (a, b) == (source, target)), Way())
+
+    def with_site(self, site: LabSite) -> Self:
+        """With a site added; unchanged if it is there; Conflict if its name or number belongs to another."""
+        if site in self.sites:
+            return self
+        if site.name == OUTSIDE or not 1 <= site.number <= 254:
+            raise InvalidInput("adding a site to the lab", f"{site.name!r} with number {site.number} cannot be")
+        taken = next((each for each in self.sites if each.name == site.name or each.number == site.number), None)
+        if taken is not None:
+            raise Conflict("adding a site to the lab", f"{taken.name!r} already has number {taken.number}")
+        return replace(self, sites=(*self.sites, site))
+
+    def with_machine(self, machine: LabMachine) -> Self:
+        """With a machine added to a site that is there, or plugged or unplugged if it is there itself."""
+        address(self.number(machine.site), machine.number)
+        others = tuple(each for each in self.machines if (each.site, each.name) != (machine.site, machine.name))
+        before = self.machine(machine.site, machine.name)
+        taken = any(each.site == machine.site and each.number == machine.number for each in others)
+        if taken or (before is not None and before.number != machine.number):
+            raise Conflict("adding a machine to the lab", f"the number of {machine.name!r} changed, or is another's")
+        return replace(self, machines=(*others, machine))
+
+    def without_machine(self, site: str, name: str) -> Self:
+        """Without a machine; without its site and the site's ways too if it was the last one there."""
+        machines = tuple(each for each in self.machines if (each.site, each.name) != (site, name))
+        if any(each.site == site for each in machines):
+            return replace(self, machines=machines)
+        return replace(
+            self,
+            machines=machines,
+            sites=tuple(each for each in self.sites if each.name != site),
+            ways=tuple(each for each in self.ways if site not in each[:2]),
+        )
+
+    def with_way(self, source: str, target: str, way: Way) -> Self:
+        """With one direction between two sites changed."""
+        if self.number(source) == self.number(target) or way.delay_ms < 0:
+            raise InvalidInput("changing a link of the lab", f"{source} to {target}, {way.delay_ms} ms, cannot be")
+        others = tuple(each for each in self.ways if each[:2] != (source, target))
+        return replace(self, ways=others if way == Way() else (*others, (source, target, way)))
+
+    def to_json(self) -> bytes:
+        """The layout for its file."""
+        return json.dumps(asdict(self), indent=1).encode()
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Self:
+        """The layout from its file; raises Corrupt."""
+        try:
+            read = json.loads(content)
+            return cls(
+                sites=tuple(LabSite(**each) for each in read["sites"]),
+                machines=tuple(LabMachine(**each) for each in read["machines"]),
+                ways=tuple((source, target, Way(**way)) for source, target, way in read["ways"]),
+            )
+        except (ValueError, TypeError, KeyError) as error:
+            raise Corrupt("reading the layout of the lab", str(error), "delete the file to start anew") from error

@@ -1,0 +1,164 @@
+"""What the keeper builds: the router with a bridge per site, a namespace per machine, and the ways between sites.
+
+Everything is made inside the keeper's user namespace and is gone when the last process in it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from socket import AF_INET
+
+from pyroute2 import IPRoute  # type: ignore[import-untyped]
+
+from quarterdeck.sites.netns import syscalls
+from quarterdeck.sites.netns.layout import FORWARDER_SIDE, GATEWAY, ROUTER_SIDE, subnet
+
+_WAN_TABLE = 100
+_CUT_PRIORITY, _DELAY_PRIORITY = 100, 200
+_BLACKHOLE = 6  # FR_ACT_BLACKHOLE: the router drops the packet and tells nobody
+_TO_TABLE = 1  # FR_ACT_TO_TBL
+
+
+class Wiring:
+    """The router, which the current process moves into, and what hangs on it. One per process.
+
+    Errors of the kernel come as OSError or pyroute2's NetlinkError.
+    """
+
+    def __init__(self) -> None:
+        syscalls.unshare(syscalls.CLONE_NEWNET)
+        self._router = syscalls.open_namespace("self", "net")
+        self._netlink = IPRoute()
+        self._hosts: dict[tuple[int, int], int] = {}
+        self._rules: set[tuple[int, int, int]] = set()
+        for name in ("all", "default"):
+            # What the forwarder gives back comes from a network that lies behind another interface.
+            _sysctl(f"conf/{name}/rp_filter", "0")
+        _sysctl("ip_forward", "1")
+        self._netlink.link("set", index=1, state="up")
+
+    def add_site(self, site: int) -> None:
+        """Make a site's bridge."""
+        # A bridge without an address of its own changes it with its ports, and its machines lose their gateway.
+        name = _bridge(site)
+        self._netlink.link("add", ifname=name, kind="bridge", address=_hardware_address(site, 0))
+        index = self._index(name)
+        self._netlink.link("set", index=index, state="up")
+        self._netlink.addr("add", index=index, address=GATEWAY, prefixlen=32)
+        self._netlink.route("add", dst=f"{subnet(site)}/24", oif=index, prefsrc=GATEWAY, scope="link")
+
+    def remove_site(self, site: int) -> None:
+        """Remove a site's bridge, whose machines are gone."""
+        self._netlink.link("del", index=self._index(_bridge(site)))
+
+    def add_host(self, site: int, host: int) -> None:
+        """Make a namespace with the address 10.89.SITE.HOST on the site's bridge."""
+        with self._new_namespace() as (namespace, netlink):
+            port = _port(site, host)
+            peer = {"ifname": "eth0", "net_ns_fd": namespace, "address": _hardware_address(site, host)}
+            self._netlink.link("add", ifname=port, kind="veth", peer=peer)
+            self._netlink.link("set", index=self._index(port), master=self._index(_bridge(site)), state="up")
+            index = _index(netlink, "eth0")
+            netlink.link("set", index=1, state="up")
+            netlink.link("set", index=index, state="up")
+            address = subnet(site).removesuffix("0") + str(host)
+            netlink.addr("add", index=index, address=address, prefixlen=24)
+            netlink.route("add", dst="default", gateway=GATEWAY, oif=index, flags=["onlink"])
+            self._hosts[site, host] = namespace
+
+    def remove_host(self, site: int, host: int) -> None:
+        """Let go of a namespace. What still runs in it has no network any more."""
+        self._netlink.link("del", index=self._index(_port(site, host)))
+        os.close(self._hosts.pop((site, host)))
+
+    def plug(self, site: int, host: int, *, plugged: bool) -> None:
+        """Put a host's cable in, or pull it out: its peers then hear nothing any more."""
+        self._netlink.link("set", index=self._index(_port(site, host)), state="up" if plugged else "down")
+
+    def namespace(self, site: int, host: int) -> int:
+        """The descriptor of a host's namespace, which stays open."""
+        return self._hosts[site, host]
+
+    def set_way(self, source: int, target: int, *, cut: bool, delayed: bool) -> None:
+        """Let the packets from one site to another through, lose them, or send them by way of the forwarder."""
+        for priority, wanted in ((_CUT_PRIORITY, cut), (_DELAY_PRIORITY, delayed)):
+            rule = (priority, source, target)
+            if wanted and rule not in self._rules:
+                self._change_rule("add", *rule)
+                self._rules.add(rule)
+            elif not wanted and rule in self._rules:
+                self._change_rule("del", *rule)
+                self._rules.remove(rule)
+
+    def add_delay_line(self) -> None:
+        """Make the pair of interfaces that the forwarder stands behind, if it is not there yet.
+
+        Without ARP a packet leaves with the interface's own address as its target: the far side's kernel takes no
+        notice of it, and the frame can be given back as it is. Without a forwarder it is lost.
+        """
+        if self._netlink.link_lookup(ifname=ROUTER_SIDE):
+            return
+        self._netlink.link("add", ifname=ROUTER_SIDE, kind="veth", peer={"ifname": FORWARDER_SIDE})
+        index = self._index(ROUTER_SIDE)
+        self._netlink.link("set", index=self._index(FORWARDER_SIDE), arp=False, state="up")
+        self._netlink.link("set", index=index, arp=False, state="up")
+        self._netlink.route("add", family=AF_INET, table=_WAN_TABLE, dst="default", oif=index, scope="link")
+
+    def _change_rule(self, command: str, priority: int, source: int, target: int) -> None:
+        action = {"action": _BLACKHOLE}
+        if priority == _DELAY_PRIORITY:
+            action = {"action": _TO_TABLE, "table": _WAN_TABLE}
+        self._netlink.rule(
+            command, priority=priority, iifname=_bridge(source), dst=subnet(target), dst_len=24, **action
+        )
+
+    def _index(self, name: str) -> int:
+        return _index(self._netlink, name)
+
+    @contextlib.contextmanager
+    def _new_namespace(self) -> Iterator[tuple[int, IPRoute]]:
+        """A new network namespace and a netlink socket in it; closed again if the block fails."""
+        syscalls.unshare(syscalls.CLONE_NEWNET)
+        try:
+            namespace = syscalls.open_namespace("self", "net")
+            _widen_windows()
+            netlink = IPRoute()
+        finally:
+            syscalls.setns(self._router, syscalls.CLONE_NEWNET)
+        try:
+            with netlink:
+                yield namespace, netlink
+        except BaseException:
+            os.close(namespace)
+            raise
+
+
+def _index(netlink: IPRoute, name: str) -> int:
+    index: int = next(iter(netlink.link_lookup(ifname=name)))
+    return index
+
+
+def _widen_windows() -> None:
+    """Let one TCP connection fill a link with a long delay (4 MiB, the usual bound, is 25 MB/s at 160 ms)."""
+    with contextlib.suppress(PermissionError):  # only speed is lost where the kernel keeps them global
+        _sysctl("tcp_wmem", "4096 16384 33554432")
+        _sysctl("tcp_rmem", "4096 131072 33554432")
+
+
+def _sysctl(name: str, value: str) -> None:
+    (Path("/proc/sys/net/ipv4") / name).write_text(value)
+
+
+def _bridge(site: int) -> str:
+    return f"br{site}"
+
+
+def _port(site: int, host: int) -> str:
+    return f"v{site}-{host}"
+
+
+def _hardware_address(site: int, host: int) -> str:
+    return f"02:59:00:00:{site:02x}:{host:02x}"

@@ -1,0 +1,441 @@
+"""Every site keeps the same promises: the fake, and the local driver with each isolation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+from support.site_harness import (
+    ISOLATIONS,
+    LIMIT,
+    FakeUnderTest,
+    SiteFaults,
+    SiteUnderTest,
+    eventually,
+    fails,
+    listens,
+    local_lab,
+    prints,
+    runs,
+    status,
+)
+
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
+from quarterdeck.model.units import MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
+
+A, B = "east-a1", "east-b1"
+
+
+@pytest.fixture(params=["fake", *ISOLATIONS])
+async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
+    if request.param == "fake":
+        yield FakeUnderTest()
+        return
+    async with local_lab(request.param, tmp_path) as local:
+        yield local
+
+
+@pytest.fixture
+def site(lab: SiteUnderTest) -> SiteFaults:
+    return lab.site
+
+
+async def start(site: SiteFaults, spec: UnitSpec, machine: str = A) -> UnitStatus:
+    await site.start_unit(machine, spec)
+    return await status(site, machine, spec.name)
+
+
+async def state_of(site: SiteFaults, machine: str) -> MachineState:
+    return next(each.state for each in await site.machines() if each.name == machine)
+
+
+async def test_a_new_site_has_its_machines_over_the_zones_and_one_edge(site: SiteFaults) -> None:
+    machines = await site.machines()
+    assert [(each.name, each.zone) for each in machines] == [
+        ("east-a1", "a"),
+        ("east-b1", "b"),
+        ("east-c1", "c"),
+        ("east-a2", "a"),
+        ("east-b2", "b"),
+        ("east-c2", "c"),
+        ("east-edge", "a"),
+    ]
+    assert [each.name for each in machines if each.role is MachineRole.EDGE] == ["east-edge"]
+    assert {each.state for each in machines} == {MachineState.UP}
+    assert len({each.address for each in machines}) == len(machines)
+    assert await site.units(A) == ()
+
+
+async def test_a_machine_that_the_site_does_not_have_is_not_found(site: SiteFaults) -> None:
+    with pytest.raises(NotFound):
+        await site.units("west-a1")
+    with pytest.raises(NotFound):
+        await site.start_unit("west-a1", runs())
+    with pytest.raises(NotFound):
+        site.folder("west-a1", "unit")
+
+
+async def test_a_woken_machine_has_no_units_and_keeps_those_it_has(site: SiteFaults) -> None:
+    await site.wake(A)
+    assert await site.units(A) == ()
+    before = await start(site, runs())
+    await site.wake(A)
+    assert await site.units(A) == (before,)
+
+
+async def test_a_machine_rests_only_without_units(site: SiteFaults) -> None:
+    before = await start(site, runs())
+    await site.rest(A)
+    assert await site.units(A) == (before,)
+    await site.remove_unit(A, before.name)
+    await site.rest(A)
+    assert await site.units(A) == ()
+    assert (await start(site, runs())).state is UnitState.RUNNING
+
+
+async def test_a_started_unit_runs_with_the_digest_of_its_spec(lab: SiteUnderTest, site: SiteFaults) -> None:
+    seen = await start(site, runs())
+    assert (seen.state, seen.digest, seen.restarts) == (UnitState.RUNNING, runs().digest, 0)
+    assert seen.pid is not None
+    assert lab.alive(seen.pid)
+
+
+async def test_starting_the_same_spec_again_leaves_the_process_alone(site: SiteFaults) -> None:
+    first = await start(site, runs())
+    again = await start(site, replace(runs(), boot_argv=("another first start",)))
+    assert again == first
+
+
+async def test_another_digest_replaces_the_process(lab: SiteUnderTest, site: SiteFaults) -> None:
+    first = await start(site, runs())
+    changed = runs(env=(("ANSWER", "42"),))
+    second = await start(site, changed)
+    assert (second.state, second.digest) == (UnitState.RUNNING, changed.digest)
+    assert first.pid is not None
+    assert not lab.alive(first.pid)
+
+
+async def test_a_change_of_one_unit_does_not_touch_another(site: SiteFaults) -> None:
+    other = await start(site, runs("other"))
+    await start(site, runs("changed"))
+    await start(site, runs("changed", env=(("A", "B"),)))
+    await site.stop_unit(A, "changed")
+    await site.remove_unit(A, "changed")
+    assert await site.units(A) == (other,)
+
+
+async def test_files_are_there_with_their_mode(lab: SiteUnderTest, site: SiteFaults) -> None:
+    folder = site.folder(A, "runs")
+    files = (UnitFile(folder / "pki/key", b"secret"), UnitFile(folder / "conf", b"public", 0o644))
+    await start(site, runs(files=files))
+    assert [lab.file(A, each.path) for each in files] == list(files)
+
+
+async def test_a_changed_file_is_another_spec(lab: SiteUnderTest, site: SiteFaults) -> None:
+    path = site.folder(A, "runs") / "conf"
+    first = await start(site, runs(files=(UnitFile(path, b"one"),)))
+    second = await start(site, runs(files=(UnitFile(path, b"two"),)))
+    assert second.pid != first.pid
+    assert lab.file(A, path).content == b"two"
+
+
+async def test_watched_files_change_under_a_running_unit(lab: SiteUnderTest, site: SiteFaults) -> None:
+    folder = site.folder(A, "runs")
+    before = await start(site, runs())
+    await site.write_files(A, (UnitFile(folder / "eds/one", b"1"), UnitFile(folder / "eds/two", b"2", 0o644)))
+    await site.write_files(A, (UnitFile(folder / "eds/one", b"11"),))
+    assert lab.file(A, folder / "eds/one") == UnitFile(folder / "eds/one", b"11")
+    assert lab.file(A, folder / "eds/two").mode == 0o644
+    await site.remove_files(A, (folder / "eds/two", folder / "eds/never"))
+    with pytest.raises((FileNotFoundError, KeyError)):
+        lab.file(A, folder / "eds/two")
+    assert await site.units(A) == (before,)
+
+
+async def test_watched_files_may_be_there_before_their_unit(lab: SiteUnderTest, site: SiteFaults) -> None:
+    path = site.folder(A, "runs") / "early"
+    await site.write_files(A, (UnitFile(path, b"1"),))
+    assert await site.units(A) == ()
+    await start(site, runs())
+    assert lab.file(A, path).content == b"1"
+
+
+async def test_watched_files_lie_below_the_folder_of_a_unit(site: SiteFaults) -> None:
+    folder = site.folder(A, "runs")
+    for path in (folder.parents[3] / "elsewhere", folder / "../../other/unit.json", PurePosixPath("relative")):
+        with pytest.raises(InvalidInput):
+            await site.write_files(A, (UnitFile(path, b""),))
+        with pytest.raises(InvalidInput):
+            await site.remove_files(A, (path,))
+
+
+async def test_a_stopped_unit_is_known_and_stays_stopped(lab: SiteUnderTest, site: SiteFaults) -> None:
+    first = await start(site, runs())
+    await site.stop_unit(A, "runs")
+    await site.stop_unit(A, "runs")
+    assert first.pid is not None
+    assert not lab.alive(first.pid)
+    seen = await status(site, A, "runs")
+    assert (seen.state, seen.pid, seen.exit_code, seen.digest) == (UnitState.STOPPED, None, -15, first.digest)
+
+
+async def test_a_stopped_unit_starts_again(site: SiteFaults) -> None:
+    await start(site, runs())
+    await site.stop_unit(A, "runs")
+    assert (await start(site, runs())).state is UnitState.RUNNING
+
+
+async def test_killing_a_unit_leaves_it_no_time(site: SiteFaults) -> None:
+    await start(site, runs())
+    await site.stop_unit(A, "runs", kill=True)
+    seen = await status(site, A, "runs")
+    assert (seen.state, seen.exit_code) == (UnitState.STOPPED, -9)
+
+
+async def test_stopping_and_removing_what_is_not_there_is_done_already(site: SiteFaults) -> None:
+    await site.stop_unit(A, "nothing")
+    await site.remove_unit(A, "nothing")
+    assert await site.logs(A, "nothing") == ""
+    assert await site.units(A) == ()
+
+
+async def test_a_removed_unit_is_forgotten_with_its_folder(lab: SiteUnderTest, site: SiteFaults) -> None:
+    path = site.folder(A, "runs") / "conf"
+    seen = await start(site, runs(files=(UnitFile(path, b"x"),)))
+    await site.remove_unit(A, "runs")
+    assert await site.units(A) == ()
+    assert seen.pid is not None
+    assert not lab.alive(seen.pid)
+    with pytest.raises((FileNotFoundError, KeyError)):
+        lab.file(A, path)
+    assert (await start(site, runs())).restarts == 0
+
+
+async def test_a_crashed_unit_is_started_again_and_counted(lab: SiteUnderTest, site: SiteFaults) -> None:
+    await start(site, runs())
+    settled = await eventually(lambda: status(site, A, "runs"), lambda seen: seen.state is UnitState.RUNNING)
+    lab.crash(A, settled)
+    seen = await eventually(
+        lambda: status(site, A, "runs"),
+        lambda seen: seen.state is UnitState.RUNNING and seen.pid not in (None, settled.pid),
+    )
+    assert seen.restarts == 1
+    assert seen.exit_code == -9
+    assert seen.digest == runs().digest
+
+
+async def test_a_unit_that_exits_again_and_again_has_failed_with_its_exit_code(site: SiteFaults) -> None:
+    await site.start_unit(A, fails(3))
+    seen = await eventually(
+        lambda: status(site, A, "fails-3"), lambda seen: seen.state is UnitState.FAILED and seen.pid is None
+    )
+    assert seen.exit_code == 3
+    await site.stop_unit(A, "fails-3")
+    assert (await status(site, A, "fails-3")).state is UnitState.STOPPED
+
+
+async def test_logs_are_of_all_starts_and_both_streams(site: SiteFaults) -> None:
+    spec = prints("hello")
+    once = ["hello", "hello to stderr"]
+
+    async def lines() -> list[str]:
+        return (await site.logs(A, spec.name)).splitlines()
+
+    await site.start_unit(A, spec)
+    await eventually(lines, lambda seen: seen == once)
+    await site.stop_unit(A, spec.name)
+    await site.start_unit(A, spec)
+    await eventually(lines, lambda seen: seen == once + once)
+    assert await site.logs(A, spec.name, lines=1) == "hello to stderr\n"
+    assert await site.logs(A, spec.name, lines=0) == ""
+
+
+async def test_names_cannot_lead_out_of_the_machine(site: SiteFaults) -> None:
+    for name in ("../escape", "", "a/b", ".hidden"):
+        with pytest.raises(InvalidInput):
+            await site.start_unit(A, runs(name))
+        with pytest.raises(InvalidInput):
+            await site.create_volume(A, name, "standard")
+
+
+async def test_a_volume_outlives_units_and_power(lab: SiteUnderTest, site: SiteFaults) -> None:
+    volume = await site.create_volume(A, "data", "standard")
+    assert await site.list_volume(A, "data") == ()
+    lab.put_file(A, volume.path, "member/wal/0.wal", 100_000)
+    await start(site, runs())
+    await site.remove_unit(A, "runs")
+    await site.kill_machine(A)
+    await site.boot_machine(A)
+    assert await site.list_volume(A, "data") == ("member",)
+    assert await site.list_volume(A, "data", "member") == ("wal",)
+    assert await site.list_volume(A, "data", "member/snap") == ()
+    (seen,) = await site.volumes(A)
+    assert (seen.name, seen.storage_class, seen.path) == ("data", "standard", volume.path)
+    assert 100_000 <= seen.used_bytes <= 200_000
+    assert await site.volumes(B) == ()
+
+
+async def test_a_volume_is_made_once_and_keeps_its_class(site: SiteFaults) -> None:
+    first = await site.create_volume(A, "data", "standard")
+    assert await site.create_volume(A, "data", "standard") == first
+    with pytest.raises(Conflict):
+        await site.create_volume(A, "data", "small")
+    with pytest.raises(NotFound):
+        await site.create_volume(A, "other", "gold")
+
+
+async def test_a_deleted_volume_takes_its_data_along(lab: SiteUnderTest, site: SiteFaults) -> None:
+    volume = await site.create_volume(A, "data", "standard")
+    lab.put_file(A, volume.path, "file", 10)
+    await site.delete_volume(A, "data")
+    await site.delete_volume(A, "data")
+    assert await site.volumes(A) == ()
+    with pytest.raises(NotFound):
+        await site.list_volume(A, "data")
+    await site.create_volume(A, "data", "small")
+    assert await site.list_volume(A, "data") == ()
+
+
+async def test_free_space_of_a_limited_class_shrinks_with_use(lab: SiteUnderTest, site: SiteFaults) -> None:
+    assert await site.storage_classes() == ("standard", "small")
+    assert await site.free_bytes(A, "standard") > 0
+    assert await site.free_bytes(A, "small") == LIMIT
+    volume = await site.create_volume(A, "data", "small")
+    lab.put_file(A, volume.path, "file", 2**20)
+    assert LIMIT - 2 * 2**20 <= await site.free_bytes(A, "small") <= LIMIT - 2**20
+    assert await site.free_bytes(B, "small") == LIMIT
+    with pytest.raises(NotFound):
+        await site.free_bytes(A, "gold")
+
+
+async def test_ports_in_use_are_those_of_that_machine_alone(site: SiteFaults) -> None:
+    address = next(each.address for each in await site.machines() if each.name == A)
+    candidates = tuple(range(20_000, 20_100))
+    taken = await site.ports_in_use(A, candidates)
+    port, other = [each for each in candidates if each not in taken][:2]
+    await site.start_unit(A, listens(address, port))
+    assert await eventually(lambda: site.ports_in_use(A, (other, port)), lambda seen: seen != ()) == (port,)
+    assert await site.ports_in_use(B, (other, port)) == ()
+
+
+async def test_the_round_trip_to_a_listener_is_measured_and_without_one_is_not_made_up(site: SiteFaults) -> None:
+    addresses = {each.name: each.address for each in await site.machines()}
+    port = 20_000
+    with pytest.raises(Unavailable, match="nothing answers"):
+        await site.round_trip(A, addresses[B], port)
+    await site.start_unit(B, listens(addresses[B], port))
+    await eventually(lambda: site.ports_in_use(B, (port,)), lambda seen: seen == (port,))
+    assert 0 < await site.round_trip(A, addresses[B], port) < 1
+
+
+async def test_a_healthy_machine_has_the_right_time(site: SiteFaults) -> None:
+    assert abs(await site.clock_offset(A)) < 1
+
+
+async def test_a_killed_machine_is_down_and_nothing_runs_on_it(lab: SiteUnderTest, site: SiteFaults) -> None:
+    on_a = await start(site, runs())
+    on_b = await start(site, runs(), B)
+    await site.kill_machine(A)
+    await site.kill_machine(A)
+    assert on_a.pid is not None
+    assert not lab.alive(on_a.pid)
+    assert await state_of(site, A) is MachineState.DOWN
+    assert await site.units(B) == (on_b,)
+
+
+async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> None:
+    await site.create_volume(A, "data", "standard")
+    await site.kill_machine(A)
+    calls = (
+        site.units(A),
+        site.wake(A),
+        site.start_unit(A, runs()),
+        site.stop_unit(A, "runs"),
+        site.remove_unit(A, "runs"),
+        site.write_files(A, ()),
+        site.remove_files(A, ()),
+        site.logs(A, "runs"),
+        site.create_volume(A, "more", "standard"),
+        site.volumes(A),
+        site.list_volume(A, "data"),
+        site.delete_volume(A, "data"),
+        site.free_bytes(A, "standard"),
+        site.ports_in_use(A, (1,)),
+        site.round_trip(A, "127.0.0.1", 1),
+        site.clock_offset(A),
+    )
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(each) for each in outcomes] == [Unavailable] * len(calls)
+
+
+async def test_a_booted_machine_starts_what_was_wanted_and_no_more(site: SiteFaults) -> None:
+    await start(site, runs("wanted"))
+    await start(site, runs("stopped"))
+    await site.stop_unit(A, "stopped")
+    await site.kill_machine(A)
+    await site.boot_machine(A)
+    await site.boot_machine(A)
+    assert await state_of(site, A) is MachineState.UP
+    wanted = await eventually(lambda: status(site, A, "wanted"), lambda seen: seen.pid is not None)
+    assert (wanted.state, wanted.digest) == (UnitState.RUNNING, runs("wanted").digest)
+    assert (await status(site, A, "stopped")).state is UnitState.STOPPED
+
+
+async def test_a_machine_may_be_killed_before_it_was_ever_used(site: SiteFaults) -> None:
+    await site.kill_machine(A)
+    assert await state_of(site, A) is MachineState.DOWN
+    await site.boot_machine(A)
+    assert await state_of(site, A) is MachineState.UP
+    assert (await start(site, runs())).state is UnitState.RUNNING
+
+
+async def test_a_frozen_machine_is_unreachable_and_goes_on_where_it_stood(site: SiteFaults) -> None:
+    before = await start(site, runs())
+    await site.freeze_machine(A)
+    assert await state_of(site, A) is MachineState.UNREACHABLE
+    assert await state_of(site, B) is MachineState.UP
+    with pytest.raises(Unavailable):
+        await site.units(A)
+    await site.thaw_machine(A)
+    assert await state_of(site, A) is MachineState.UP
+    assert await status(site, A, "runs") == before
+
+
+async def test_what_was_asked_of_a_frozen_machine_is_not_done_later(site: SiteFaults) -> None:
+    before = await start(site, runs())
+    await site.freeze_machine(A)
+    with pytest.raises(Unavailable):
+        await site.stop_unit(A, "runs")
+    with pytest.raises(Unavailable):
+        await site.start_unit(A, runs(env=(("A", "B"),)))
+    await site.thaw_machine(A)
+    assert await site.units(A) == (before,)
+
+
+async def test_a_frozen_machine_can_be_killed_and_booted(site: SiteFaults) -> None:
+    before = await start(site, runs())
+    await site.freeze_machine(A)
+    await site.kill_machine(A)
+    assert await state_of(site, A) is MachineState.DOWN
+    await site.boot_machine(A)
+    after = await eventually(lambda: status(site, A, "runs"), lambda seen: seen.pid is not None)
+    assert after.pid != before.pid
+
+
+async def test_a_machine_may_be_frozen_before_it_was_ever_used(site: SiteFaults) -> None:
+    await site.freeze_machine(A)
+    assert await state_of(site, A) is MachineState.UNREACHABLE
+    await site.thaw_machine(A)
+    assert await state_of(site, A) is MachineState.UP
+
+
+async def test_many_units_may_be_started_at_once(site: SiteFaults) -> None:
+    where = [(machine, runs(f"unit-{number}")) for machine in (A, B) for number in range(4)]
+    await asyncio.gather(*(site.start_unit(machine, spec) for machine, spec in where))
+    for machine in (A, B):
+        seen = await site.units(machine)
+        assert sorted(each.name for each in seen) == [f"unit-{number}" for number in range(4)]
+        assert {each.state for each in seen} == {UnitState.RUNNING}

@@ -1,0 +1,297 @@
+"""What the local driver promises beyond the port: about processes, power, and drivers that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.site_harness import (
+    ISOLATIONS,
+    LocalUnderTest,
+    eventually,
+    local_lab,
+    process_alive,
+    runs,
+    settings,
+    shell,
+    status,
+)
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.units import UnitSpec, UnitState, UnitStatus
+from quarterdeck.sites.isolation import Place
+from quarterdeck.sites.local.loopback import Loopback, open_loopback
+from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.sites.local.supervisor_client import SupervisorClient
+
+A, B = "east-a1", "east-b1"
+ONE_RUN = """
+import asyncio, sys
+from pathlib import Path
+from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.supervisor_client import SupervisorClient
+from quarterdeck.sites.local.site import open_local_site
+from support.site_harness import runs, settings
+home = Path(sys.argv[1])
+site = open_local_site(home, settings(), open_loopback(home))
+asyncio.run(site.start_unit("east-a1", runs()))
+print("started", flush=True)
+sys.stdin.read()
+"""
+RUN_AWAY = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve("/bin/sleep", ["sleep", "1000"], {})
+    os._exit(0)
+os.wait()
+time.sleep(1000)
+"""
+
+
+@pytest.fixture(params=ISOLATIONS)
+async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LocalUnderTest]:
+    async with local_lab(request.param, tmp_path) as lab:
+        yield lab
+
+
+@pytest.fixture
+def site(lab: LocalUnderTest) -> LocalSite:
+    return lab.site
+
+
+async def running(site: LocalSite, unit: str, machine: str = A, *, other_than: int | None = None) -> UnitStatus:
+    return await eventually(
+        lambda: status(site, machine, unit),
+        lambda seen: seen.state is UnitState.RUNNING and seen.pid not in (None, other_than),
+    )
+
+
+async def supervisord(site: LocalSite, unit: str, machine: str = A) -> int:
+    """The parent of a unit's process."""
+    pid = (await running(site, unit, machine)).pid
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+async def all_gone(pids: set[int]) -> None:
+    async def left() -> set[int]:
+        return {pid for pid in pids if process_alive(pid)}
+
+    await eventually(left, lambda seen: not seen)
+
+
+async def test_units_die_with_their_supervisord_and_a_new_one_starts_them(site: LocalSite) -> None:
+    await site.start_unit(A, runs("one"))
+    await site.start_unit(A, shell("two", "sleep 1000 & sleep 1000"))
+    before = {each.pid for each in await site.units(A)}
+    old = await supervisord(site, "one")
+    family = set(await site.processes(A))
+    os.kill(old, signal.SIGKILL)
+    await running(site, "one", other_than=next(iter(before)))
+    after = {each.pid for each in await site.units(A)}
+    assert before.isdisjoint(after)
+    assert await supervisord(site, "one") != old
+    # only the machine's first process is still the same
+    assert len(family & set(await site.processes(A))) == 1
+
+
+async def test_a_machine_whose_first_process_was_killed_starts_anew(site: LocalSite) -> None:
+    await site.start_unit(A, shell("runs", "sleep 1000 & sleep 1000"))
+    pids = set(await site.processes(A))
+    first = int(Path(f"/proc/{await supervisord(site, 'runs')}/stat").read_text().rpartition(")")[2].split()[1])
+    before = (await status(site, A, "runs")).pid
+    os.kill(first, signal.SIGKILL)
+    await running(site, "runs", other_than=before)
+    await all_gone(pids)
+
+
+async def test_units_outlive_the_driver_that_started_them_even_when_it_is_killed(tmp_path: Path) -> None:
+    site = open_local_site(tmp_path, settings(), open_loopback(tmp_path))
+    driver = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        ONE_RUN,
+        str(tmp_path),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "SECRET_OF_THE_DRIVER": "x"},
+        start_new_session=True,
+    )
+    assert driver.stdout is not None
+    try:
+        assert await asyncio.wait_for(driver.stdout.readline(), 60) == b"started\n"
+        seen = await running(site, "runs")
+        os.killpg(driver.pid, signal.SIGKILL)
+        await driver.communicate()
+        assert await status(site, A, "runs") == seen
+        assert seen.digest == runs().digest
+        for pid in await site.processes(A):
+            assert b"SECRET_OF_THE_DRIVER" not in Path(f"/proc/{pid}/environ").read_bytes()
+    finally:
+        await site.destroy()
+
+
+async def test_two_drivers_at_once_start_one_supervisord(site: LocalSite, tmp_path: Path) -> None:
+    other = open_local_site(tmp_path, settings(), open_loopback(tmp_path), patience=5.0)
+    await asyncio.gather(site.start_unit(A, runs("one")), other.start_unit(A, runs("two")))
+    assert await supervisord(site, "one") == await supervisord(site, "two")
+    pids = await site.processes(A)
+    assert len(pids) == 4
+
+
+async def test_power_loss_reaches_what_fled_its_session_and_emptied_its_environment(site: LocalSite) -> None:
+    await site.start_unit(A, UnitSpec(name="flees", argv=(sys.executable, "-c", RUN_AWAY)))
+    pids = await eventually(lambda: site.processes(A), lambda seen: len(seen) == 4)
+    fled = {pid for pid in pids if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep")}
+    assert len(fled) == 1
+    await site.kill_machine(A)
+    assert not {pid for pid in pids if process_alive(pid)}
+
+
+async def test_stopping_a_unit_takes_the_processes_that_it_started_along(site: LocalSite) -> None:
+    await site.start_unit(A, shell("family", "sleep 1000 & sleep 1000 & sleep 1000"))
+    await eventually(lambda: site.processes(A), lambda seen: len(seen) == 6)
+    await site.stop_unit(A, "family")
+    await eventually(lambda: site.processes(A), lambda seen: len(seen) == 2)
+
+
+async def test_a_unit_that_ignores_sigterm_is_killed_after_its_time(site: LocalSite) -> None:
+    spec = shell("deaf", "trap '' TERM; echo ready; while :; do sleep 1; done", stop_timeout=0.5)
+    await site.start_unit(A, spec)
+    await eventually(lambda: site.logs(A, "deaf"), lambda seen: seen == "ready\n")
+    started = time.monotonic()
+    await site.stop_unit(A, "deaf")
+    assert time.monotonic() - started >= 0.5
+    assert (await status(site, A, "deaf")).exit_code == -9
+
+
+async def test_a_call_that_a_frozen_machine_reads_too_late_is_not_carried_out(site: LocalSite, tmp_path: Path) -> None:
+    await site.start_unit(A, runs())
+    before = await running(site, "runs")
+    impatient = SupervisorClient(A, tmp_path / "sites/east/machines" / A, patience=0.2)
+    await site.freeze_machine(A)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(impatient.stop("runs", kill=False, stop_timeout=0), 1)
+    with pytest.raises(Unavailable):
+        await impatient.forget("runs")
+    await site.thaw_machine(A)
+    assert await site.units(A) == (before,)
+
+
+async def test_a_kill_does_not_wait_for_a_stop_that_is_under_way(site: LocalSite) -> None:
+    spec = shell("deaf", "trap '' TERM; echo ready; while :; do sleep 1; done", stop_timeout=60.0)
+    await site.start_unit(A, spec)
+    await eventually(lambda: site.logs(A, "deaf"), lambda seen: seen == "ready\n")
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
+        tasks.create_task(site.stop_unit(A, "deaf"))
+        await eventually(lambda: status(site, A, "deaf"), lambda seen: seen.state is UnitState.STOPPING)
+        await site.stop_unit(A, "deaf", kill=True)
+    assert (await status(site, A, "deaf")).exit_code == -9
+
+
+async def test_a_unit_stopped_while_it_is_being_started_dies_of_sigterm(site: LocalSite, tmp_path: Path) -> None:
+    await site.start_unit(A, runs(stop_timeout=60.0))
+    quick = SupervisorClient(A, tmp_path / "sites/east/machines" / A, patience=10)
+    for _ in range(50):
+        await asyncio.wait_for(quick.stop("runs", kill=False, stop_timeout=60.0), 30)
+        assert (await status(site, A, "runs")).exit_code == -15
+        await quick.start("runs")
+
+
+async def test_a_failing_unit_is_tried_again_until_it_stays_up(site: LocalSite) -> None:
+    script = "echo try; [ $(cat tries 2>/dev/null | wc -l) -ge 3 ] && exec sleep 1000; echo x >> tries; exit 7"
+    await site.start_unit(A, shell("shy", script))
+    failed = await eventually(lambda: status(site, A, "shy"), lambda seen: seen.state is UnitState.FAILED)
+    assert failed.exit_code == 7
+    settled = await running(site, "shy")
+    assert settled.restarts == 3
+    assert (await site.logs(A, "shy")).count("try") == 4
+
+
+async def test_a_failing_unit_started_with_other_boot_arguments_takes_them(site: LocalSite) -> None:
+    argv = ("/bin/sh", "-c", '[ "$1" = right ] && exec sleep 1000; exit 1', "sh")
+    spec = UnitSpec(name="joiner", argv=argv, boot_argv=("wrong",))
+    await site.start_unit(A, spec)
+    await eventually(lambda: status(site, A, "joiner"), lambda seen: seen.state is UnitState.FAILED)
+    await site.start_unit(A, UnitSpec(name="joiner", argv=argv, boot_argv=("right",)))
+    assert (await running(site, "joiner")).digest == spec.digest
+
+
+async def test_a_program_that_does_not_exist_fails_and_the_log_says_so(site: LocalSite) -> None:
+    await site.start_unit(A, UnitSpec(name="missing", argv=("/nowhere/etcd",)))
+    assert (await status(site, A, "missing")).state is UnitState.FAILED
+    assert "/nowhere/etcd" in await site.logs(A, "missing")
+
+
+async def test_arguments_and_environment_arrive_as_they_were_given(site: LocalSite) -> None:
+    odd = ("%(here)s %d", "two words", "'single' \"double\"", "line\nbreak", "", "#;=$HOME", "grüße")
+    show = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['ODD']]), flush=True); sys.stdin.read()"
+    spec = UnitSpec(name="odd", argv=(sys.executable, "-c", show), boot_argv=odd, env=(("ODD", odd[2]),))
+    await site.start_unit(A, spec)
+    text = await eventually(lambda: site.logs(A, "odd"), lambda seen: seen.endswith("\n"))
+    assert json.loads(text) == [list(odd), odd[2]]
+
+
+async def test_observing_takes_less_than_ten_milliseconds(site: LocalSite) -> None:
+    for number in range(5):
+        await site.start_unit(A, runs(f"unit-{number}"))
+    took = []
+    for _ in range(30):
+        started = time.perf_counter()
+        await site.units(A)
+        took.append(time.perf_counter() - started)
+    # the best, since the rest tells how busy this host is
+    assert min(took) < 0.010
+
+
+async def test_a_home_with_a_very_long_path_works_and_its_sockets_are_private(tmp_path: Path) -> None:
+    home = tmp_path / "/".join(["x" * 50] * 5)
+    home.mkdir(parents=True)
+    site = open_local_site(home, settings(), open_loopback(home))
+    try:
+        await site.start_unit(A, runs())
+        assert (await running(site, "runs")).pid
+        machine = home / "sites/east/machines" / A
+        private = [each for each in machine.rglob("*") if each.is_socket() or each.name == "unit.json"]
+        assert len(private) == 2
+        assert [stat.S_IMODE(each.stat().st_mode) for each in private] == [0o600, 0o600]
+        assert stat.S_IMODE(machine.stat().st_mode) == 0o700
+    finally:
+        await site.destroy()
+
+
+async def test_a_destroyed_site_leaves_nothing_behind(site: LocalSite, tmp_path: Path) -> None:
+    await site.start_unit(A, runs())
+    await site.start_unit(B, runs())
+    await site.freeze_machine(B)
+    pids = {pid for machine in (A, B) for pid in await site.processes(machine)}
+    assert len(pids) == 6
+    await site.destroy()
+    await site.destroy()
+    assert not {pid for pid in pids if process_alive(pid)}
+    assert not (tmp_path / "sites/east").exists()
+
+
+@dataclass(frozen=True)
+class Broken(Loopback):
+    """An isolation whose machines cannot be entered."""
+
+    def launch_prefix(self, place: Place) -> tuple[str, ...]:
+        return ("/bin/false",)
+
+
+async def test_a_machine_that_does_not_start_is_unavailable_and_leaves_no_process(tmp_path: Path) -> None:
+    site = open_local_site(tmp_path, settings(), Broken(open_loopback(tmp_path).home_number))
+    with pytest.raises(Unavailable, match="exit code 1"):
+        await site.start_unit(A, runs())
+    assert await site.processes(A) == ()

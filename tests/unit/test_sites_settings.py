@@ -1,0 +1,63 @@
+"""The names and numbers of the machines of a local site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.errors import Corrupt, InvalidInput
+from quarterdeck.sites.local.numbers import site_number
+from quarterdeck.sites.local.settings import LocalSiteSettings, seats
+
+
+def numbers(settings: LocalSiteSettings) -> dict[str, int]:
+    return {name: seat.place.machine_number for name, seat in seats(settings, 1).items()}
+
+
+def test_a_machine_keeps_its_number_when_the_site_grows() -> None:
+    small = numbers(LocalSiteSettings(name="east", zones=("a", "b"), machines_per_zone=1))
+    large = numbers(LocalSiteSettings(name="east", zones=("a", "b", "c"), machines_per_zone=3))
+    assert small.items() <= large.items()
+
+
+def test_the_largest_site_has_different_numbers_that_fit_an_address() -> None:
+    zones = ("z", *(f"z{each}" for each in range(15)))
+    found = numbers(LocalSiteSettings(name="east", zones=zones, machines_per_zone=15))
+    assert len(found) == 16 * 15 + 1
+    assert len(set(found.values())) == len(found)
+    assert set(found.values()) <= set(range(1, 255))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"name": "East"}, "'East' is not a DNS label"),
+        ({"name": "a/b"}, "not a DNS label"),
+        ({"name": "e", "zones": ()}, "name 1 to 16 different zones"),
+        ({"name": "e", "zones": ("a", "a")}, "different zones"),
+        ({"name": "e", "machines_per_zone": 0}, "choose 1 to 15"),
+        ({"name": "e", "storage_classes": {}}, "no storage class"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        LocalSiteSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_each_site_of_a_home_has_a_number_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+    assert [site_number(tmp_path, name) for name in ("east", "west", "east", "north", "west")] == [1, 2, 1, 3, 2]
+
+
+def test_the_number_of_a_removed_site_is_given_again(tmp_path: Path) -> None:
+    site_number(tmp_path, "east")
+    site_number(tmp_path, "west")
+    (tmp_path / "sites/east/number").unlink()
+    assert site_number(tmp_path, "north") == 1
+
+
+def test_a_spoilt_number_is_reported_not_guessed(tmp_path: Path) -> None:
+    site_number(tmp_path, "east")
+    (tmp_path / "sites/east/number").write_text("one")
+    with pytest.raises(Corrupt, match="'one' is not a number"):
+        site_number(tmp_path, "east")
