@@ -32,6 +32,7 @@ from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.files import write_secret
 from quarterdeck.model.world import Component
 from quarterdeck.planner.dry_run import DryRun
+from quarterdeck.stores.amend import amend
 
 app = typer.Typer()
 
@@ -390,7 +391,10 @@ def resume(name: Name) -> None:
 
 async def _set_paused(name: str, *, paused: bool) -> None:
     async with opened() as home:
-        plane = await operations.existing(home.store, name)
-        if plane.spec.paused != paused:
-            spec = plane.spec.model_copy(update={"paused": paused})
-            await home.store.update(plane.model_copy(update={"spec": spec}))
+        await operations.existing(home.store, name)
+        await amend(
+            home.store,
+            ControlPlane,
+            name,
+            lambda seen: seen.model_copy(update={"spec": seen.spec.model_copy(update={"paused": paused})}),
+        )

@@ -20,6 +20,8 @@ from quarterdeck.api.operation import (
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.port import Store
 
 
@@ -39,16 +41,19 @@ def goal_of(plane: ControlPlane) -> Goal:
 async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
     """Store a new plane, with ports of its own. Raises Conflict if there is one of that name."""
     name = plane.metadata.name
-    taken = {each.status.port_offset for each in await home.store.list(ControlPlane)}
-    number = next((each for each in range(LAST_PLANE + 1) if each not in taken), None)
-    if number is None:
-        raise PreconditionFailed(f"creating plane {name}", f"there are {LAST_PLANE + 1} planes already", "delete one")
-    try:
+    # Two that are created at once must not get the same ports.
+    async with hold_lease(home.store, "port-numbers", asker.who, wait=30.0):
+        if name in {each.metadata.name for each in await home.store.list(ControlPlane)}:
+            raise Conflict(
+                f"creating plane {name}", "there is one of that name", f"use 'apply' to change it, or 'status {name}'"
+            )
+        taken = {each.status.port_offset for each in await home.store.list(ControlPlane)}
+        number = next((each for each in range(LAST_PLANE + 1) if each not in taken), None)
+        if number is None:
+            raise PreconditionFailed(
+                f"creating plane {name}", f"{LAST_PLANE + 1} planes are there already", "delete one"
+            )
         stored = await home.store.create(plane.model_copy(update={"status": ControlPlaneStatus(port_offset=number)}))
-    except Conflict:
-        raise Conflict(
-            f"creating plane {name}", "there is one of that name", f"use 'apply' to change it, or 'status {name}'"
-        ) from None
     return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
 
 
@@ -60,7 +65,14 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
     before = await existing(home.store, plane.metadata.name)
     if before.metadata.deletion_timestamp is not None:
         raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is gone")
-    stored = await home.store.update(plane)
+
+    def respecified(seen: ControlPlane) -> ControlPlane:
+        # The status may have moved on, the spec must not have.
+        if seen.metadata.generation != plane.metadata.generation:
+            raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
+        return seen.model_copy(update={"spec": plane.spec})
+
+    stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)
     await supersede(home.store, plane.metadata.name, asker)
     return await _record(home.store, stored, kind, asker, came_from=goal_of(before), to=goal_of(stored))
 
@@ -84,9 +96,12 @@ async def delete(home: Home, name: str, asker: Asker) -> Operation:
             f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
             f"let it end with 'wait {name}', or go back with 'abort {name}', then delete",
         )
-    if plane.metadata.deletion_timestamp is None:
-        metadata = plane.metadata.model_copy(update={"deletion_timestamp": asker.now()})
-        plane = await home.store.update(plane.model_copy(update={"metadata": metadata}))
+
+    def marked(seen: ControlPlane) -> ControlPlane:
+        when = seen.metadata.deletion_timestamp or asker.now()
+        return seen.model_copy(update={"metadata": seen.metadata.model_copy(update={"deletion_timestamp": when})})
+
+    plane = await amend(home.store, ControlPlane, name, marked)
     await supersede(home.store, name, asker)
     return await _record(home.store, plane, OperationType.DELETE, asker)
 
@@ -119,18 +134,23 @@ async def supersede(store: Store, plane: str, asker: Asker) -> None:
 
 
 async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
-    """Mark it as running."""
-    if operation.status.phase is not OperationPhase.PENDING:
-        return operation
-    status = operation.status.model_copy(update={"phase": OperationPhase.RUNNING, "started_at": asker.now()})
-    return await store.update(operation.model_copy(update={"status": status}))
+    """Mark it as running, unless it is over already."""
+    return await _advance(store, operation, {"phase": OperationPhase.RUNNING}, asker)
 
 
 async def finish(store: Store, operation: Operation, phase: OperationPhase, message: str, asker: Asker) -> Operation:
-    """Mark it as over."""
-    changes = {"phase": phase, "message": message, "finished_at": asker.now()}
-    status = operation.status.model_copy(update=changes)
-    return await store.update(operation.model_copy(update={"status": status}))
+    """Mark it as over, unless it is already: another process may have asked for something else meanwhile."""
+    return await _advance(store, operation, {"phase": phase, "message": message, "finished_at": asker.now()}, asker)
+
+
+async def _advance(store: Store, operation: Operation, changes: Mapping[str, object], asker: Asker) -> Operation:
+    def advanced(seen: Operation) -> Operation:
+        if seen.status.phase.over:
+            return seen
+        started = seen.status.started_at or asker.now()
+        return seen.model_copy(update={"status": seen.status.model_copy(update={"started_at": started, **changes})})
+
+    return await amend(store, Operation, operation.metadata.name, advanced)
 
 
 async def _record(

@@ -22,6 +22,8 @@ from quarterdeck.probe.target import Kind, ProbeConfig
 from quarterdeck.probe.watchers import Watcher
 from quarterdeck.probe.writers import Writer
 
+_WRITES_MISSING = 20  # a watch on which that many writes in a row do not show is taken for cut
+
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
@@ -86,7 +88,7 @@ class Crew:
                         index, self._settings.slots, reporter=reporter, requests=requests, ledger=ledger, checks=checks
                     )
                 elif kind is Kind.WATCHER:
-                    silence = self._settings.timeout
+                    silence = max(self._settings.timeout, _WRITES_MISSING / self._settings.rate)
                     work = Watcher(reporter=reporter, requests=requests, check=checks[index], silence=silence)
                 else:
                     work = Reader(reporter=reporter, requests=requests, ledger=ledger)

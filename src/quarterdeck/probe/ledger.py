@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from quarterdeck.probe.result import Writes
 
-_KEPT_EXAMPLES = 50
+_KEPT_EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,7 +30,8 @@ class Ledger:
         self._floor: dict[Slot, int] = {}
         self._acknowledged = 0
         self._unknown = 0
-        self._lost: dict[tuple[int, int], str] = {}
+        self._lost: set[tuple[int, int]] = set()
+        self._examples: list[str] = []
         self._stale = 0
         self._audited = False
 
@@ -65,10 +66,10 @@ class Ledger:
     def read_back(self, slot: Slot, floor: int, seen: int | None, how: str = "read back") -> None:
         """A writer's read of its own object, which showed ``seen`` (None: no object). Each loss counts once."""
         if (seen or 0) < floor:
-            found = "no object" if seen is None else f"number {seen}"
-            self._lost.setdefault(
-                (slot.writer, floor), f"{slot.name}: number {floor} acknowledged, {how} shows {found}"
-            )
+            if (slot.writer, floor) not in self._lost and len(self._examples) < _KEPT_EXAMPLES:
+                found = "no object" if seen is None else f"number {seen}"
+                self._examples.append(f"{slot.name}: number {floor} acknowledged, {how} shows {found}")
+            self._lost.add((slot.writer, floor))
 
     def read(self, floor: int, seen: int | None) -> None:
         """Another client's linearizable read that began when ``floor`` was acknowledged."""
@@ -88,5 +89,5 @@ class Ledger:
             lost=len(self._lost),
             stale_reads=self._stale,
             audited=self._audited,
-            examples=tuple(list(self._lost.values())[:_KEPT_EXAMPLES]),
+            examples=tuple(self._examples),
         )

@@ -73,7 +73,7 @@ class DnsResolver:
             raise Unavailable(doing, dns.rcode.to_text(reply.rcode()))
         for rrset in reply.answer:
             if rrset.rdtype == kind:
-                self._address = rrset[0].to_text()
+                self._address = next(iter(rrset)).to_text()
                 self._until = asked + rrset.ttl
                 return True
         return False

@@ -38,7 +38,7 @@ class _Band:
 
     title: str
     height: int
-    traces: list[go.BaseTraceType] = field(default_factory=list)
+    traces: list[go.Bar | go.Scatter] = field(default_factory=list)
     rows: tuple[str, ...] = ()
 
 

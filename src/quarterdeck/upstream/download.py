@@ -25,7 +25,7 @@ _CHUNK = 1 << 18
 _NO_CONTACT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
 
 
-class _Cut(Exception):  # noqa: N818 - a reason to try again
+class _Cut(Exception):
     """The connection broke before the whole file had come."""
 
 

@@ -23,7 +23,7 @@ class Order:
     folder: Path
 
 
-class CannotGive(Exception):  # noqa: N818 - an answer, not an error: the next source is asked
+class CannotGive(Exception):
     """This source does not have what was ordered.
 
     ``absent``: the source was reached and knows no such release; else it could not be reached or used.

@@ -49,6 +49,16 @@ def listen(folder: Path) -> socket.socket:
     return listener
 
 
+def listens(folder: Path) -> bool:
+    """Whether there is a keeper that takes requests."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection, _short(folder) as path:
+        try:
+            connection.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+    return True
+
+
 def ask(folder: Path, *words: str, timeout: float = 20.0) -> str:
     """Send a request and return the answer's text; ``timeout`` in seconds.
 

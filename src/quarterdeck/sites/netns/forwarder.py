@@ -50,6 +50,7 @@ class Ring:
         self.socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
         self._memory = mmap.mmap(self.socket.fileno(), _BLOCK * _BLOCKS)
         self._next = 0
+        self._lost = 0
         # One protocol, not all: the socket would hear what it sends itself otherwise.
         self.socket.bind((interface, _IPV4))
 
@@ -66,6 +67,15 @@ class Ring:
             _STATUS.pack_into(self._memory, start, 0)
             self._next = (self._next + 1) % (_FRAMES_PER_BLOCK * _BLOCKS)
             yield seconds * 1_000_000_000 + nanoseconds, packet
+
+    def give_back(self, packet: bytes) -> None:
+        """Send a packet on. One that the kernel does not take is lost, as on any router; the log says how many."""
+        try:
+            self.socket.send(packet)
+        except OSError as error:
+            self._lost += 1
+            if self._lost.bit_count() == 1:  # the 1st, 2nd, 4th, 8th, ...
+                sys.stderr.write(f"{self._lost} packets lost, the last one of {len(packet)} bytes: {error}\n")
 
 
 @dataclass(slots=True)
@@ -111,16 +121,9 @@ def run(ring: Ring, line: DelayLine) -> None:
             for stamp, packet in ring.packets():
                 line.put(monotonic - min(max(wall - stamp, 0), 50_000_000), packet)
         for packet in line.due(time.monotonic_ns()):
-            _give_back(ring.socket, packet)
+            ring.give_back(packet)
         if sys.stdin.fileno() in readable and not _read_delays(line):
             return
-
-
-def _give_back(ring_socket: socket.socket, packet: bytes) -> None:
-    try:
-        ring_socket.send(packet)
-    except OSError as error:  # a packet that the kernel does not take is lost, as on any router
-        sys.stderr.write(f"lost a packet of {len(packet)} bytes: {error}\n")
 
 
 def _read_delays(line: DelayLine) -> bool:

@@ -131,14 +131,9 @@ class Lab:
                 os.close(each)
 
     def _runs(self) -> bool:
-        if not self._folder.exists():
+        if not self._folder.exists() or not control.listens(self._folder):
             return False
-        try:
-            control.ask(self._folder, "ping")
-        except Unavailable:
-            if self._keeper("keeper") is not None:
-                raise
-            return False
+        control.ask(self._folder, "ping")
         return True
 
     def _ensure_keeper(self) -> None:
