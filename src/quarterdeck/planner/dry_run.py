@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from quarterdeck.model.steps import Step
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.quorum import Voter, home, margin
-from quarterdeck.planner.simulator import Truth, apply, from_world, healthy, members, observe, tick
+from quarterdeck.planner.quorum import home, margin
+from quarterdeck.planner.simulator import apply, from_world, observe, tick
+from quarterdeck.planner.truth import Truth
 
 #: More rounds than any plan has: reaching it means that the plan makes no progress.
 MOST_ROUNDS = 400
@@ -36,19 +37,12 @@ class DryRun:
 
 
 def _forecast(step: Step, truth: Truth) -> Forecast:
-    well = healthy(truth)
-    known = members(truth)
-    voters = [
-        Voter(name, truth.memory.replica(name).site, name in well)
-        for name, member in known.items()
-        if not member.learner
-    ]
     return Forecast(
         step=step,
-        voters=len(voters),
-        learners=len(known) - len(voters),
-        margin=margin(voters) if voters else 0,
-        home=home(voters),
+        voters=len(truth.voters),
+        learners=len(truth.members) - len(truth.voters),
+        margin=margin(truth.voters) if truth.voters else 0,
+        home=home(truth.voters),
     )
 
 

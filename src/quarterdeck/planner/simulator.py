@@ -1,17 +1,16 @@
 """A small world in which steps have their effects, for dry runs and for the model checker of the tests.
 
-It knows what is true (``Truth``), from which an observation is derived, and time passes in ticks. Membership
-changes obey etcd's rules; apiservers need a healthy voter of their own; supervisors restart what crashed.
+From what is true (``Truth``) an observation is derived, and time passes in ticks. Membership changes obey etcd's
+rules; apiservers need a healthy voter of their own; supervisors restart what crashed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
+from functools import lru_cache
 
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
-from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
     Promote,
@@ -36,201 +35,72 @@ from quarterdeck.model.world import (
     MemberFact,
     Membership,
     ReplicaFact,
-    Settings,
     World,
 )
 from quarterdeck.planner.quorum import quorum
+from quarterdeck.planner.truth import DNS, ETCD, Power, SimMachine, SimMember, SimReplica, Truth, edge
 
 #: Ticks that a learner needs to catch up, and that a member may be silent before it counts as down.
 CATCH_UP = 2
 GRACE = 2
 
-
-class Power(StrEnum):
-    """The state of a simulated machine."""
-
-    ON = "on"
-    OFF = "off"
-    FROZEN = "frozen"
+_STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
+_UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
 
 
 class RefusedError(Exception):
     """The simulated world refused a step, as the real one would; nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimMember:
-    """A member: ``behind`` in ticks of copying still to do, ``silent`` in ticks without a sign of life."""
-
-    id: int
-    learner: bool
-    behind: int = 0
-    silent: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimReplica:
-    """What is on a machine for one replica. ``units`` are wanted to run; ``crashed`` ones are down until the
-    next tick; ``warm`` says that the apiserver has finished starting.
-    """
-
-    units: frozenset[Component] = frozenset()
-    crashed: frozenset[Component] = frozenset()
-    data: bool = False
-    warm: bool = False
-    member: SimMember | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimMachine:
-    """A machine of the simulated sites."""
-
-    name: str
-    site: str
-    zone: str
-    power: Power = Power.ON
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
-    """All that is true. ``cuts`` are pairs of sites (from, to) that packets do not pass."""
-
-    slots: tuple[Slot, ...]
-    memory: Memory
-    machines: tuple[SimMachine, ...]
-    replicas: tuple[tuple[str, SimReplica], ...] = ()
-    balancers: tuple[tuple[str, frozenset[str]], ...] = ()
-    dead_edges: frozenset[str] = frozenset()
-    record: str | None = None
-    leader: str | None = None
-    cuts: frozenset[tuple[str, str]] = frozenset()
-    next_member: int = 1
-    now: float = 0.0
-    deleting: bool = False
-    settings: Settings = field(default_factory=lambda: Settings(ttl=1.0, drain=1.0))
-
-    def replica(self, name: str) -> SimReplica:
-        """What is on the machine of a replica."""
-        return dict(self.replicas).get(name, SimReplica())
-
-    def with_replica(self, name: str, replica: SimReplica | None) -> Truth:
-        """The same truth with one replica changed, or gone."""
-        others = tuple(entry for entry in self.replicas if entry[0] != name)
-        added = () if replica is None else ((name, replica),)
-        return replace(self, replicas=tuple(sorted((*others, *added), key=lambda entry: entry[0])))
-
-    def machine_of(self, name: str) -> SimMachine:
-        """The machine of a recorded replica."""
-        machine = self.memory.replica(name).machine
-        return next(each for each in self.machines if each.name == machine)
-
-
-def members(truth: Truth) -> dict[str, SimMember]:
-    """The members by replica."""
-    return {name: replica.member for name, replica in truth.replicas if replica.member is not None}
-
-
-def _live(truth: Truth, name: str) -> bool:
-    replica = truth.replica(name)
-    return (
-        replica.member is not None
-        and replica.data
-        and Component.ETCD in replica.units - replica.crashed
-        and truth.machine_of(name).power is Power.ON
-    )
-
-
-def _connected(truth: Truth, one: str, other: str) -> bool:
-    return one == other or not {(one, other), (other, one)} & truth.cuts
-
-
-def _followers(truth: Truth, leader: str) -> list[str]:
-    """The live members that the would-be leader hears, itself included."""
-    site = truth.memory.replica(leader).site
-    return [
-        name
-        for name in members(truth)
-        if _live(truth, name) and _connected(truth, site, truth.memory.replica(name).site)
-    ]
-
-
-def elected(truth: Truth) -> str | None:
-    """Who leads: the leader of before if it can, else the first voter that a quorum can follow."""
-    known = members(truth)
-    voters = [name for name, member in known.items() if not member.learner]
-    candidates = ([truth.leader] if truth.leader in voters else []) + sorted(voters)
-    for name in candidates:
-        if name is not None and _live(truth, name):
-            following = [each for each in _followers(truth, name) if not known[each].learner]
-            if len(following) >= quorum(len(voters)):
-                return name
-    return None
-
-
-def healthy(truth: Truth) -> frozenset[str]:
-    """The members that follow a leader which a quorum follows."""
-    leader = elected(truth)
-    return frozenset(_followers(truth, leader)) if leader else frozenset()
-
-
-def serving(truth: Truth) -> frozenset[str]:
-    """The replicas whose apiserver answers clients with 200 on /readyz."""
-    well = healthy(truth)
-    return frozenset(
-        name
-        for name, replica in truth.replicas
-        if replica.warm
-        and Component.APISERVER in replica.units - replica.crashed
-        and truth.machine_of(name).power is Power.ON
-        and name in well
-        and replica.member is not None
-        and not replica.member.learner
-    )
-
-
 def observe(truth: Truth) -> World:
-    """The observation that a manager which reaches every machine makes."""
-    ready = serving(truth)
+    """The observation that a manager makes which reaches everything that is not mute."""
     return World(
         slots=truth.slots,
         memory=truth.memory,
         now=truth.now,
         membership=_membership(truth),
-        replicas=tuple(_replica_fact(truth, record, ready) for record in truth.memory.replicas),
-        balancers=_balancer_facts(truth, ready),
-        machines=tuple(
-            MachineFact(name=each.name, site=each.site, zone=each.zone, state=_machine_state(each))
-            for each in truth.machines
-        ),
-        record=truth.record,
+        replicas=tuple(_replica_fact(truth, record) for record in truth.memory.replicas),
+        balancers=_balancer_facts(truth),
+        machines=_machine_facts(truth.machines, truth.mute),
+        record=None if DNS in truth.mute else truth.record,
+        record_known=DNS not in truth.mute,
         deleting=truth.deleting,
         settings=truth.settings,
     )
 
 
-def _balancer_facts(truth: Truth, ready: frozenset[str]) -> tuple[BalancerFact, ...]:
-    dark = tuple(BalancerFact(site=site, running=False, reachable=False) for site in sorted(truth.dead_edges))
+@lru_cache(maxsize=64)
+def _machine_facts(machines: tuple[SimMachine, ...], mute: frozenset[str]) -> tuple[MachineFact, ...]:
+    return tuple(
+        MachineFact(name=each.name, site=each.site, zone=each.zone, state=_machine_state(each, mute))
+        for each in machines
+    )
+
+
+def _machine_state(machine: SimMachine, mute: frozenset[str]) -> MachineState:
+    state = _STATES[machine.power]
+    return MachineState.UNREACHABLE if state is MachineState.UP and machine.name in mute else state
+
+
+def _edge_answers(truth: Truth, site: str) -> bool:
+    return site not in truth.dead_edges and edge(site) not in truth.mute
+
+
+def _balancer_facts(truth: Truth) -> tuple[BalancerFact, ...]:
+    sites = sorted(truth.dead_edges | {site for site, _ in truth.balancers if edge(site) in truth.mute})
+    dark = tuple(BalancerFact(site=site, running=False, reachable=False) for site in sites)
     lit = tuple(
-        BalancerFact(site=site, running=True, ready=bool(names & ready), backends=names)
+        BalancerFact(site=site, running=True, ready=bool(truth.reached_from(site)), backends=names)
         for site, names in truth.balancers
-        if site not in truth.dead_edges
+        if _edge_answers(truth, site)
     )
     return (*lit, *dark)
 
 
-def _machine_state(machine: SimMachine) -> MachineState:
-    return {
-        Power.ON: MachineState.UP,
-        Power.OFF: MachineState.DOWN,
-        Power.FROZEN: MachineState.UNREACHABLE,
-    }[machine.power]
-
-
 def _membership(truth: Truth) -> Membership | None:
-    leader = elected(truth)
-    if leader is None:
+    if truth.elected is None or ETCD in truth.mute:
         return None
-    well = healthy(truth)
+    well = truth.healthy
 
     def health(name: str, member: SimMember) -> Health:
         if name in well:
@@ -246,29 +116,37 @@ def _membership(truth: Truth) -> Membership | None:
                 health=health(name, member),
                 lag=member.behind * 1_000_000 if name in well else None,
             )
-            for name, member in members(truth).items()
+            for name, member in truth.members.items()
         ),
-        leader=leader,
+        leader=truth.elected,
     )
 
 
-def _replica_fact(truth: Truth, record: Replica, ready: frozenset[str]) -> ReplicaFact:
-    machine = truth.machine_of(record.name)
+def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
     replica = truth.replica(record.name)
-    if machine.power is not Power.ON:
-        unknown = tuple((component, UnitState.UNKNOWN) for component in Component)
-        return ReplicaFact(name=record.name, machine=_machine_state(machine), units=unknown, ready=None)
+    if not truth.answers(record.name):
+        state = _machine_state(truth.machine_of(record.name), truth.mute)
+        return ReplicaFact(name=record.name, machine=state, units=_UNKNOWN, ready=None)
     return ReplicaFact(
         name=record.name,
         machine=MachineState.UP,
-        units=tuple(
-            (component, UnitState.RUNNING if component in replica.units else UnitState.STOPPED)
-            for component in Component
-        ),
-        peer_up=Component.ETCD in replica.units - replica.crashed,
-        ready=record.name in ready,
+        units=_unit_states(replica.units, replica.crashed),
+        peer_up=replica.runs(Component.ETCD),
+        ready=record.name in truth.serving,
         has_data=replica.data,
     )
+
+
+@lru_cache(maxsize=256)
+def _unit_states(
+    units: frozenset[Component], crashed: frozenset[Component]
+) -> tuple[tuple[Component, UnitState], ...]:
+    def state(component: Component) -> UnitState:
+        if component in crashed:
+            return UnitState.FAILED
+        return UnitState.RUNNING if component in units else UnitState.STOPPED
+
+    return tuple((component, state(component)) for component in Component)
 
 
 def apply(truth: Truth, step: Step) -> Truth:
@@ -278,7 +156,8 @@ def apply(truth: Truth, step: Step) -> Truth:
             truth = apply(truth, change)
         return truth
     changed = _apply(truth, step)
-    return replace(changed, memory=remember(changed.memory, step, truth.now))
+    memory = remember(changed.memory, step, truth.now)
+    return changed if memory is changed.memory else replace(changed, memory=memory)
 
 
 def _apply(truth: Truth, step: Step) -> Truth:
@@ -287,26 +166,36 @@ def _apply(truth: Truth, step: Step) -> Truth:
             return _unit(truth, step)
         case AddLearner() | Promote() | RemoveMember() | TransferLeadership():
             return _change(truth, step)
-        case SetBackends():
-            if step.site in truth.dead_edges:
-                raise RefusedError(f"the edge of {step.site} is off")
-            others = tuple(entry for entry in truth.balancers if entry[0] != step.site)
-            return replace(truth, balancers=tuple(sorted((*others, (step.site, frozenset(step.backends))))))
-        case StopBalancer():
-            return replace(truth, balancers=tuple(entry for entry in truth.balancers if entry[0] != step.site))
-        case SetRecord():
-            return replace(truth, record=step.to)
-        case RemoveRecord():
-            return replace(truth, record=None)
+        case SetBackends() | StopBalancer():
+            return _balance(truth, step)
+        case SetRecord() | RemoveRecord():
+            if DNS in truth.mute:
+                raise RefusedError("the DNS server does not answer")
+            return replace(truth, record=step.to if isinstance(step, SetRecord) else None)
         case ReleaseReplica():
+            _must_answer(truth, step.replica)
             return truth.with_replica(step.replica, None)
         case _:
             return truth
 
 
+def _must_answer(truth: Truth, name: str) -> None:
+    if not truth.answers(name):
+        raise RefusedError(f"the machine of {name} does not answer")
+
+
+def _balance(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
+    if not _edge_answers(truth, step.site):
+        raise RefusedError(f"the machine of the load balancer at {step.site} does not answer")
+    balancers = dict(truth.balancers)
+    balancers.pop(step.site, None)
+    if isinstance(step, SetBackends):
+        balancers[step.site] = frozenset(step.backends)
+    return replace(truth, balancers=tuple(sorted(balancers.items(), key=lambda entry: entry[0])))
+
+
 def _unit(truth: Truth, step: StartUnit | StopUnit) -> Truth:
-    if truth.machine_of(step.replica).power is not Power.ON:
-        raise RefusedError(f"the machine of {step.replica} does not answer")
+    _must_answer(truth, step.replica)
     replica = truth.replica(step.replica)
     if isinstance(step, StartUnit):
         units = replica.units | {step.component}
@@ -319,10 +208,11 @@ def _unit(truth: Truth, step: StartUnit | StopUnit) -> Truth:
 
 
 def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLeadership) -> Truth:
-    leader = elected(truth)
-    if leader is None:
+    if truth.elected is None:
         raise RefusedError("no quorum")
     if isinstance(step, TransferLeadership):
+        if step.to not in truth.healthy:
+            raise RefusedError(f"{step.to} does not answer")
         return replace(truth, leader=step.to)
     replica = truth.replica(step.replica)
     if isinstance(step, AddLearner):
@@ -341,7 +231,7 @@ def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLe
 def found(truth: Truth) -> Truth:
     """Founders whose etcd runs become the first members (as etcd's bootstrap does)."""
     names = truth.memory.bootstrap
-    if members(truth) or truth.memory.created or not names:
+    if truth.members or truth.memory.created or not names:
         return truth
     up = [name for name in names if Component.ETCD in truth.replica(name).units and truth.replica(name).data]
     if len(up) < quorum(len(names)):
@@ -355,27 +245,32 @@ def found(truth: Truth) -> Truth:
 def tick(truth: Truth, seconds: float = 1.0) -> Truth:
     """Time passes: learners copy, apiservers start, supervisors restart what crashed, silence grows."""
     truth = found(truth)
-    truth = replace(truth, now=truth.now + seconds)
-    for name, replica in truth.replicas:
-        if truth.machine_of(name).power is Power.ON:
-            # A listed member that never took part may start afresh on an empty folder.
-            afresh = Component.ETCD in replica.units and not truth.memory.replica(name).started
-            truth = truth.with_replica(name, replace(replica, crashed=frozenset(), data=replica.data or afresh))
-    well = healthy(truth)
-    truth = replace(truth, leader=elected(truth))
-    for name, replica in truth.replicas:
-        member = replica.member
-        if member is not None:
-            copying = name in well and member.behind > 0
-            member = replace(
-                member,
-                behind=member.behind - copying,
-                silent=0 if name in well else min(member.silent + 1, GRACE),
-            )
-        started = name in well and member is not None and not member.learner
-        warm = Component.APISERVER in replica.units and (replica.warm or started)
-        truth = truth.with_replica(name, replace(replica, member=member, warm=warm))
-    return truth
+    restarted = tuple((name, _restarted(truth, name, replica)) for name, replica in truth.replicas)
+    truth = replace(truth, now=truth.now + seconds, replicas=restarted)
+    aged = tuple((name, _aged(replica, name in truth.healthy)) for name, replica in truth.replicas)
+    return replace(truth, leader=truth.elected, replicas=aged)
+
+
+def _restarted(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
+    """What a supervisor does. A listed member that never took part may start afresh on an empty folder."""
+    if not truth.up(name):
+        return replica
+    data = replica.data or (Component.ETCD in replica.units and not truth.memory.replica(name).started)
+    return replace(replica, crashed=frozenset(), data=data) if replica.crashed or data != replica.data else replica
+
+
+def _aged(replica: SimReplica, well: bool) -> SimReplica:
+    member = replica.member
+    if member is not None:
+        behind = member.behind - (well and member.behind > 0)
+        silent = 0 if well else min(member.silent + 1, GRACE)
+        if (behind, silent) != (member.behind, member.silent):
+            member = replace(member, behind=behind, silent=silent)
+    started = well and member is not None and not member.learner
+    warm = Component.APISERVER in replica.units and (replica.warm or started)
+    if member is replica.member and warm == replica.warm:
+        return replica
+    return replace(replica, member=member, warm=warm)
 
 
 def from_world(world: World) -> Truth:

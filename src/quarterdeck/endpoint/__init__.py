@@ -1,0 +1,1 @@
+"""Load balancers and DNS: how clients find a plane."""

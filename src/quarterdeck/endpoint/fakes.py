@@ -1,0 +1,134 @@
+"""The endpoint ports in memory, for tests and simulations. They pass the same contract suites as the drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from quarterdeck.endpoint.records import absolute, record_of
+from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, PersonMust, Record
+
+
+@dataclass(slots=True, eq=False)
+class FakeConnection:
+    """A client's connection through a ``FakeBalancer``; ``backend`` is who it leads to."""
+
+    backend: str
+    address: BackendAddress
+    open: bool = True
+
+    def close(self) -> None:
+        """Either end closes it."""
+        self.open = False
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeBalancer:
+    """A load balancer in memory. ``ready`` answers as /readyz of a backend would, at any moment."""
+
+    address: BackendAddress = field(default_factory=lambda: BackendAddress("192.0.2.1", 6443))
+    ready: Callable[[BackendAddress], bool] = lambda _: True
+    reachable: bool = True
+    running: bool = False
+    backends: dict[str, BackendAddress] = field(default_factory=dict)
+    connections: list[FakeConnection] = field(default_factory=list)
+    accepted_total: int = 0
+
+    async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
+        """See ``LoadBalancer.apply``."""
+        self._answer()
+        former = {} if not self.running else self.backends
+        if backends and self._healthy(former) and not self._healthy(backends):
+            self.backends = {**former, **backends}
+            raise TimedOut("waiting for a new backend to pass its health check", "none does; the former ones are kept")
+        self.running = True
+        self.backends = dict(backends)
+
+    async def observe(self) -> BalancerStatus:
+        """See ``LoadBalancer.observe``."""
+        self._answer()
+        if not self.running:
+            return BalancerStatus(running=False)
+        return BalancerStatus(
+            running=True,
+            backends=frozenset(self.backends),
+            healthy=frozenset(self._healthy(self.backends)),
+            connections=len(self.live()),
+            accepted_total=self.accepted_total,
+        )
+
+    async def remove(self) -> None:
+        """See ``LoadBalancer.remove``."""
+        self._answer()
+        self.crash()
+        self.backends = {}
+
+    def connect(self) -> FakeConnection:
+        """What a client does; raises Unavailable where a real one would see its connection refused or closed."""
+        healthy = self._healthy(self.backends) if self.running else {}
+        if not healthy:
+            raise Unavailable("connecting to the load balancer", "nobody serves")
+        names = sorted(healthy)
+        name = names[self.accepted_total % len(names)]
+        self.accepted_total += 1
+        connection = FakeConnection(name, healthy[name])
+        self.connections.append(connection)
+        return connection
+
+    def live(self) -> list[FakeConnection]:
+        """The connections open now: those to a backend that fails its check while it is in the set are closed."""
+        for connection in self.connections:
+            if connection.backend in self.backends and not self.ready(connection.address):
+                connection.close()
+        self.connections = [connection for connection in self.connections if connection.open]
+        return self.connections
+
+    def crash(self) -> None:
+        """The process ends, and every connection with it."""
+        for connection in self.connections:
+            connection.close()
+        self.connections = []
+        self.accepted_total = 0
+        self.running = False
+
+    def _healthy(self, backends: Mapping[str, BackendAddress]) -> dict[str, BackendAddress]:
+        return {name: address for name, address in backends.items() if self.ready(address)}
+
+    def _answer(self) -> None:
+        if not self.reachable:
+            raise Unavailable("asking the load balancer", "its machine does not answer")
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeDns:
+    """A DNS server in memory."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    reachable: bool = True
+
+    async def check(self, name: str) -> None:
+        """See ``Dns.check``."""
+        self._answer()
+        absolute(name)
+
+    async def set(self, name: str, addresses: tuple[str, ...], ttl: int) -> PersonMust | None:
+        """See ``Dns.set``."""
+        self._answer()
+        self.records[absolute(name)] = record_of(addresses, ttl)
+        return None
+
+    async def observe(self, name: str) -> Record | None:
+        """See ``Dns.observe``."""
+        self._answer()
+        return self.records.get(absolute(name))
+
+    async def remove(self, name: str) -> PersonMust | None:
+        """See ``Dns.remove``."""
+        self._answer()
+        self.records.pop(absolute(name), None)
+        return None
+
+    def _answer(self) -> None:
+        if not self.reachable:
+            raise Unavailable("asking the DNS server", "it does not answer")

@@ -1,0 +1,71 @@
+"""The endpoint ports: what leads clients to a plane. A load balancer per site, and the plane's DNS record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, PersonMust, Record
+
+
+class LoadBalancer(Protocol):
+    """One plane's load balancer at one site. Every call is idempotent and has its own deadline."""
+
+    @property
+    def address(self) -> BackendAddress:
+        """Where clients connect to."""
+        ...
+
+    async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
+        """Have it run, and send new connections to exactly these backends (replica name to address).
+
+        Returns when the running process has taken the set. Connections that lead to a backend taken out live
+        until either end closes them. While one of the former backends serves, new connections never find
+        nobody: the former set stays beside the new one until one of the new passes its health check.
+
+        Raises TimedOut when the process does not come up or does not take the set, and when none of the new
+        backends gets healthy while former ones are (these are kept then); Unavailable as the site does.
+        """
+        ...
+
+    async def observe(self) -> BalancerStatus:
+        """What it says of itself now; ``running`` is false when there is none.
+
+        Raises Unavailable when the machine, or a load balancer that should run, does not answer.
+        """
+        ...
+
+    async def remove(self) -> None:
+        """Stop it, which cuts the connections that it still has, and forget it."""
+        ...
+
+
+class Dns(Protocol):
+    """Address records of a server or provider. Names are absolute, with or without the last dot."""
+
+    async def check(self, name: str) -> None:
+        """Find out, without changing anything, whether ``set`` can work for ``name``.
+
+        Raises PreconditionFailed or InvalidInput with what is wrong, Unavailable when nobody answers.
+        """
+        ...
+
+    async def set(self, name: str, addresses: tuple[str, ...], ttl: int) -> PersonMust | None:
+        """Have ``name`` resolve to exactly these addresses, with a time to live of ``ttl`` seconds.
+
+        None: the server now answers so, seen by asking it. Otherwise the record can only be made by a person:
+        what they must do (ask again later). Raises Conflict when somebody else changed the record at the same
+        time, PreconditionFailed when the change is refused, TimedOut when it was taken but does not show.
+        """
+        ...
+
+    async def observe(self, name: str) -> Record | None:
+        """What the server answers now; None when it says that there is no such record.
+
+        Raises Unavailable when it does not answer or answers with an error: unknown is not none.
+        """
+        ...
+
+    async def remove(self, name: str) -> PersonMust | None:
+        """Have ``name`` resolve to nothing; returns and raises as ``set`` does."""
+        ...

@@ -1,0 +1,169 @@
+"""What single DNS drivers promise beyond the contract, against real servers."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.dns_lab import PRIMARIES, ZONE, own_server, primary, require
+from support.endpoint_lab import crash, free_port, loopback
+
+from quarterdeck.endpoint.coredns import CoreDns
+from quarterdeck.endpoint.records import DnsServer, ask
+from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigKey
+from quarterdeck.endpoint.unmanaged import UnmanagedDns
+from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, TimedOut, Unavailable
+from quarterdeck.model.endpoints import PersonMust, Record
+
+NAME = "demo.planes.test"
+OTHER_SECRET = base64.b64encode(b"x" * 32).decode()
+KEY = TsigKey(name="quarterdeck", secret=OTHER_SECRET)
+
+
+@pytest.fixture(params=PRIMARIES)
+async def updates(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rfc2136Dns]:
+    require(request.param)
+    async with primary(request.param, tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+async def own(tmp_path: Path) -> AsyncIterator[CoreDns]:
+    async with own_server(tmp_path) as server:
+        yield server
+
+
+def nobody() -> DnsServer:
+    ip = loopback()
+    return DnsServer(ip, free_port(ip))
+
+
+async def refused(dns: Rfc2136Dns, match: str) -> None:
+    """Both the check and the change say no, and nothing was changed."""
+    with pytest.raises(PreconditionFailed, match=match):
+        await dns.check(NAME)
+    with pytest.raises(PreconditionFailed, match=match):
+        await dns.set(NAME, ("192.0.2.1",), 5)
+    assert await dns.observe(NAME) is None
+
+
+async def test_a_wrong_secret_is_refused_and_named(updates: Rfc2136Dns) -> None:
+    await refused(replace(updates, key=replace(updates.key, secret=OTHER_SECRET)), "TSIG")
+
+
+async def test_an_unknown_key_is_refused_and_named(updates: Rfc2136Dns) -> None:
+    await refused(replace(updates, key=replace(updates.key, name="stranger")), "TSIG|know the key")
+
+
+async def test_a_key_that_may_not_update_is_refused(updates: Rfc2136Dns) -> None:
+    reader = replace(updates, key=replace(updates.key, name="reader"))
+    with pytest.raises(PreconditionFailed, match=r"key .* update"):
+        await reader.set(NAME, ("192.0.2.1",), 5)
+    assert await updates.observe(NAME) is None
+
+
+async def test_a_zone_that_the_server_does_not_hold_is_refused(updates: Rfc2136Dns) -> None:
+    stranger = replace(updates, zone="example.org.")
+    with pytest.raises(PreconditionFailed, match="primary"):
+        await stranger.check("demo.example.org")
+
+
+async def test_a_change_made_by_somebody_else_meanwhile_is_never_overwritten(updates: Rfc2136Dns) -> None:
+    await updates.set(NAME, ("192.0.2.1",), 5)
+    before = Record(("192.0.2.1",), 5)
+    late = updates.change(f"{NAME}.", before, Record(("192.0.2.3",), 5))
+    await updates.set(NAME, ("192.0.2.2",), 5)
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        await updates.send(late, NAME)
+    assert await updates.observe(NAME) == Record(("192.0.2.2",), 5)
+
+
+async def test_an_alias_at_the_name_is_a_clear_error(updates: Rfc2136Dns) -> None:
+    with pytest.raises(PreconditionFailed, match="alias"):
+        await updates.check("alias.planes.test")
+    with pytest.raises(PreconditionFailed, match="alias"):
+        await updates.set("alias.planes.test", ("192.0.2.1",), 5)
+
+
+async def test_a_secret_that_cannot_be_one_is_bad_input_and_never_shown() -> None:
+    key = replace(KEY, secret="not base64!")
+    assert "not base64!" not in repr(key)
+    with pytest.raises(InvalidInput, match="TSIG key"):
+        await Rfc2136Dns(server=nobody(), zone=ZONE, key=key).check(NAME)
+
+
+async def test_a_name_outside_the_zone_is_bad_input(own: CoreDns) -> None:
+    elsewhere = Rfc2136Dns(server=nobody(), zone=ZONE, key=KEY)
+    for dns in (own, elsewhere):
+        with pytest.raises(InvalidInput, match=r"zone|below"):
+            await dns.check("demo.example.org")
+        with pytest.raises(InvalidInput, match=r"zone|below"):
+            await dns.set("demo.notplanes.test", ("192.0.2.1",), 5)
+
+
+async def test_a_server_that_does_not_answer_is_unknown_not_no_record() -> None:
+    with pytest.raises(Unavailable):
+        await ask(nobody(), NAME, timeout=0.2)
+
+
+async def test_the_own_server_knows_its_zone_and_no_other(own: CoreDns) -> None:
+    await own.set(NAME, ("192.0.2.1",), 5)
+    assert await ask(own.server, "never.planes.test") is None
+    assert await ask(own.server, f"below.{NAME}") is None
+    with pytest.raises(Unavailable, match="REFUSED"):
+        await ask(own.server, "demo.example.org")
+
+
+async def test_the_own_server_knows_its_names_after_a_crash(own: CoreDns) -> None:
+    await own.set(NAME, ("192.0.2.1",), 5)
+    await crash(own.site, "dns")
+    await own.set("other.planes.test", ("192.0.2.2",), 5)
+    assert await own.observe(NAME) == Record(("192.0.2.1",), 5)
+
+
+async def test_a_record_that_does_not_show_is_a_clear_error(own: CoreDns) -> None:
+    settings = replace(own.settings, reload=3600.0)
+    slow = replace(own, settings=settings, patience=1.0)
+    await slow.set("first.planes.test", ("192.0.2.1",), 5)
+    with pytest.raises(TimedOut, match="no record after 1 s"):
+        await slow.set(NAME, ("192.0.2.1",), 5)
+
+
+async def test_unmanaged_asks_for_the_records_until_they_resolve(own: CoreDns) -> None:
+    await own.start()
+    person = UnmanagedDns(servers=(nobody(), own.server), timeout=1.0)
+    waiting = await person.set(NAME, ("192.0.2.1", "2001:db8::1"), 5)
+    assert waiting is not None
+    assert waiting.lines == (f"{NAME}. 5 IN A 192.0.2.1", f"{NAME}. 5 IN AAAA 2001:db8::1")
+    assert "now resolves to nothing" in str(waiting)
+    await own.set(NAME, ("192.0.2.1",), 5)
+    assert await person.set(NAME, ("192.0.2.1", "2001:db8::1"), 5) is not None
+    await own.set(NAME, ("192.0.2.1", "2001:db8::1"), 5)
+    assert await person.set(NAME, ("192.0.2.1", "2001:db8::1"), 5) is None
+
+
+async def test_unmanaged_does_not_take_a_longer_time_to_live(own: CoreDns) -> None:
+    await own.set(NAME, ("192.0.2.1",), 3600)
+    person = UnmanagedDns(servers=(own.server,))
+    waiting = await person.set(NAME, ("192.0.2.1",), 5)
+    assert waiting == PersonMust(name=f"{NAME}.", wanted=Record(("192.0.2.1",), 5), seen=Record(("192.0.2.1",), 3600))
+    assert "ttl 3600 s" in str(waiting)
+
+
+async def test_unmanaged_waits_for_a_removal_too(own: CoreDns) -> None:
+    await own.set(NAME, ("192.0.2.1",), 5)
+    person = UnmanagedDns(servers=(own.server,))
+    assert "deleted" in str(await person.remove(NAME))
+    await own.remove(NAME)
+    assert await person.remove(NAME) is None
+
+
+async def test_unmanaged_never_takes_silence_for_an_answer() -> None:
+    person = UnmanagedDns(servers=(nobody(),), timeout=0.2)
+    with pytest.raises(Unavailable, match="resolving"):
+        await person.set(NAME, ("192.0.2.1",), 5)
+    with pytest.raises(Unavailable):
+        await person.check(NAME)

@@ -1,0 +1,48 @@
+"""The real programs: they are of the version that was asked for, from the cache and from a given folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.upstream import CONTROL_PLANE, Program, State, Upstream, Versions
+from quarterdeck.upstream.given import read_version
+from quarterdeck.upstream.upstream import version_of
+
+
+@pytest.fixture
+def upstream() -> Upstream:
+    environment = {name: value for name, value in os.environ.items() if name != "QUARTERDECK_BIN_DIR"}
+    return Upstream.from_environment(environment)
+
+
+@pytest.mark.timeout(3600)  # on a machine with an empty cache all of them are fetched first
+async def test_every_program_says_the_version_that_was_asked_for(upstream: Upstream) -> None:
+    paths = await upstream.ensure(CONTROL_PLANE, Versions())
+    assert {program: read_version(program, path) for program, path in paths.items()} == {
+        program: version_of(program, Versions()) for program in CONTROL_PLANE
+    }
+
+
+@pytest.mark.timeout(3600)
+async def test_a_given_program_of_the_right_version_goes_before_the_cache(upstream: Upstream, tmp_path: Path) -> None:
+    cached = await upstream.ensure([Program.ETCDCTL, Program.ETCDUTL], Versions())
+    given = tmp_path / "etcdctl"
+    given.symlink_to(cached[Program.ETCDCTL])
+    door = Upstream.from_environment(os.environ, given=tmp_path)
+    paths = await door.ensure([Program.ETCDCTL, Program.ETCDUTL], Versions())
+    assert paths == {Program.ETCDCTL: given, Program.ETCDUTL: cached[Program.ETCDUTL]}
+
+
+@pytest.mark.timeout(3600)
+async def test_a_given_program_of_another_version_is_refused(upstream: Upstream, tmp_path: Path) -> None:
+    cached = await upstream.ensure([Program.ETCDCTL], Versions())
+    (tmp_path / "etcdctl").symlink_to(cached[Program.ETCDCTL])
+    door = Upstream.from_environment({**os.environ, "QUARTERDECK_BIN_DIR": str(tmp_path)})
+    with pytest.raises(PreconditionFailed, match=r"it is version 3\.6\.16, wanted is 3\.6\.12"):
+        await door.ensure([Program.ETCDCTL], Versions.parse(etcd="3.6.12"))
+    rows = [row for row in door.list(Versions.parse(etcd="3.6.12")) if row.program is Program.ETCDCTL]
+    assert rows[0].state is State.BROKEN

@@ -1,0 +1,222 @@
+"""A migration as the journal and the probe would tell it: 3 replicas, east to west."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus
+from quarterdeck.probe.result import Failure, Figures, Period, ProbeResult, Samples, Watches, Writes
+from quarterdeck.probe.target import Kind
+from quarterdeck.report.build import build
+from quarterdeck.report.schema import Machine, Report
+from quarterdeck.stores.port import JournalEntry, Outcome
+
+STARTED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+ZERO = STARTED.timestamp()
+SECONDS = 14.2
+EAST, WEST = ("demo-1", "demo-2", "demo-3"), ("demo-4", "demo-5", "demo-6")
+MACHINE = Machine(
+    cores=2,
+    memory_bytes=8 << 30,
+    kernel="6.18.5",
+    python="3.11.7",
+    versions={"kubernetes": "v1.36.3", "etcd": "3.6.16"},
+)
+
+
+def operation(phase: OperationPhase = OperationPhase.SUCCEEDED) -> Operation:
+    def goal(site: str) -> dict[str, object]:
+        return {"placement": {"site": site}, "replicas": 3}
+
+    spec = OperationSpec.model_validate(
+        {"plane": "demo", "type": "Migrate", "from": goal("east"), "to": goal("west")}, strict=False
+    )
+    status = OperationStatus(
+        phase=phase,
+        started_at=STARTED,
+        finished_at=datetime.fromtimestamp(ZERO + SECONDS, UTC) if phase.over else None,
+    )
+    return Operation(metadata=Metadata(name="demo-migrate-1a2b3c"), spec=spec, status=status)
+
+
+class Journal:
+    """Builds entries with growing ids."""
+
+    def __init__(self) -> None:
+        self.entries: list[JournalEntry] = []
+
+    def add(self, at: float, kind: str, text: str, outcome: Outcome, **fields: object) -> None:
+        detail = fields.pop("detail", {})
+        self.entries.append(
+            JournalEntry(
+                plane="demo", time=ZERO + at, kind=kind, text=text, outcome=outcome, id=len(self.entries) + 1,
+                detail=detail, **fields,  # type: ignore[arg-type]
+            )
+        )  # fmt: skip
+
+    def step(
+        self, start: float, end: float, words: str, why: str, *, site: str = "", replica: str = "",
+        error: str = "", detail: dict[str, JsonValue] | None = None,
+    ) -> None:  # fmt: skip
+        kind, text = words.split()[0], f"{words}: {why}"
+        fields = {"site": site, "replica": replica}
+        self.add(start, kind, text, Outcome.STARTED, detail={"why": why}, **fields)
+        last: dict[str, JsonValue] = {"why": why, "seconds": end - start, **(detail or {})}
+        if error:
+            self.add(end, kind, text, Outcome.FAILED, detail={**last, "error": error}, **fields)
+        else:
+            self.add(end, kind, text, Outcome.DONE, detail=last, **fields)
+
+    def note(self, at: float, words: str, why: str) -> None:
+        self.add(at, words.split()[0], f"{words}: {why}", Outcome.NOTED, detail={"why": why})
+
+    def saw(
+        self, at: float, voters: Iterable[str], learners: Iterable[str] = (), *, leader: str | None,
+        backends: dict[str, list[str]], record: str, ill: Iterable[str] = (), known: bool = True,
+    ) -> None:  # fmt: skip
+        def member(name: str, role: str) -> dict[str, JsonValue]:
+            site = "east" if name in EAST else "west"
+            return {"role": role, "health": "down" if name in ill else "healthy", "site": site}
+
+        members = {name: member(name, "voter") for name in voters} | {
+            name: member(name, "learner") for name in learners
+        }
+        detail = {
+            "membershipKnown": known, "members": members, "leader": leader, "backends": backends, "record": record,
+            "connections": dict.fromkeys(backends, 8),
+        }  # fmt: skip
+        self.add(at, "Observed", "", Outcome.NOTED, detail=detail)
+
+
+def journal() -> list[JournalEntry]:
+    it = Journal()
+    old = {"east": list(EAST)}
+    it.saw(0.05, EAST, leader="demo-2", backends=old, record="east")
+    for number, name in enumerate(WEST):
+        it.note(0.1 + number / 100, f"PlaceReplica {name} west-{number + 1}", "the plane is wanted at west")
+    for number, name in enumerate(WEST):
+        at = 0.2 + 0.25 * number
+        it.step(at, at + 0.03, f"AddLearner {name}", "a learner risks nothing", site="west", replica=name)
+        it.step(at + 0.04, at + 0.2, f"StartUnit etcd {name}", "the member is on the list", site="west", replica=name)
+        it.saw(at + 0.05, EAST, WEST[: number + 1], leader="demo-2", backends=old, record="east")
+    for number, name in enumerate(WEST[:2]):
+        why = "it lags by less than 1,000 entries, and east still holds a quorum by itself"
+        it.step(3.6 + number * 0.1, 3.62 + number * 0.1, f"Promote {name}", why, site="west", replica=name)
+        it.saw(
+            3.63 + number * 0.1,
+            (*EAST, *WEST[: number + 1]),
+            WEST[number + 1 :],
+            leader="demo-2",
+            backends=old,
+            record="east",
+        )
+    five, rest = (*EAST, *WEST[:2]), WEST[2:]
+    for name in WEST[:2]:
+        it.step(3.8, 4.1, f"StartUnit kube-apiserver {name}", "its member votes", site="west", replica=name)
+    more = {"east": [*EAST, *WEST[:2]], "west": [*WEST[:2]]}
+    it.step(7.3, 7.5, "SetBackends demo-4, demo-5", "they are ready", site="west")
+    it.step(7.3, 7.42, "SetBackends demo-1, demo-2, demo-3, demo-4, demo-5", "old clients find them too", site="east")
+    it.saw(7.52, five, rest, leader="demo-2", backends=more, record="east")
+    it.step(7.55, 7.6, "SetRecord west", "both balancers lead to ready apiservers", site="")
+    it.note(7.62, "NoteRecord west", "clients may hold the old address for 5 s more")
+    fewer = {"east": [*WEST[:2]], "west": [*WEST[:2]]}
+    it.saw(7.65, five, rest, leader="demo-2", backends=more, record="west")
+    it.step(7.7, 7.8, "SetBackends demo-4, demo-5", "the source drains", site="east")
+    it.saw(7.85, five, rest, leader="demo-2", backends=fewer, record="west")
+    for name in EAST:
+        it.step(
+            8.9, 10.8, f"StopUnit kube-apiserver {name}", "nobody is sent to it any more", site="east", replica=name
+        )
+    it.step(10.9, 11.02, "TransferLeadership demo-4", "a leader is never removed", site="west", replica="demo-4")
+    it.saw(11.05, five, rest, leader="demo-4", backends=fewer, record="west")
+    changes: list[JsonValue] = [
+        ["Promote", "demo-6", 0.011], ["RemoveMember", "demo-1", 0.02], ["RemoveMember", "demo-2", 0.034],
+        ["RemoveMember", "demo-3", 0.047],
+    ]  # fmt: skip
+    it.step(
+        11.1, 11.15, "Swap Promote demo-6 then RemoveMember demo-1 then RemoveMember demo-2 then RemoveMember demo-3",
+        "the shortest way to a quorum at west", site="west",
+        detail={"whole": 0.047, "homeless": 0.009, "changes": changes},
+    )  # fmt: skip
+    it.saw(11.2, WEST, leader="demo-4", backends=fewer, record="west")
+    it.step(11.2, 11.5, "StartUnit kube-apiserver demo-6", "its member votes", site="west", replica="demo-6")
+    it.step(13.2, 13.3, "SetBackends demo-4, demo-5, demo-6", "it is ready", site="west")
+    final = {"east": [*WEST[:2]], "west": list(WEST)}
+    it.saw(13.35, WEST, leader="demo-4", backends=final, record="west")
+    it.step(13.6, 13.75, "StopBalancer", "nobody can hold its address any more", site="east")
+    it.saw(13.8, WEST, leader="demo-4", backends={"west": list(WEST)}, record="west")
+    for name in EAST:
+        it.step(13.85, 14.1, f"ReleaseReplica {name}", "the exchange is done", site="east", replica=name)
+    return it.entries
+
+
+def figures(kind: Kind | None, requests: int, stall: float, at: float, failures: int = 0, resent: int = 0) -> Figures:
+    return Figures(
+        kind=kind, requests=requests, failures=failures, resent=resent, stall_ms=stall, stall_at=ZERO + at,
+        p50_ms=4.1 + stall / 80, p99_ms=stall * 0.6,
+    )  # fmt: skip
+
+
+def probe_result(*, failing: bool = False) -> ProbeResult:
+    chance = random.Random(7)
+    quiet = {kind: 40 + 3 * number for number, kind in enumerate(Kind)}
+    during = {kind: 61 + 5 * number for number, kind in enumerate(Kind)}
+    failed = {Kind.PINNED: 2} if failing else {}
+    rows: list[tuple[float, float, Kind, bool]] = []
+    for kind in Kind:
+        for number in range(20 * 29):
+            at = number / 20 + chance.random() / 20
+            busy = 14.4 < at < 29 and (22.2 < at < 23 or 25.5 < at < 26.4)
+            ms = chance.lognormvariate(1.5, 0.35) * (3 if busy else 1) * (2.2 if kind is Kind.NEW_CONNECTION else 1)
+            rows.append((at, min(ms, 38.0), kind, True))
+        rows += [(5.0, float(quiet[kind]), kind, True), (25.6, float(during[kind]), kind, True)]
+        rows += [(22.4 + number / 10, 3.0, kind, False) for number in range(failed.get(kind, 0))]
+    rows.sort()
+
+    def period(
+        label: str, start: float, end: float, stalls: dict[Kind, int], at: float, failures: dict[Kind, int]
+    ) -> Period:
+        each = tuple(
+            figures(
+                kind, 150, stalls[kind], at, failures.get(kind, 0), 1 if kind is Kind.KEEP_ALIVE and failures else 0
+            )
+            for kind in Kind
+        )
+        total = replace(
+            figures(None, 150 * len(Kind), max(stalls.values()), at, sum(failures.values())),
+            resent=sum(f.resent for f in each),
+        )
+        return Period(label=label, started=ZERO + start, ended=ZERO + end, own_lag_ms=6.2, overall=total, kinds=each)
+
+    kinds = tuple(Kind)
+    return ProbeResult(
+        id="x", host="demo.quarterdeck.internal", started=ZERO - 14.4, ended=ZERO + 14.6, rate=20.0,
+        periods=(
+            period("quiet", -14.4, 0.0, quiet, -9.4, {}),
+            period("migrate", 0.0, 14.6, during, 11.2, failed),
+        ),
+        writes=Writes(acknowledged=589, unknown=0, lost=0, stale_reads=0, audited=True),
+        watches=Watches(events=1178, missed=0, duplicated=0, out_of_order=0, relists=0, ended=2, cut=0),
+        failures=tuple(
+            Failure(at=ZERO + 8.0 + number / 10, kind=Kind.PINNED, client="pinned-0", request="GET /api/v1/x",
+                    reason="status 429", address="127.20.0.1", period="migrate")
+            for number in range(sum(failed.values()))
+        ),
+        connections=tuple((kind, 2) for kind in Kind),
+        samples=Samples(
+            kinds=kinds, addresses=("127.20.0.1", "127.30.0.1"),
+            at=tuple(row[0] for row in rows), ms=tuple(row[1] for row in rows),
+            kind=tuple(kinds.index(row[2]) for row in rows), address=tuple(int(row[0] > 22) for row in rows),
+            ok=tuple(row[3] for row in rows),
+        ),
+    )  # fmt: skip
+
+
+def report(*, failing: bool = False) -> Report:
+    return build(operation(), journal(), machine=MACHINE, now=STARTED, probe=probe_result(failing=failing))

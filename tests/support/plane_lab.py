@@ -1,0 +1,489 @@
+"""A home of its own for a test: the command line as users run it, in processes of its own, and hands to hurt what it
+made. Nothing of it is left at the end, however the test ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+import psutil
+import yaml
+
+import quarterdeck
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation
+from quarterdeck.api.site import Isolation, Site
+from quarterdeck.components.credentials import KeyPair
+from quarterdeck.engine import operations
+from quarterdeck.engine.home import Home
+from quarterdeck.model.units import MachineState
+from quarterdeck.pki.tls import client_context
+from quarterdeck.sites.local.site import LocalSite
+from quarterdeck.sites.netns.lab import Lab
+from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.stores.sqlite import SqliteStore
+from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.upstream import Upstream
+
+T = TypeVar("T")
+
+SOURCE = Path(quarterdeck.__file__).parents[1]
+#: Seconds. Generous: a condition that comes true is not waited for any longer, and machines are busy at times.
+CALL = 120.0
+CHANGE = 300.0
+
+
+def until(good: Callable[[], T], what: str, *, seconds: float = CALL, pause: float = 0.05) -> T:
+    """What ``good`` returns once it is true; fails after ``seconds``."""
+    end = time.monotonic() + seconds
+    while not (seen := good()):
+        assert time.monotonic() < end, f"{what}: not within {seconds:.0f} s"
+        time.sleep(pause)
+    return seen
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command that has ended. ``seconds`` is how long it took."""
+
+    argv: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.argv)}\nexit code {self.code} after {self.seconds:.1f} s\n{self.out}\n{self.err}"
+
+
+class Command:
+    """A command that runs. Signals go to that process only, as those of `kill PID` do."""
+
+    def __init__(self, lab: PlaneLab, argv: Sequence[str], env: dict[str, str]) -> None:
+        self.argv = ("quarterdeck", *argv)
+        self._streams = [lab.scratch() for _ in range(2)]
+        self._since = time.monotonic()
+        with self._streams[0].open("wb") as out, self._streams[1].open("wb") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "quarterdeck", *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=env,
+                cwd=lab.root,
+            )
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def said(self) -> str:
+        """What it wrote so far, to either stream."""
+        return "\n".join(stream.read_text() for stream in self._streams)
+
+    def kill(self) -> None:
+        """kill -9, and see it gone."""
+        self.process.kill()
+        self.process.wait(CALL)
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self, deadline: float = CHANGE) -> Done:
+        """Wait until it ends."""
+        try:
+            code = self.process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            said = self.said
+            self.kill()
+            raise AssertionError(f"{' '.join(self.argv)}: still at it after {deadline:.0f} s\n{said}") from None
+        out, err = (stream.read_text() for stream in self._streams)
+        return Done(self.argv, code, out, err, time.monotonic() - self._since)
+
+
+@dataclass
+class Client:
+    """A client of a plane, by its kubeconfig alone."""
+
+    kubeconfig: Path
+
+    @contextmanager
+    def http(self, *, timeout: float = 10.0) -> Iterator[httpx2.Client]:
+        """Plain HTTP as the kubeconfig's user."""
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        pem = {name: b64decode(text) for name, text in {**cluster, **user}.items() if name.endswith("-data")}
+        pair = KeyPair(pem["client-certificate-data"], pem["client-key-data"])
+        context = client_context(pem["certificate-authority-data"], pair)
+        made = httpx2.Client(
+            base_url=cluster["server"],
+            proxy=cluster.get("proxy-url"),
+            verify=context,
+            timeout=timeout,
+            trust_env=False,
+        )
+        with made:
+            yield made
+
+    def names(self, resource: str, selector: str = "") -> set[str]:
+        """The names of all objects of a kind in the default namespace."""
+        with self.http(timeout=60.0) as http:
+            answer = http.get(f"/api/v1/namespaces/default/{resource}", params={"labelSelector": selector})
+            answer.raise_for_status()
+            return {item["metadata"]["name"] for item in answer.json()["items"]}
+
+
+class Writer:
+    """A client that writes ConfigMaps, one after another, each once, and knows which were acknowledged.
+
+    Use it in a ``with`` block, which ends with the check that none of those is lost.
+    """
+
+    def __init__(self, client: Client, label: str, *, pause: float = 0.05) -> None:
+        self.acknowledged: list[str] = []
+        self.failures: list[str] = []
+        self._client = client
+        self._label = label
+        self._pause = pause
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._write, name=f"writer {label}", daemon=True)
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        until(lambda: len(self.acknowledged) >= 3, "a writer gets to write")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(CALL)
+        if kind is None:
+            assert not self._thread.is_alive()
+            self.check()
+
+    def check(self) -> None:
+        """Everything acknowledged is there."""
+        lost = set(self.acknowledged) - self._client.names("configmaps", f"writer={self._label}")
+        assert not lost, f"acknowledged and lost: {sorted(lost)}"
+
+    def goes_on(self, what: str, *, writes: int = 5, seconds: float = 60.0) -> None:
+        """Wait until it has written more than it has by now."""
+        so_far = len(self.acknowledged)
+        until(lambda: len(self.acknowledged) >= so_far + writes, f"writing {what}", seconds=seconds)
+
+    def _write(self) -> None:
+        number = 0
+        while not self._stop.is_set():
+            try:
+                with self._client.http() as http:
+                    while not self._stop.wait(self._pause):
+                        number += 1
+                        self._one(http, f"{self._label}-{number}")
+            except httpx2.HTTPError as error:
+                self.failures.append(f"{self._label}-{number}: {type(error).__name__} {error}")
+
+    def _one(self, http: httpx2.Client, name: str) -> None:
+        body = {"metadata": {"name": name, "labels": {"writer": self._label}}, "data": {"name": name}}
+        answer = http.post("/api/v1/namespaces/default/configmaps", json=body)
+        if answer.status_code == 201:
+            self.acknowledged.append(name)
+        else:
+            self.failures.append(f"{name}: status {answer.status_code} {answer.text[:200]}")
+
+
+@dataclass
+class PlaneLab:
+    """A QUARTERDECK_HOME below /tmp. Call ``close`` (``plane_lab`` does), which leaves nothing of it."""
+
+    root: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="qd-", dir="/tmp")))
+    commands: list[Command] = field(default_factory=list)
+    _files: int = 0
+
+    @property
+    def home(self) -> Path:
+        return self.root / "h"
+
+    def scratch(self) -> Path:
+        """A new file's path."""
+        self._files += 1
+        return self.root / f"{self._files}.txt"
+
+    # commands
+
+    def start(self, *argv: str, **environment: str) -> Command:
+        """A command that runs on its own."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("QUARTERDECK_")}
+        env |= {"QUARTERDECK_HOME": str(self.home), "PYTHONPATH": str(SOURCE), "COLUMNS": "200"} | environment
+        self.commands.append(Command(self, argv, env))
+        return self.commands[-1]
+
+    def run(self, *argv: str, code: int = 0, deadline: float = CHANGE, **environment: str) -> Done:
+        """A command that ends with that exit code."""
+        done = self.start(*argv, **environment).end(deadline)
+        assert done.code == code, str(done)
+        return done
+
+    def refused(self, *argv: str, code: int, says: Sequence[str] = (), **environment: str) -> Done:
+        """A command that is refused: that exit code, and one line that says what it should."""
+        done = self.run(*argv, code=code, **environment)
+        lines = [line for line in done.err.splitlines() if line.strip()]
+        assert len([line for line in lines if "error: " in line]) == 1, str(done)
+        assert "Traceback" not in done.err, str(done)
+        for words in says:
+            assert words in done.err, f"{words!r} is not said: {done}"
+        return done
+
+    def file(self, text: str) -> Path:
+        """A file with that text."""
+        path = self.scratch()
+        path.write_text(text)
+        return path
+
+    # what is so
+
+    def read(self, ask: Callable[[Home], Awaitable[T]]) -> T:
+        """Ask the open home."""
+
+        async def work() -> T:
+            home = await Home.open(self.home)
+            try:
+                return await ask(home)
+            finally:
+                await home.close()
+
+        return asyncio.run(work())
+
+    def status(self, name: str, *, code: int | None = None) -> dict[str, Any]:
+        """What ``status -o json`` prints."""
+        done = self.start("status", name, "-o", "json").end(CALL)
+        assert done.code in ((0, 1) if code is None else (code,)), str(done)
+        fact: dict[str, Any] = done.json
+        return fact
+
+    def plane(self, name: str) -> ControlPlane:
+        """The plane's resource."""
+        return self.read(lambda home: operations.existing(home.store, name))
+
+    def planes(self) -> tuple[ControlPlane, ...]:
+        """All planes."""
+        return self.read(lambda home: home.store.list(ControlPlane))
+
+    def operation(self, name: str) -> Operation:
+        """The plane's last operation."""
+        return self.read(lambda home: operations.operations_of(home.store, name))[-1]
+
+    def other(self, name: str) -> str:
+        """The default site at which the plane is not."""
+        return "east" if self.plane(name).spec.placement.site == "west" else "west"
+
+    def journal(
+        self,
+        name: str,
+        good: Callable[[Sequence[JournalEntry]], bool],
+        what: str,
+        *,
+        after: int = 0,
+        during: Command | None = None,
+        seconds: float = CHANGE,
+    ) -> Sequence[JournalEntry]:
+        """The entries with ids over ``after`` once they are ``good``; fails when ``during`` ends before that."""
+
+        async def work() -> Sequence[JournalEntry]:
+            end = time.monotonic() + seconds
+            async with SqliteStore(self.home / "quarterdeck.db") as store:
+                while True:
+                    alive = during is None or during.running
+                    entries = await store.journal(name, after=after)
+                    if good(entries):
+                        return entries
+                    said = during.said if during is not None else ""
+                    assert alive, f"{what}: never, before this ended: {said}"
+                    assert time.monotonic() < end, f"{what}: not within {seconds:.0f} s; {said}"
+                    await asyncio.sleep(0.005)
+
+        return asyncio.run(work())
+
+    def last_entry(self, name: str) -> int:
+        """The id of the newest entry of the plane's journal."""
+        entries = self.read(lambda home: home.store.journal(name, limit=1))
+        return entries[-1].id if entries else 0
+
+    def opened(self, name: str, ask: Callable[[Plane], Awaitable[T]]) -> T:
+        """Ask something of a plane with its ports (of loopback sites only)."""
+
+        async def work(home: Home) -> T:
+            async with AsyncExitStack() as stack:
+                return await ask(await home.plane(await operations.existing(home.store, name), stack))
+
+        return self.read(work)
+
+    # clients
+
+    def client(self, name: str) -> Client:
+        """A client with a kubeconfig of its own."""
+        path = self.scratch()
+        self.run("kubeconfig", name, "-f", str(path))
+        return Client(path)
+
+    def kubectl(self, client: Client, *argv: str, stdin: str = "", code: int = 0) -> str:
+        """Plain kubectl."""
+        done = subprocess.run(
+            [kubectl_program(), "--kubeconfig", client.kubeconfig, *argv],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=CALL,
+            check=False,
+            env={"PATH": os.defpath, "HOME": str(self.root)},
+            cwd=self.root,
+        )
+        assert done.returncode == code, f"kubectl {' '.join(argv)}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    # faults
+
+    def on_site(self, site: str, act: Callable[[LocalSite], Awaitable[T]]) -> T:
+        """Have the driver of a site do something."""
+
+        async def work(home: Home) -> T:
+            return await act(home.local_site(await home.site(site)))
+
+        return self.read(work)
+
+    def machines(self, site: str) -> tuple[str, ...]:
+        """The machines of a site that run units of replicas."""
+        planes = self.planes()
+        records = [record for plane in planes for record in plane.status.memory.replicas]
+        return tuple(record.machine for record in records if record.slot.site == site)
+
+    def kill_machine(self, site: str, machine: str) -> None:
+        self.on_site(site, lambda driver: driver.kill_machine(machine))
+
+    def boot_machine(self, site: str, machine: str) -> None:
+        self.on_site(site, lambda driver: driver.boot_machine(machine))
+
+    def boot_all(self) -> None:
+        """Every machine of every site that is off is booted."""
+
+        async def work(home: Home) -> None:
+            for resource in await home.store.list(Site):
+                driver = home.local_site(resource)
+                for machine in await driver.machines():
+                    if machine.state is MachineState.DOWN:
+                        await driver.boot_machine(machine.name)
+
+        self.read(work)
+
+    # the end
+
+    def close(self) -> None:
+        """Kill and remove all that this home made. Fails if a process is left."""
+        for command in self.commands:
+            if command.running:
+                command.kill()
+        for process in self.left():  # detached drivers: they would start again what is being destroyed
+            if "quarterdeck" in process.cmdline() and "wait" in process.cmdline():
+                process.kill()
+        asyncio.run(_destroy(self.home))
+        try:
+            until(lambda: not self.left(), "all processes of the home are gone", seconds=20.0)
+        except AssertionError:
+            survivors = self.left()
+            for process in survivors:
+                process.kill()
+            raise AssertionError(f"left behind: {[process.cmdline() for process in survivors]}") from None
+        finally:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def left(self) -> list[psutil.Process]:
+        """The processes that have to do with this home: by arguments, environment or working folder."""
+        mark = str(self.root)
+        found = []
+        for process in psutil.process_iter():
+            try:
+                words = [*process.cmdline(), process.cwd(), *process.environ().values()]
+                if any(mark in word for word in words) and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return found
+
+
+async def _destroy(folder: Path) -> None:
+    """Everything that the sites of a home have, and its networks."""
+    if not (folder / "sites").exists():
+        return
+    home = await Home.open(folder)
+    try:
+        known = {path.parent.name for path in (folder / "sites").glob("*/number")}
+        drivers = [home.local_site(each) for each in await home.store.list(Site) if each.metadata.name in known]
+        drivers += [home.hub(kind) for kind in Isolation if f"hub-{kind}" in known]
+        for driver in drivers:
+            await driver.destroy()
+    finally:
+        await home.close()
+        if (folder / "netns").exists():
+            await Lab(folder).close()
+
+
+@contextmanager
+def plane_lab() -> Iterator[PlaneLab]:
+    """A lab of which nothing is left after the block."""
+    lab = PlaneLab()
+    try:
+        yield lab
+    finally:
+        lab.close()
+
+
+def started(entries: Sequence[JournalEntry]) -> int:
+    """How many steps were begun."""
+    return sum(entry.outcome is Outcome.STARTED for entry in entries)
+
+
+def did(entries: Sequence[JournalEntry], kind: str, *, site: str = "", outcome: Outcome = Outcome.DONE) -> bool:
+    """Whether a step of that kind was taken (at that site)."""
+    return any(
+        entry.kind == kind and entry.outcome is outcome and site in ("", entry.site) for entry in entries
+    )
+
+
+_programs: dict[Program, Path] = {}
+
+
+def kubectl_program() -> Path:
+    """The path of kubectl, fetched or built if it is not there."""
+    if not _programs:
+        _programs.update(
+            asyncio.run(Upstream.from_environment(os.environ).ensure((Program.KUBECTL,), Versions()))
+        )
+    return _programs[Program.KUBECTL]
+

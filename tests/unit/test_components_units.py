@@ -1,0 +1,334 @@
+"""What the units of a replica say."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+import pytest
+import yaml
+
+from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.ports import LAST_PLANE, PlanePorts
+from quarterdeck.components.replica import component_unit
+from quarterdeck.components.settings import (
+    ClusterState,
+    InitialCluster,
+    PlaneSettings,
+    ReplicaSettings,
+    Shutdown,
+    unit_name,
+    url,
+)
+from quarterdeck.components.tuning import Tuning, tuning
+from quarterdeck.components.upstream_versions import minor
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.world import Component
+from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+FOUNDING = InitialCluster(
+    state=ClusterState.NEW, members=(("demo-1", "10.0.0.1"), ("demo-2", "10.0.0.2")), token="demo-a1"
+)
+PLANE = PlaneSettings(
+    name="demo", kubernetes="1.36.3", etcd="3.6.16", ports=PlanePorts.of(0), endpoint_name="demo.test"
+)
+
+
+def replica_at(address: str) -> ReplicaSettings:
+    return ReplicaSettings(
+        name="demo-1",
+        address=address,
+        volume=PurePosixPath("/volumes/demo-1"),
+        folders={each: PurePosixPath(f"/units/{each}") for each in Component},
+        programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
+    )
+
+
+@pytest.fixture(scope="module")
+def secrets() -> PlaneSecrets:
+    names = ReplicaNames(replica="demo-1", address="10.0.0.1", service_ip="10.96.0.1")
+    return with_replica(create_plane_secrets("demo", NOW), names, NOW)
+
+
+@pytest.fixture(scope="module")
+def certificates(secrets: PlaneSecrets) -> ReplicaSecrets:
+    found = secrets.replica("demo-1")
+    assert found is not None
+    return found
+
+
+Build = Callable[..., UnitSpec]
+
+
+@pytest.fixture(scope="module")
+def build(secrets: PlaneSecrets, certificates: ReplicaSecrets) -> Build:
+    def built(
+        component: Component,
+        plane: PlaneSettings = PLANE,
+        address: str = "10.0.0.1",
+        cluster: InitialCluster = FOUNDING,
+    ) -> UnitSpec:
+        return component_unit(component, plane, replica_at(address), secrets, certificates, cluster)
+
+    return built
+
+
+def flags(spec: UnitSpec) -> dict[str, str]:
+    """Flags and values of a command line; fails if a flag comes twice."""
+    pairs = [argument.removeprefix("--").split("=", 1) for argument in spec.argv[1:]]
+    found = {flag: value for flag, value in pairs}  # noqa: C416 - the pairs are lists
+    assert len(found) == len(pairs)
+    return found
+
+
+def file(spec: UnitSpec, name: str) -> bytes:
+    return next(each.content for each in spec.files if each.path.name == name)
+
+
+@pytest.mark.parametrize("component", list(Component))
+def test_equal_settings_give_equal_digests(build: Build, component: Component) -> None:
+    assert build(component).digest == build(component).digest
+    assert build(component).argv[0] == f"/programs/{component}"
+    assert build(component).name == f"demo-demo-1-{component}" == unit_name("demo", "demo-1", component)
+
+
+@pytest.mark.parametrize("component", list(Component))
+def test_every_file_that_is_named_is_written_for_its_owner_only(build: Build, component: Component) -> None:
+    spec = build(component, replace(PLANE, audit_policy="kind: Policy"))
+    written = {str(each.path) for each in spec.files}
+    named = {value for value in flags(spec).values() if value.startswith(f"/units/{component}/")}
+    assert named - written <= {"/units/kube-apiserver/audit.log"}
+    assert written == named & written
+    assert all(each.mode == 0o600 for each in spec.files)
+    assert all("PRIVATE" not in argument for argument in spec.argv)
+
+
+def test_how_a_member_first_started_is_no_part_of_what_it_is(build: Build) -> None:
+    joining = InitialCluster(state=ClusterState.EXISTING, members=FOUNDING.members, token="demo-a1")
+    founder, joiner = build(Component.ETCD), build(Component.ETCD, cluster=joining)
+    assert founder.digest == joiner.digest
+    assert founder.boot_argv == (
+        "--initial-cluster=demo-1=https://10.0.0.1:2380,demo-2=https://10.0.0.2:2380",
+        "--initial-cluster-state=new",
+        "--initial-cluster-token=demo-a1",
+    )
+    assert "--initial-cluster-state=existing" in joiner.boot_argv
+
+
+def test_a_member_asks_clients_and_peers_for_certificates(build: Build) -> None:
+    found = flags(build(Component.ETCD))
+    assert found["client-cert-auth"] == found["peer-client-cert-auth"] == "true"
+    assert found["listen-client-urls"] == found["advertise-client-urls"] == "https://10.0.0.1:2379"
+    assert found["listen-peer-urls"] == found["initial-advertise-peer-urls"] == "https://10.0.0.1:2380"
+    assert found["listen-metrics-urls"] == "http://10.0.0.1:2381"
+    assert found["data-dir"] == "/volumes/demo-1/etcd"
+    assert found["strict-reconfig-check"] == "true"
+    assert found["auto-compaction-retention"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("etcd", "learners", "progress"),
+    [
+        ("3.5.31", "experimental-max-learners", "experimental-watch-progress-notify-interval"),
+        ("3.6.12", "max-learners", "watch-progress-notify-interval"),
+        ("3.7.3", "max-learners", "watch-progress-notify-interval"),
+    ],
+)
+def test_flags_have_the_names_of_their_version(build: Build, etcd: str, learners: str, progress: str) -> None:
+    found = flags(build(Component.ETCD, replace(PLANE, etcd=etcd)))
+    assert found[learners] == "5"
+    assert found[progress] == "5s"
+
+
+def test_the_timing_of_etcd_is_in_milliseconds(build: Build) -> None:
+    found = flags(build(Component.ETCD, replace(PLANE, tuning=Tuning(heartbeat=0.2, election=2.0))))
+    assert (found["heartbeat-interval"], found["election-timeout"]) == ("200", "2000")
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "heartbeat", "election"),
+    [
+        (0, 0.1, 1.0),
+        (1, 0.1, 1.0),
+        (100, 0.1, 1.0),
+        (101, 0.15, 1.5),
+        (160, 0.2, 2.0),
+        (180, 0.2, 2.0),
+        (5000, 5.0, 50.0),
+    ],
+)
+def test_the_timing_follows_the_distance(milliseconds: int, heartbeat: float, election: float) -> None:
+    found = tuning(milliseconds / 1000)
+    assert (found.heartbeat, found.election) == (heartbeat, election)
+
+
+@pytest.mark.parametrize("rtt", [-0.1, 5.1, float("nan")])
+def test_no_timing_fits_an_impossible_distance(rtt: float) -> None:
+    with pytest.raises(InvalidInput):
+        tuning(rtt)
+
+
+def test_an_apiserver_asks_its_own_member_only(build: Build) -> None:
+    assert flags(build(Component.APISERVER))["etcd-servers"] == "https://10.0.0.1:2379"
+
+
+def test_an_apiserver_authorizes_nodes_and_roles_and_nothing_else(build: Build) -> None:
+    found = flags(build(Component.APISERVER))
+    assert found["authorization-mode"] == "Node,RBAC"
+    assert "NodeRestriction" in found["enable-admission-plugins"]
+    assert found["profiling"] == "false"
+    assert "anonymous-auth" not in found
+
+
+def test_anonymous_requests_may_see_the_health_paths_only(build: Build) -> None:
+    configuration = yaml.safe_load(file(build(Component.APISERVER), "authentication.yaml"))
+    assert configuration["anonymous"] == {
+        "enabled": True,
+        "conditions": [{"path": "/healthz"}, {"path": "/livez"}, {"path": "/readyz"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "api", "peers"),
+    [("1.33.13", "v1beta1", False), ("1.34.4", "v1", False), ("1.35.4", "v1", False), ("1.36.3", "v1", True)],
+)
+def test_an_apiserver_is_configured_for_its_version(build: Build, kubernetes: str, api: str, peers: bool) -> None:
+    spec = build(Component.APISERVER, replace(PLANE, kubernetes=kubernetes))
+    assert yaml.safe_load(file(spec, "authentication.yaml"))["apiVersion"] == f"apiserver.config.k8s.io/{api}"
+    assert ("peer-ca-file" in flags(spec)) is peers
+
+
+def test_secrets_are_stored_encrypted_with_the_key_of_the_plane(build: Build, secrets: PlaneSecrets) -> None:
+    configuration = yaml.safe_load(file(build(Component.APISERVER), "encryption.yaml"))
+    (rule,) = configuration["resources"]
+    assert rule["resources"] == ["secrets"]
+    first, last = rule["providers"]
+    assert base64.b64decode(first["secretbox"]["keys"][0]["secret"]) == secrets.encryption_key
+    assert last == {"identity": {}}
+
+
+@pytest.mark.parametrize(
+    ("address", "reconciler"),
+    [("10.0.0.1", "lease"), ("fd00::1", "lease"), ("127.11.0.1", "none"), ("::1", "none")],
+)
+def test_endpoints_are_kept_except_on_loopback(build: Build, address: str, reconciler: str) -> None:
+    found = flags(build(Component.APISERVER, address=address))
+    assert found["endpoint-reconciler-type"] == reconciler
+    assert found["bind-address"] == found["advertise-address"] == address
+
+
+def test_auditing_is_off_until_there_is_a_policy(build: Build) -> None:
+    assert not [flag for flag in flags(build(Component.APISERVER)) if flag.startswith("audit")]
+    audited = build(Component.APISERVER, replace(PLANE, audit_policy="kind: Policy"))
+    assert file(audited, "audit-policy.yaml") == b"kind: Policy"
+    assert flags(audited)["audit-log-path"] == "/units/kube-apiserver/audit.log"
+
+
+def test_an_apiserver_gets_the_time_that_its_shutdown_needs(build: Build) -> None:
+    settings = Shutdown(delay=3.0, watch_grace=120.0, send_retry_after=True)
+    spec = build(Component.APISERVER, replace(PLANE, shutdown=settings))
+    found = flags(spec)
+    assert found["shutdown-delay-duration"] == "3s"
+    assert found["shutdown-watch-termination-grace-period"] == "120s"
+    assert found["shutdown-send-retry-after"] == "true"
+    assert spec.stop_timeout > 3.0 + 120.0
+    assert build(Component.APISERVER).stop_timeout > 60.0
+
+
+@pytest.mark.parametrize(("delay", "grace"), [(-1.0, 5.0), (0.0, 0.0)])
+def test_watches_are_never_left_to_hold_up_a_shutdown(delay: float, grace: float) -> None:
+    with pytest.raises(InvalidInput):
+        Shutdown(delay=delay, watch_grace=grace)
+
+
+@pytest.mark.parametrize("component", [Component.CONTROLLER_MANAGER, Component.SCHEDULER])
+def test_a_controller_talks_to_its_own_apiserver_and_waits_for_its_lease(
+    build: Build, certificates: ReplicaSecrets, component: Component
+) -> None:
+    spec = build(component)
+    found = flags(spec)
+    config = yaml.safe_load(file(spec, "kubeconfig.yaml"))
+    assert config["clusters"][0]["cluster"]["server"] == "https://10.0.0.1:6443"
+    client = {
+        Component.CONTROLLER_MANAGER: certificates.controller_manager_client,
+        Component.SCHEDULER: certificates.scheduler_client,
+    }[component]
+    assert base64.b64decode(config["users"][0]["user"]["client-key-data"]) == client.key
+    assert found["kubeconfig"] == found["authentication-kubeconfig"] == found["authorization-kubeconfig"]
+    assert found["leader-elect"] == "true"
+    assert found["bind-address"] == "10.0.0.1"
+    assert found["profiling"] == "false"
+
+
+def test_the_controller_manager_uses_an_account_for_each_controller(build: Build) -> None:
+    found = flags(build(Component.CONTROLLER_MANAGER))
+    assert found["use-service-account-credentials"] == "true"
+    assert found["allocate-node-cidrs"] == "false"
+
+
+def test_extra_arguments_go_before_the_defaults(build: Build) -> None:
+    plane = replace(PLANE, extra_args={Component.APISERVER: {"event-ttl": "2h", "profiling": "true"}})
+    found = flags(build(Component.APISERVER, plane))
+    assert (found["event-ttl"], found["profiling"]) == ("2h", "true")
+    assert flags(build(Component.SCHEDULER, plane))["profiling"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("component", "flag"),
+    [
+        (Component.ETCD, "data-dir"),
+        (Component.ETCD, "initial-cluster"),
+        (Component.ETCD, "force-new-cluster"),
+        (Component.ETCD, "max-learners"),
+        (Component.APISERVER, "etcd-servers"),
+        (Component.APISERVER, "anonymous-auth"),
+        (Component.APISERVER, "authorization-mode"),
+        (Component.APISERVER, "encryption-provider-config"),
+        (Component.CONTROLLER_MANAGER, "leader-elect"),
+        (Component.CONTROLLER_MANAGER, "kubeconfig"),
+        (Component.SCHEDULER, "config"),
+    ],
+)
+def test_flags_that_hold_the_plane_together_cannot_be_set(build: Build, component: Component, flag: str) -> None:
+    with pytest.raises(InvalidInput, match=f"--{flag} of {component}"):
+        build(component, replace(PLANE, extra_args={component: {flag: "x"}}))
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [("--event-ttl", "1h"), ("event ttl", "1h"), ("Event-TTL", "1h"), ("", "x"), ("v", "2\n--x"), ("v", "\0")],
+)
+def test_what_is_not_a_flag_is_refused(build: Build, flag: str, value: str) -> None:
+    with pytest.raises(InvalidInput):
+        build(Component.APISERVER, replace(PLANE, extra_args={Component.APISERVER: {flag: value}}))
+
+
+def test_planes_have_ports_of_their_own() -> None:
+    taken: set[int] = set()
+    for number in range(LAST_PLANE + 1):
+        ports = PlanePorts.of(number)
+        assert len(set(ports.of_replica)) == 6
+        assert not taken & set(ports.of_replica)
+        taken |= set(ports.of_replica)
+    assert PlanePorts.of(1).apiserver == PlanePorts.of(1).load_balancer == 6453
+
+
+@pytest.mark.parametrize("number", [-1, LAST_PLANE + 1])
+def test_a_number_without_ports_is_refused(number: int) -> None:
+    with pytest.raises(InvalidInput):
+        PlanePorts.of(number)
+
+
+@pytest.mark.parametrize("text", ["1.36", "latest", "", "1.36.3-rc.1"])
+def test_a_version_is_three_numbers(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        minor(text)
+
+
+def test_ipv6_addresses_are_in_brackets() -> None:
+    assert url("fd00::1", 6443) == "https://[fd00::1]:6443"

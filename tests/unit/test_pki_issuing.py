@@ -1,0 +1,267 @@
+"""Authorities and certificates."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import ssl
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets
+from quarterdeck.errors import Corrupt, PreconditionFailed
+from quarterdeck.pki.authority import BACKDATED, Request, Usage, create_authority, issue
+from quarterdeck.pki.codec import decode, encode
+from quarterdeck.pki.issuing import (
+    ADMIN_LIFETIME,
+    LEAF_LIFETIME,
+    ReplicaNames,
+    create_plane_secrets,
+    issue_admin,
+    with_replica,
+    without_replica,
+)
+from quarterdeck.pki.tls import client_context
+from quarterdeck.pki.validity import certificates, check_certificate, check_secrets, expiry
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NAMES = ReplicaNames(
+    replica="demo-1",
+    address="10.1.2.3",
+    service_ip="10.96.0.1",
+    endpoint_names=("demo.planes.test",),
+    endpoint_addresses=("10.1.0.9", "10.2.0.9"),
+)
+
+
+@pytest.fixture(scope="module")
+def empty() -> PlaneSecrets:
+    return create_plane_secrets("demo", NOW)
+
+
+@pytest.fixture(scope="module")
+def plane(empty: PlaneSecrets) -> PlaneSecrets:
+    return with_replica(empty, NAMES, NOW)
+
+
+@pytest.fixture(scope="module")
+def issued(plane: PlaneSecrets) -> ReplicaSecrets:
+    found = plane.replica("demo-1")
+    assert found is not None
+    return found
+
+
+def parsed(pair: KeyPair) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pair.certificate)
+
+
+def names(pair: KeyPair) -> tuple[set[str], set[str]]:
+    """DNS names and addresses."""
+    found = parsed(pair).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return set(found.get_values_for_type(x509.DNSName)), {
+        str(each) for each in found.get_values_for_type(x509.IPAddress)
+    }
+
+
+def purposes(pair: KeyPair) -> set[x509.ObjectIdentifier]:
+    return set(parsed(pair).extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+
+
+def subject(pair: KeyPair, attribute: x509.ObjectIdentifier) -> list[str]:
+    return [str(each.value) for each in parsed(pair).subject.get_attributes_for_oid(attribute)]
+
+
+def test_a_plane_has_authorities_of_its_own(empty: PlaneSecrets) -> None:
+    other = create_plane_secrets("demo", NOW)
+    authorities = {
+        pair.certificate
+        for secrets in (empty, other)
+        for pair in (secrets.kubernetes_ca, secrets.etcd_ca, secrets.front_proxy_ca)
+    }
+    assert len(authorities) == 6
+    assert len(empty.encryption_key) == 32
+    assert empty.encryption_key != other.encryption_key
+    assert empty.service_account.private != other.service_account.private
+
+
+@pytest.mark.parametrize("authority", ["kubernetes_ca", "etcd_ca", "front_proxy_ca"])
+def test_an_authority_may_sign_leafs_only(empty: PlaneSecrets, authority: str) -> None:
+    certificate = parsed(getattr(empty, authority))
+    constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+    assert constraints.critical
+    assert constraints.value.ca
+    assert constraints.value.path_length == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "authority"),
+    [
+        ("etcd_server", "etcd_ca"),
+        ("etcd_peer", "etcd_ca"),
+        ("etcd_client", "etcd_ca"),
+        ("apiserver", "kubernetes_ca"),
+        ("kubelet_client", "kubernetes_ca"),
+        ("front_proxy", "front_proxy_ca"),
+        ("controller_manager", "kubernetes_ca"),
+        ("controller_manager_client", "kubernetes_ca"),
+        ("scheduler", "kubernetes_ca"),
+        ("scheduler_client", "kubernetes_ca"),
+    ],
+)
+def test_each_certificate_is_signed_by_the_authority_that_is_asked_for_it(
+    plane: PlaneSecrets, issued: ReplicaSecrets, field: str, authority: str
+) -> None:
+    leaf = parsed(getattr(issued, field))
+    leaf.verify_directly_issued_by(parsed(getattr(plane, authority)))
+    assert not leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+
+
+def test_etcd_certificates_name_addresses_only_so_that_peers_are_not_looked_up_in_reverse(
+    issued: ReplicaSecrets,
+) -> None:
+    for pair in (issued.etcd_server, issued.etcd_peer):
+        assert names(pair) == (set(), {"10.1.2.3"})
+        assert purposes(pair) == {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
+
+
+def test_on_loopback_a_peer_may_come_from_the_first_loopback_address(empty: PlaneSecrets) -> None:
+    local = ReplicaNames(replica="demo-2", address="127.11.0.2", service_ip="10.96.0.1")
+    found = with_replica(empty, local, NOW).replica("demo-2")
+    assert found is not None
+    assert names(found.etcd_peer) == (set(), {"127.11.0.2", "127.0.0.1"})
+
+
+def test_an_apiserver_answers_for_every_way_to_reach_the_plane(issued: ReplicaSecrets) -> None:
+    dns, addresses = names(issued.apiserver)
+    assert dns == {
+        "demo.planes.test",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+        "localhost",
+    }
+    assert addresses == {"10.1.2.3", "10.96.0.1", "10.1.0.9", "10.2.0.9"}
+    assert purposes(issued.apiserver) == {ExtendedKeyUsageOID.SERVER_AUTH}
+
+
+@pytest.mark.parametrize(
+    ("field", "user", "groups"),
+    [
+        ("etcd_client", "kube-apiserver-etcd-client", []),
+        ("kubelet_client", "kube-apiserver-kubelet-client", ["system:masters"]),
+        ("front_proxy", "front-proxy-client", []),
+        ("controller_manager_client", "system:kube-controller-manager", []),
+        ("scheduler_client", "system:kube-scheduler", []),
+    ],
+)
+def test_clients_have_the_names_that_rbac_knows(
+    issued: ReplicaSecrets, field: str, user: str, groups: list[str]
+) -> None:
+    pair = getattr(issued, field)
+    assert subject(pair, NameOID.COMMON_NAME) == [user]
+    assert subject(pair, NameOID.ORGANIZATION_NAME) == groups
+    assert purposes(pair) == {ExtendedKeyUsageOID.CLIENT_AUTH}
+
+
+def test_an_admins_certificate_is_short_lived(plane: PlaneSecrets) -> None:
+    admin = issue_admin(plane, NOW)
+    assert subject(admin, NameOID.ORGANIZATION_NAME) == ["system:masters"]
+    assert expiry(admin.certificate) == NOW + ADMIN_LIFETIME
+    assert ADMIN_LIFETIME < LEAF_LIFETIME
+    assert expiry(issue_admin(plane, NOW, lifetime=timedelta(hours=1)).certificate) == NOW + timedelta(hours=1)
+
+
+def test_certificates_are_valid_from_a_little_before_they_were_issued(issued: ReplicaSecrets) -> None:
+    certificate = parsed(issued.apiserver)
+    assert certificate.not_valid_before_utc == NOW - BACKDATED
+    assert certificate.not_valid_after_utc == NOW + LEAF_LIFETIME
+
+
+def test_a_leaf_never_outlives_its_authority() -> None:
+    authority = create_authority("short", NOW, lifetime=timedelta(days=2))
+    wanted = Request(common_name="leaf", usage=Usage.CLIENT, lifetime=timedelta(days=9))
+    assert expiry(issue(authority, wanted, NOW).certificate) == expiry(authority.certificate)
+
+
+def test_a_replicas_certificates_are_issued_once_and_kept(plane: PlaneSecrets) -> None:
+    assert with_replica(plane, NAMES, NOW + timedelta(days=30)) is plane
+
+
+def test_what_a_replica_that_is_gone_had_is_forgotten(plane: PlaneSecrets) -> None:
+    assert without_replica(plane, "demo-1").replica("demo-1") is None
+    assert without_replica(plane, "demo-2") == plane
+
+
+def test_secrets_survive_the_way_through_a_store(plane: PlaneSecrets) -> None:
+    assert decode(encode(plane)) == plane
+
+
+@pytest.mark.parametrize("change", ["", "{", "[]", '{"version": 1}', "null", '"text"'])
+def test_what_is_not_secrets_is_corrupt(change: str) -> None:
+    with pytest.raises(Corrupt):
+        decode(change)
+
+
+def test_secrets_of_a_newer_version_are_refused_by_name(plane: PlaneSecrets) -> None:
+    document = json.loads(encode(plane))
+    document["version"] = 2
+    with pytest.raises(Corrupt, match="version 2"):
+        decode(json.dumps(document))
+
+
+def test_an_error_about_broken_secrets_shows_none_of_them(plane: PlaneSecrets) -> None:
+    text = encode(plane).replace("kubernetes_ca", "other")
+    with pytest.raises(Corrupt) as caught:
+        decode(text)
+    assert "PRIVATE" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_keys_are_never_in_a_representation(plane: PlaneSecrets) -> None:
+    text = repr(plane)
+    assert "PRIVATE" not in text
+    assert repr(plane.encryption_key) not in text
+
+
+def test_an_expired_certificate_is_named_with_its_dates(plane: PlaneSecrets) -> None:
+    check_secrets(plane, NOW)
+    with pytest.raises(PreconditionFailed) as caught:
+        check_secrets(plane, NOW + LEAF_LIFETIME)
+    assert "manager" in caught.value.doing
+    assert "expired on 2027-03-01 12:00:00 UTC" in caught.value.seen
+
+
+def test_a_clock_that_was_set_back_is_told_from_an_expired_certificate(issued: ReplicaSecrets) -> None:
+    check_certificate("demo-1/apiserver", issued.apiserver.certificate, NOW - BACKDATED)
+    with pytest.raises(PreconditionFailed) as caught:
+        check_certificate("demo-1/apiserver", issued.apiserver.certificate, NOW - timedelta(days=1))
+    assert "demo-1/apiserver" in caught.value.doing
+    assert "2026-02-28 12:00:00 UTC" in caught.value.seen
+    assert "set back" in caught.value.next_step
+
+
+def test_every_certificate_of_a_plane_is_checked(plane: PlaneSecrets) -> None:
+    found = [name for name, _ in certificates(plane)]
+    assert found[:5] == ["kubernetes-ca", "etcd-ca", "front-proxy-ca", "manager", "etcd-manager"]
+    assert len(found) == len(set(found)) == 15
+    assert "demo-1/etcd-peer" in found
+
+
+def test_a_client_context_trusts_one_authority_and_shows_its_certificate(
+    plane: PlaneSecrets, issued: ReplicaSecrets
+) -> None:
+    context = client_context(plane.kubernetes_ca.certificate, issued.scheduler_client)
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_addresses_are_the_same_however_they_are_written(empty: PlaneSecrets) -> None:
+    local = ReplicaNames(replica="demo-3", address="fd00::3", service_ip="fd01::1", endpoint_addresses=("fd00:0:0::3",))
+    found = with_replica(empty, local, NOW).replica("demo-3")
+    assert found is not None
+    assert names(found.apiserver)[1] == {str(ipaddress.ip_address(each)) for each in ("fd00::3", "fd01::1")}

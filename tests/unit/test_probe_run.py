@@ -1,0 +1,280 @@
+"""A whole probe against a server that is well, and one that is not: every misdeed shows in the result."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from probe_lab import Act, Exchange, FakeApiserver, until
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.probe.result import Failure, ProbeResult
+from quarterdeck.probe.run import Probe
+from quarterdeck.probe.target import DEFAULT_CLIENTS, Kind, ProbeConfig, ProbeSettings
+
+#: Long enough for a machine that is busy with other things: only the tests of what never comes wait less.
+SETTINGS = ProbeSettings(id="t", rate=50, timeout=20.0, slots=4)
+
+
+class Lab:
+    """A server, a probe that runs against it, and its result after the block."""
+
+    def __init__(self, server: FakeApiserver, probe: Probe, failures: list[Failure]) -> None:
+        self.server = server
+        self.probe = probe
+        self.failures = failures
+        self.done: ProbeResult | None = None
+        self.stack = AsyncExitStack()  # is left after the probe has finished
+
+    @property
+    def result(self) -> ProbeResult:
+        assert self.done is not None
+        return self.done
+
+    async def writes(self, count: int) -> None:
+        """Wait for that many more acknowledged writes."""
+        wanted = self.probe.summary().acknowledged + count
+        await until(lambda: self.probe.summary().acknowledged >= wanted)
+
+
+@asynccontextmanager
+async def lab(settings: ProbeSettings = SETTINGS) -> AsyncIterator[Lab]:
+    failures: list[Failure] = []
+    async with FakeApiserver() as server:
+        probe = Probe(
+            ProbeConfig(target=server.target(), settings=settings),
+            now=time.monotonic,
+            random_source=random.Random(1),
+            on_failure=failures.append,
+        )
+        await probe.prepare()
+        await probe.start()
+        it = Lab(server, probe, failures)
+        try:
+            await it.writes(8)
+            yield it
+            it.done = await probe.finish()
+        finally:
+            await probe.abandon()
+            await it.stack.aclose()
+
+
+def first(wanted: Callable[[Exchange], bool], act: Act, times: int = 1) -> Callable[[Exchange], Act | None]:
+    """Misbehave at the first requests that ``wanted`` says yes to."""
+    left = [act] * times
+
+    def decide(exchange: Exchange) -> Act | None:
+        return left.pop() if left and wanted(exchange) else None
+
+    return decide
+
+
+def a_write(exchange: Exchange) -> bool:
+    return exchange.method == "PUT"
+
+
+def clean(result: ProbeResult) -> bool:
+    writes, watches = result.writes, result.watches
+    wrong = (result.failed, writes.lost, writes.stale_reads, watches.missed, watches.duplicated, watches.out_of_order)
+    return wrong == (0,) * 6 and writes.audited and result.left_behind == ""
+
+
+async def test_a_good_server_gets_a_clean_result_from_every_kind() -> None:
+    async with lab() as it:
+        await it.writes(8)
+        it.probe.mark("migrate")
+        await it.writes(30)
+    result = it.result
+    assert clean(result)
+    assert [period.label for period in result.periods] == ["quiet", "migrate"]
+    for period in result.periods:
+        assert {figures.kind for figures in period.kinds} == set(Kind)
+        assert period.overall.p50_ms <= period.overall.p99_ms <= period.overall.stall_ms
+    assert result.watches.events == 2 * result.writes.acknowledged
+    assert result.requests == sum(f.requests for period in result.periods for f in period.kinds)
+    opened = dict(result.connections)
+    assert opened[Kind.NEW_CONNECTION] > 10
+    assert all(opened[kind] == count for kind, count in DEFAULT_CLIENTS if kind is not Kind.NEW_CONNECTION)
+    assert len(result.samples.at) > result.requests
+
+
+async def test_nothing_is_left_at_the_server() -> None:
+    async with lab() as it:
+        assert it.server.namespaces == {"quarterdeck-probe-t"}
+    assert it.server.namespaces == set()
+    assert it.server.store.objects == {}
+
+
+async def test_a_forgotten_write_is_lost_and_stays_so_when_it_is_overwritten() -> None:
+    async with lab(replace(SETTINGS, timeout=2.0)) as it:
+        it.server.act = first(a_write, Act.FORGET)
+        await it.writes(30)
+    assert it.result.writes.lost == 1
+    assert "read back shows" in it.result.writes.examples[0]
+    assert it.result.watches.missed == 2  # one at each watcher
+
+
+async def test_a_write_that_vanishes_after_its_read_back_is_found_by_the_audit() -> None:
+    async with lab() as it:
+        await until(lambda: it.probe.summary().acknowledged > 20)
+        await it.probe.retire(Kind.WRITER)
+        it.server.store.objects["writer-0-001"] = it.server.store.before["writer-0-001"]
+    assert it.result.writes.lost == 1
+    assert "the final list" in it.result.writes.examples[0]
+
+
+async def test_a_stale_read_is_caught() -> None:
+    async with lab(replace(SETTINGS, clients=((Kind.WRITER, 1), (Kind.HTTP2, 1)))) as it:
+        await it.writes(8)
+        it.server.act = first(lambda exchange: exchange.http2, Act.OLD)
+        await it.writes(8)
+    assert it.result.writes.stale_reads == 1
+
+
+@pytest.mark.parametrize("act", [Act.REFUSE, Act.HALF, Act.GARBAGE])
+async def test_each_failure_is_told_at_once_with_its_kind_and_reason(act: Act) -> None:
+    async with lab() as it:
+        it.probe.mark("migrate")
+        it.server.act = first(lambda exchange: exchange.method == "GET" and not exchange.watch, act)
+        await until(lambda: bool(it.failures))
+        await it.writes(4)
+    quiet, migrate = it.result.periods
+    assert (quiet.overall.failures, migrate.overall.failures) == (0, 1)
+    (failure,) = it.result.failures
+    assert (failure,) == tuple(it.failures)
+    assert {"429": "429", "middle": "broke off", "no JSON": "no JSON"}[
+        next(word for word in ("429", "middle", "no JSON") if word in act)
+    ] in failure.reason
+    assert failure.request.startswith("GET /api/v1/namespaces/quarterdeck-probe-t/configmaps/writer-")
+    assert failure.period == "migrate"
+    assert it.result.samples.ok.count(False) == 1
+
+
+async def test_an_unacknowledged_write_is_a_failure_but_not_lost() -> None:
+    async with lab() as it:
+        it.server.act = first(a_write, Act.REFUSE)
+        await it.writes(20)
+    assert (it.result.failed, it.result.writes.unknown, it.result.writes.lost) == (1, 1, 0)
+    assert it.result.watches.missed == 0
+
+
+async def test_a_closed_idle_connection_costs_no_failure() -> None:
+    async with lab() as it:
+        it.server.act = lambda exchange: Act.LAST if exchange.turn % 5 == 0 else None
+        await it.writes(20)
+    assert clean(it.result)
+    assert dict(it.result.connections)[Kind.KEEP_ALIVE] > 1
+
+
+async def test_a_reset_under_a_request_is_resent_and_shown_apart() -> None:
+    async with lab() as it:
+        it.server.act = first(lambda exchange: exchange.turn > 3 and not exchange.watch, Act.RESET, times=3)
+        await it.writes(20)
+    assert clean(it.result)
+    assert sum(period.overall.resent for period in it.result.periods) == 3
+
+
+async def test_an_event_sent_twice_is_caught() -> None:
+    async with lab() as it:
+        doubled = [True]
+        it.server.edit = lambda events: [events[0], *events] if doubled and doubled.pop() else events
+        await it.writes(12)
+    assert it.result.watches.duplicated == 1
+    assert it.result.failed == 0
+
+
+async def test_an_event_left_out_is_caught() -> None:
+    async with lab(replace(SETTINGS, timeout=2.0)) as it:
+        dropped = [True]
+        it.server.edit = lambda events: events[1:] if dropped and dropped.pop() else events
+        await it.writes(12)
+    assert it.result.watches.missed == 1
+
+
+async def test_events_in_the_wrong_order_are_caught() -> None:
+    async with lab(replace(SETTINGS, clients=((Kind.WRITER, 1), (Kind.WATCHER, 1)))) as it:
+        held: list[dict] = []
+
+        def swap(events: list[dict]) -> list[dict]:
+            if held == [{}]:
+                return events
+            if not held:
+                held.append(events[0])
+                return events[1:]
+            first_event, held[:] = held[0], [{}]
+            return [*events, first_event]
+
+        it.server.edit = swap
+        await it.writes(20)
+    assert it.result.watches.out_of_order == 1
+    assert it.result.watches.missed == 0
+
+
+async def test_watches_that_end_or_are_cut_go_on_from_where_they_were() -> None:
+    async with lab() as it:
+        it.server.end_watches()
+        await it.writes(10)
+        it.server.cut_connections()
+        await it.writes(10)
+    assert (it.result.watches.ended, it.result.watches.cut) == (2, 2)
+    assert clean(it.result)
+
+
+async def test_gone_is_followed_by_a_list_and_counted() -> None:
+    async with lab() as it:
+        it.server.act = first(lambda exchange: exchange.watch, Act.GONE)
+        it.server.end_watches()
+        await it.writes(10)
+    assert it.result.watches.relists == 1
+    assert it.result.failed == 0
+    assert (it.result.watches.duplicated, it.result.watches.out_of_order) == (0, 0)
+
+
+async def test_gone_as_an_event_is_understood_too() -> None:
+    async with lab() as it:
+        gone = [{"type": "ERROR", "object": {"kind": "Status", "code": 410}}]
+        it.server.edit = lambda events: [gone.pop()] if gone else events
+        await it.writes(10)
+    assert it.result.watches.relists == 1
+    assert it.result.watches.cut == 0
+
+
+async def test_a_dead_server_makes_every_kind_fail_and_stall_until_it_is_back() -> None:
+    async with lab() as it:
+        server = it.server
+        await server.stop()
+        await until(lambda: {failure.kind for failure in it.failures} == set(Kind))
+        await it.stack.enter_async_context(FakeApiserver(server.address, server.store, server.port))
+        await it.writes(10)
+    (period,) = it.result.periods
+    assert all(figures.failures > 0 for figures in period.kinds)
+    longest = max(failure.at for failure in it.failures) - min(failure.at for failure in it.failures)
+    assert period.overall.stall_ms > 1e3 * longest / 2
+    assert it.result.writes.lost == 0
+
+
+async def test_retired_clients_send_nothing_any_more() -> None:
+    async with lab() as it:
+        await it.probe.retire(Kind.PINNED)
+        it.probe.mark("after")
+        await it.writes(10)
+    assert Kind.PINNED in {figures.kind for figures in it.result.periods[0].kinds}
+    assert Kind.PINNED not in {figures.kind for figures in it.result.periods[1].kinds}
+
+
+async def test_a_server_that_refuses_the_probe_is_an_error_that_says_so() -> None:
+    async with FakeApiserver() as server:
+        server.act = lambda exchange: Act.GONE
+        probe = Probe(
+            ProbeConfig(target=server.target(), settings=SETTINGS),
+            now=iter(range(0, 10_000, 20)).__next__,  # patience runs out at once
+            random_source=random.Random(1),
+            on_failure=lambda failure: None,
+        )
+        with pytest.raises(Unavailable, match=r"POST /api/v1/namespaces at plane.test: status 410"):
+            await probe.prepare()
+        await probe.abandon()
