@@ -212,7 +212,7 @@ class FakeApiserver:
             writer.transport.abort()
 
     def go_away(self, *, last_stream: int = (1 << 31) - 1) -> None:
-        """GOAWAY on every HTTP/2 connection: streams up to ``last_stream`` are still served."""
+        """GOAWAY on every HTTP/2 connection: streams up to ``last_stream`` are served, the connection stays open."""
         for writer, side in self._writers.items():
             if side is not None:
                 side.limit = last_stream
@@ -360,7 +360,6 @@ class H2Side:
         self.writer = writer
         self.state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         self.limit: int | None = None
-        self.open: set[int] = set()
         self.turn = 0
         server._writers[writer] = self
 
@@ -382,11 +381,8 @@ class H2Side:
                         self.limit is None or event.stream_id <= self.limit
                     ):
                         stream = event.stream_id
-                        self.open.add(stream)
                         tasks.append(group.create_task(self.answer(stream, heads.pop(stream), bodies.pop(stream))))
                 self.flush()
-                if self.limit is not None and not self.open:
-                    break
             for task in tasks:
                 task.cancel()
 
@@ -395,31 +391,30 @@ class H2Side:
         exchange = Exchange(head[":method"], head[":path"], self.turn, http2=True)
         self.server.requests.append(exchange)
         act = self.server.act(exchange)
-        try:
-            if act is Act.HANG:
-                await asyncio.Event().wait()
-            if act is Act.RESET:
-                self.writer.transport.abort()
-            elif act is Act.CLOSE:
-                self.writer.close()
-            if self.writer.is_closing():
-                return
-            if exchange.watch and act is None:
-                self.state.send_headers(stream, [(":status", "200")])
-                self.flush()
-                async for line in self.server.watch(exchange.path):
-                    self.state.send_data(stream, line)
-                    self.flush()
-                self.state.send_data(stream, b"", end_stream=True)
-            else:
-                status, answer = await self.server.reply(exchange, body, act)
-                self.state.send_headers(stream, [(":status", str(status))])
-                self.state.send_data(stream, answer, end_stream=True)
-            self.flush()
-        finally:
-            self.open.discard(stream)
-        if self.limit is not None and not self.open:
+        if act is Act.HANG:
+            await asyncio.Event().wait()
+        if act is Act.RESET:
+            self.writer.transport.abort()
+        elif act is Act.CLOSE:
             self.writer.close()
+        if self.writer.is_closing():
+            return
+        if exchange.watch and act is None:
+            self.state.send_headers(stream, [(":status", "200")])
+            self.flush()
+            async for line in self.server.watch(exchange.path):
+                self.state.send_data(stream, line)
+                self.flush()
+            self.state.send_data(stream, b"", end_stream=True)
+        else:
+            status, answer = await self.server.reply(exchange, body, act)
+            self.state.send_headers(stream, [(":status", str(status))])
+            half = act is Act.HALF
+            self.state.send_data(stream, answer[: len(answer) // 2] if half else answer, end_stream=not half)
+            if half:
+                self.flush()
+                self.writer.close()
+        self.flush()
 
     def flush(self) -> None:
         if not self.writer.is_closing():

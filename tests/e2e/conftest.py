@@ -36,6 +36,9 @@ class Shared:
             if command.running:
                 command.kill()
         lab.boot_all()
+        seen = lab.look(NAME)
+        if seen.plan.done and seen.operation is None:
+            return True
         return lab.start("wait", NAME, "--timeout", "120").end().code == 0
 
 

@@ -65,10 +65,12 @@ def test_a_deployment_gets_its_pods_and_the_scheduler_binds_them(demo: PlaneLab,
     patch = {"status": {"capacity": CAPACITY, "allocatable": CAPACITY}}
     demo.kubectl(client, "patch", "node", "fake", "--subresource=status", "-p", json.dumps(patch))
     demo.kubectl(client, "apply", "-f", "-", stdin=DEPLOYMENT)
-    bound = until(
-        lambda: (seen := pods(demo, client)) and len(seen) == 3 and all("nodeName" in pod["spec"] for pod in seen) and seen,
-        "three pods are made and bound",
-    )
+
+    def all_bound() -> list[dict[str, Any]]:
+        seen = pods(demo, client)
+        return seen if len(seen) == 3 and all("nodeName" in pod["spec"] for pod in seen) else []
+
+    bound = until(all_bound, "three pods are made and bound")
     assert {pod["spec"]["nodeName"] for pod in bound} == {"fake"}
     assert all(pod["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet" for pod in bound)
 
@@ -79,7 +81,7 @@ def test_a_secret_is_encrypted_in_etcd(demo: PlaneLab, client: Client) -> None:
     async def stored(plane: Plane) -> bytes:
         tls = ClientTls(ca=plane.secrets.etcd_ca.certificate, client=plane.secrets.etcd_manager)
         async with EtcdMember(plane.client_urls()[0], tls) as member:
-            return (await member.kv.get(Get(b"/registry/secrets/default/hidden"))).items[0].value
+            return (await member.kv.get(Get(key=b"/registry/secrets/default/hidden"))).items[0].value
 
     value = demo.opened("demo", stored)
     assert value.startswith(b"k8s:enc:")

@@ -1,10 +1,13 @@
-"""The ten invariants of the design, each checked at every step that the planner takes.
+"""The ten invariants of the design, as claims on plans, on single steps, and on states.
 
-A fault can take away a property; a step must not. So each is a claim on one step: what held before holds after.
+A fault can take a property away; a step must not. So the claims on a step are: what held before holds after. Where
+nothing of the world has failed so far (``calm``), the claims on the state are absolute.
 """
 
 from __future__ import annotations
 
+from model.clients import Clients, listed
+from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
     DecideBootstrap,
@@ -12,6 +15,7 @@ from quarterdeck.model.steps import (
     Promote,
     ReleaseReplica,
     RemoveMember,
+    RemoveRecord,
     SetBackends,
     SetRecord,
     StartUnit,
@@ -21,16 +25,31 @@ from quarterdeck.model.steps import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.world import Component, Health, World
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import CONTROLLERS, Component, Health, World
 from quarterdeck.planner.quorum import Voter, has_quorum, home
-from quarterdeck.planner.simulator import Power, Truth, elected, healthy, members, serving
+from quarterdeck.planner.truth import Truth, edge
 
-TAKES_AWAY = (RemoveMember, Swap, StopUnit, ReleaseReplica, StopBalancer)
-NEEDS_A_QUORUM = (*TAKES_AWAY, AddLearner, Promote, TransferLeadership)
+#: Steps that need to know who is a member, or that take something away.
+NEEDS_A_QUORUM = (
+    RemoveMember,
+    Swap,
+    StopUnit,
+    ReleaseReplica,
+    StopBalancer,
+    AddLearner,
+    Promote,
+    TransferLeadership,
+)
 
 
 class Broken(AssertionError):
-    """An invariant does not hold."""
+    """An invariant does not hold. The text begins with its number."""
+
+    @property
+    def number(self) -> int:
+        """Which of the ten."""
+        return int(str(self).split(":", 1)[0])
 
 
 def claim(holds: bool, text: str) -> None:
@@ -38,116 +57,225 @@ def claim(holds: bool, text: str) -> None:
         raise Broken(text)
 
 
-def true_voters(truth: Truth) -> frozenset[Voter]:
-    well = healthy(truth)
-    return frozenset(
-        Voter(name, truth.memory.replica(name).site, name in well)
-        for name, member in members(truth).items()
-        if not member.learner
-    )
-
-
 def flat(step: Step) -> tuple[Step, ...]:
     return step.changes if isinstance(step, Swap) else (step,)
 
 
+def names(steps: tuple[Step, ...]) -> str:
+    return ", ".join(f"{type(step).__name__} {getattr(step, 'replica', '') or step.site}".strip() for step in steps)
+
+
+# --- a plan, given nothing but its observation ----------------------------------------------------------------------
+
+
 def check_plan(world: World, plan: Plan) -> None:
     """What a plan may hold, given nothing but its observation."""
-    steps = [change for step in plan.now for change in flat(step)]
-    if world.membership is None:
-        claim(
-            world.deleting or not any(isinstance(step, NEEDS_A_QUORUM) for step in plan.now), "8: unknown is not zero"
-        )
-    for step in steps:
-        if isinstance(step, Promote):
-            member = world.membership.of(step.replica) if world.membership else None
-            known = member is not None and member.learner and member.health is Health.HEALTHY and member.lag is not None
-            claim(known and member.lag <= world.settings.lag_bound, f"2: {step.replica} is promoted while it lags")
-        if isinstance(step, DecideBootstrap):
-            claim(not world.memory.bootstrap and not world.memory.created, "9: the cluster is founded twice")
-        if isinstance(step, StartUnit) and step.component is Component.ETCD:
-            started = world.memory.replica(step.replica).started
-            claim(not started or world.replica(step.replica).has_data is True, "9: a member starts on an empty folder")
-    added = [step.replica for step in steps if isinstance(step, AddLearner)]
-    if added and world.membership is not None:
-        needed = {
-            record.name
-            for record in world.memory.replicas
-            if record.slot in world.slots and world.membership.of(record.name) is None and not record.listed
-        }
-        reachable = {name for name in needed if world.replica(name).machine.value == "up"}
-        claim(reachable <= set(added), "2: learners are added one after the other")
+    if world.membership is None and not world.deleting:
+        claim(not any(isinstance(step, NEEDS_A_QUORUM) for step in plan.now), "8: unknown membership is not zero")
+        claim(not plan.done, "8: unknown membership is not done")
+    for step in (change for each in plan.now for change in flat(each)):
+        _check_known(world, step)
+        match step:
+            case Promote():
+                _check_promotion(world, step)
+            case StartUnit(component=Component.ETCD):
+                started = world.memory.replica(step.replica).started
+                claim(not started or world.replica(step.replica).has_data is True, "9: a member starts on no data")
+            case DecideBootstrap():
+                claim(not world.memory.bootstrap and not world.memory.created, "9: the cluster is founded twice")
+            case _:
+                pass
+    _check_all_added(world, plan)
+    _check_voters(world, plan)
 
 
-def check_observed(world: World, plan: Plan) -> None:
-    """Rule 1 and rule 4, on the healthy voters of the observation, change by change."""
-    if world.membership is None:
+def _check_known(world: World, step: Step) -> None:
+    """No step on what does not answer: it is not known what the step would do."""
+    if isinstance(step, SetRecord | RemoveRecord | StopBalancer):
+        claim(world.record_known, f"8: {type(step).__name__} while it is not known where the name leads")
+    if isinstance(step, SetBackends | StopBalancer):
+        claim(world.balancer(step.site).reachable, f"8: {type(step).__name__} on a machine that does not answer")
+    if isinstance(step, StartUnit | StopUnit | ReleaseReplica):
+        state = world.replica(step.replica).machine
+        claim(state is MachineState.UP, f"8: {type(step).__name__} on a machine that does not answer")
+
+
+def _check_promotion(world: World, step: Promote) -> None:
+    member = world.membership.of(step.replica) if world.membership else None
+    claim(member is not None and member.learner, f"2: {step.replica} is promoted, but is no learner")
+    assert member is not None
+    close = member.lag is not None and member.lag <= world.settings.lag_bound
+    claim(close and member.health is Health.HEALTHY, f"2: {step.replica} is promoted while it lags")
+
+
+def _check_all_added(world: World, plan: Plan) -> None:
+    added = {step.replica for step in plan.now if isinstance(step, AddLearner)}
+    if not added or world.membership is None:
+        return
+    needed = {
+        record.name
+        for record in world.memory.replicas
+        if record.slot in world.slots and world.membership.of(record.name) is None and not record.listed
+    }
+    reachable = {name for name in needed if world.replica(name).machine is MachineState.UP}
+    claim(reachable <= added, "2: learners are added one after the other")
+
+
+def _check_voters(world: World, plan: Plan) -> None:
+    """Rules 1 and 4 on the healthy voters of the observation, change by change."""
+    if world.membership is None or world.deleting:
         return
     sites = {record.name: record.site for record in world.memory.replicas}
     now = {
         member.replica: Voter(member.replica, sites.get(member.replica, ""), member.health is Health.HEALTHY)
         for member in world.membership.voters
     }
-    learners = {member.replica for member in world.membership.learners}
     for step in (change for each in plan.now for change in flat(each)):
         if isinstance(step, Promote):
             now[step.replica] = Voter(step.replica, sites[step.replica], healthy=True)
-            learners.discard(step.replica)
         elif isinstance(step, RemoveMember):
             claim(world.membership.leader != step.replica, f"4: the leader {step.replica} is removed")
-            if step.replica in learners:
-                learners.discard(step.replica)
-                continue
-            now.pop(step.replica, None)
-            claim(has_quorum(now.values()), f"1: {step.replica} is removed, and the healthy rest is no quorum")
+            voted = now.pop(step.replica, None) is not None
+            claim(not voted or has_quorum(now.values()), f"1: {step.replica} goes, and the healthy rest is no quorum")
         elif isinstance(step, StopUnit) and step.component is Component.ETCD and step.replica in now:
             rest = [voter for name, voter in now.items() if name != step.replica]
             claim(has_quorum(rest), f"1: {step.replica} is stopped, and the healthy rest is no quorum")
 
 
-def leads_somewhere(truth: Truth, site: str) -> bool:
-    backends = dict(truth.balancers).get(site, frozenset())
-    return site not in truth.dead_edges and bool(backends & serving(truth))
+# --- one step, and what it does to the truth ------------------------------------------------------------------------
 
 
-def check_step(before: Truth, step: Step, after: Truth, held: frozenset[str]) -> None:
-    """What one step may do to the truth. ``held``: the sites whose address clients may hold."""
-    if elected(before) is not None:
-        claim(elected(after) is not None, f"1: {type(step).__name__} loses the quorum")
-    if home(true_voters(before)) is not None:
-        claim(home(true_voters(after)) is not None, f"3: after {type(step).__name__} no site holds a quorum by itself")
+def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swapping: bool = False) -> None:
+    """What one step may do. ``clients``: what they hold before it. ``swapping``: it is one change of a swap."""
+    if before.deleting:
+        _check_deletion(before, step)
+        return
+    kind = type(step).__name__
+    if before.elected is not None:
+        claim(after.elected is not None, f"1: {kind} loses the quorum")
+    if not swapping and home(before.voters) is not None:
+        claim(home(after.voters) == home(before.voters), f"3: {kind} takes the quorum from its site")
+    held = clients.sites(before)
     for site in held:
-        if leads_somewhere(before, site):
-            claim(leads_somewhere(after, site), f"5: {type(step).__name__} makes the address of {site} lead nowhere")
+        if before.reached_from(site):
+            claim(bool(after.reached_from(site)), f"5: {kind} makes the address of {site} lead nowhere")
+    _check_traffic(before, step, held)
     match step:
-        case SetBackends():
-            new = set(step.backends) - dict(before.balancers).get(step.site, frozenset())
-            claim(new <= serving(before), "6: a backend is added that is not ready")
-        case SetRecord():
-            claim(leads_somewhere(before, step.to), f"5: the name leads to {step.to}, which leads nowhere")
         case StopUnit(component=Component.APISERVER):
-            lost = not before.replica(step.replica).data
-            used = any(step.replica in names for site, names in before.balancers if site not in before.dead_edges)
-            claim(lost or not used, f"6: the apiserver of {step.replica} stops while load balancers use it")
+            _check_farewell(before, step, clients)
         case StopUnit(component=Component.ETCD):
-            claim(step.replica not in members(before), f"1: etcd of the member {step.replica} is stopped")
+            claim(step.replica not in before.members, f"1: etcd of the member {step.replica} is stopped")
+        case StartUnit(component=Component.ETCD):
+            known = step.replica in before.members and before.memory.replica(step.replica).started
+            claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
         case RemoveMember():
             _check_removal(before, step)
         case ReleaseReplica():
-            claim(before.deleting or step.replica not in members(before), f"7: the member {step.replica} is released")
-            claim(before.deleting or _whole(before), f"7: {step.replica} is released before the exchange is done")
+            claim(step.replica not in before.members, f"7: the member {step.replica} is released")
+            claim(healthy_at(before, before.slots), f"7: {step.replica} is released before the exchange is done")
         case _:
             pass
 
 
+def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
+    match step:
+        case SetBackends():
+            listed_now = next((names for site, names in before.balancers if site == step.site), frozenset())
+            claim(set(step.backends) - listed_now <= before.serving, "6: a backend is added that is not ready")
+            claim(bool(step.backends), f"5: the load balancer at {step.site} is left with nothing")
+        case StopBalancer():
+            claim(step.site not in held, f"5: the load balancer at {step.site} goes while clients hold its address")
+        case SetRecord():
+            claim(bool(before.reached_from(step.to)), f"5: the name leads to {step.to}, which leads nowhere")
+        case RemoveRecord():
+            claim(False, "5: the name is removed")
+        case _:
+            pass
+
+
+def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
+    """An apiserver stops only when no load balancer that a client may use sends to it, nor has until just now."""
+    if step.replica not in before.serving:
+        return
+    held = clients.sites(before)
+    used = {name for site, backends in before.balancers if site in held - before.dead_edges for name in backends}
+    claim(step.replica not in used, f"6: the apiserver of {step.replica} stops while load balancers use it")
+    claim(not clients.may_be_at(before, step.replica), f"6: the apiserver of {step.replica} stops before it has drained")
+
+
 def _check_removal(before: Truth, step: RemoveMember) -> None:
-    claim(elected(before) != step.replica or len(members(before)) == 1, f"4: the leader {step.replica} is removed")
-    on = before.machine_of(step.replica).power is Power.ON
-    serves = Component.APISERVER in before.replica(step.replica).units
-    claim(not (on and serves), f"6: {step.replica} is removed while its apiserver runs")
+    claim(before.elected != step.replica, f"4: the leader {step.replica} is removed")
+    serves = before.up(step.replica) and Component.APISERVER in before.replica(step.replica).units
+    claim(not serves, f"6: {step.replica} is removed while its apiserver runs")
 
 
-def _whole(truth: Truth) -> bool:
-    """Every slot has a healthy voter with a ready apiserver."""
-    ready = serving(truth)
-    return all(any(truth.memory.replica(name).slot == slot for name in ready) for slot in truth.slots)
+def _check_deletion(before: Truth, step: Step) -> None:
+    """The name goes first, then the load balancers, then the programs, and the data last."""
+    match step:
+        case StopBalancer():
+            claim(before.record is None, "5: a load balancer goes before the name that leads to it")
+        case StopUnit():
+            answering = {name for site, names in before.balancers if edge(site) not in before.mute for name in names}
+            claim(not answering & listed(before), f"6: {step.component} stops while load balancers use it")
+        case ReleaseReplica():
+            claim(not before.replica(step.replica).units, f"7: {step.replica} is released while its programs run")
+        case RemoveRecord():
+            pass
+        case _:
+            claim(False, f"7: {type(step).__name__} on a plane that is being deleted")
+
+
+def check_swap(states: list[Truth], step: Swap) -> None:
+    """The swap is the shortest way from one site's quorum to another's. ``states``: before, between, and after."""
+    homes = [home(state.voters) for state in states]
+    claim(homes[-1] == step.site, f"3: after the swap {step.site} holds no quorum by itself")
+    claim(step.site not in homes[:-1], f"3: the swap goes on although {step.site} holds a quorum by itself")
+    if homes[0] is not None and all(voter.healthy for voter in states[0].voters):
+        claim(homes.count(None) <= 1, f"3: between {len(homes)} states of the swap no site holds a quorum by itself")
+
+
+# --- states ---------------------------------------------------------------------------------------------------------
+
+
+def check_calm(truth: Truth, clients: Clients, *, swapping: bool) -> None:
+    """As long as nothing has failed but the driver: clients are served at every address that they may use, and one
+    site holds a quorum by itself (``swapping``: a driver died amid the swap).
+    """
+    if truth.deleting or not truth.memory.created:
+        return
+    claim(truth.elected is not None, "1: there is no quorum, and nothing has failed")
+    claim(swapping or home(truth.voters) is not None, "3: no site holds a quorum by itself, and nothing has failed")
+    for site in clients.sites(truth):
+        claim(bool(truth.reached_from(site)), f"5: the address of {site} leads nowhere, and nothing has failed")
+
+
+def check_cut(truth: Truth, cut: Truth) -> None:
+    """A cut between sites never stops the plane (outside of the swap, while nothing else has failed)."""
+    if not truth.deleting and truth.memory.created:
+        claim(cut.elected is not None, "3: a cut between sites stops the plane")
+
+
+def check_done(truth: Truth, plan: Plan) -> None:
+    """Done means as wanted, but for leftovers on machines that do not answer."""
+    if truth.deleting:
+        claim(not truth.memory.replicas and truth.record is None, "10: done, but the plane is not gone")
+        return
+    site = truth.slots[0].site
+    claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
+    claim(truth.record == site and bool(truth.reached_from(site)), "10: done, but the name does not lead there")
+    claim(home(truth.voters) == site, f"10: done, but {site} holds no quorum by itself")
+    keep = {record.name for record in truth.memory.replicas if record.slot in truth.slots}
+    claim(keep >= set(truth.members), f"10: done, but {set(truth.members) - keep} are members still")
+    left = {name for name in set(truth.memory.replica(each.name).name for each in truth.memory.replicas) - keep}
+    claim(not any(truth.answers(name) for name in left), f"10: done, but {left} are not released")
+    balancers = {where for where, _ in truth.balancers if edge(where) not in truth.mute} - truth.dead_edges
+    claim(balancers == {site}, f"10: done, but load balancers run at {balancers}")
+    for name in set(truth.members):
+        claim(set(CONTROLLERS) <= truth.replica(name).units, f"10: done, but {name} runs no controllers")
+    claim(len(plan.leftovers) == 0 or bool(left), "10: leftovers that are none")
+
+
+def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:
+    """Whether every slot has a healthy voter with a ready apiserver."""
+    filled = {truth.memory.replica(name).slot for name in truth.serving}
+    return filled.issuperset(slots)

@@ -41,7 +41,7 @@ class Plane:
     """A plane in use by one process. ``resource`` is as it was last read or written.
 
     ``machines`` maps (site, machine) to the machine; addresses never change. ``balancers`` has one for each site
-    that can be used, whether it runs or not.
+    that can be used, whether it runs or not. ``holding`` is taken while load balancers are held.
     """
 
     resource: ControlPlane
@@ -57,6 +57,7 @@ class Plane:
     secrets: PlaneSecrets = field(repr=False)
     programs: Mapping[Component, PurePosixPath]
     clock: Callable[[], float]
+    holding: asyncio.Lock = field(default_factory=asyncio.Lock)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
@@ -13,6 +15,12 @@ from quarterdeck.model.world import Component, World
 
 #: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
 CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
+#: Seconds: how long load balancers may pass nothing on, what a packet needs besides the round trip, and how often
+#: and how patiently a listener is tried.
+_LONGEST_HOLD = 0.5
+_SETTLE = 0.01
+_BETWEEN = 0.003
+_PROBE = 0.5
 
 
 async def start_unit(plane: Plane, step: StartUnit, world: World) -> None:
@@ -59,6 +67,9 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
     record = plane.memory.replica(step.replica)
     unit = plane.unit(record, step.component)
     site = plane.site(record.site)
+    if step.component is Component.APISERVER:
+        await _stop_apiserver(plane, record, unit, world)
+        return
     if step.component is not Component.CONTROLLER_MANAGER:
         await site.stop_unit(record.machine, unit)
         return
@@ -66,6 +77,62 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
     await site.stop_unit(record.machine, unit)
     if holder is not None:
         await _hand_on(plane, holder, world)
+
+
+async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World) -> None:
+    """Stop an apiserver without a client seeing more than a closed idle connection.
+
+    At the end of its life an apiserver refuses new requests (503) at the very moment at which it begins to close
+    idle connections, and a request that comes in between is refused (kubernetes: WithWaitGroup; no flag changes
+    it). So the load balancers pass nothing on from just before until its listener is closed.
+    """
+    site = plane.site(record.site)
+    running = [plane.balancers[each.site] for each in world.balancers if each.running and each.reachable]
+    address = plane.apiserver(record)
+    async with plane.holding:
+        settle = _SETTLE + await _farthest(plane, record, world)
+        stopping: asyncio.Task[None] | None = None
+        try:
+            for balancer in running:
+                await balancer.hold(_LONGEST_HOLD + 2 * settle)
+            await asyncio.sleep(settle)  # what is on its way arrives
+            stopping = asyncio.create_task(site.stop_unit(record.machine, unit))
+            await _until_refused(address.host, address.port, _LONGEST_HOLD)
+            await asyncio.sleep(settle)  # and so does what it says last
+        finally:
+            for balancer in running:
+                await balancer.let_go()
+    if stopping is not None:
+        await stopping
+
+
+async def _farthest(plane: Plane, record: Replica, world: World) -> float:
+    """Seconds of the longest round trip from a load balancer to this apiserver; 0 where nothing answers."""
+    port = plane.settings.ports.apiserver
+    asked = [
+        plane.site(each.site).round_trip(plane.edge(each.site).name, plane.address(record), port)
+        for each in world.balancers
+        if each.running and each.site != record.site
+    ]
+    times = await asyncio.gather(*asked, return_exceptions=True)
+    for each in times:
+        if isinstance(each, BaseException) and not isinstance(each, Unavailable):
+            raise each
+    return max((each for each in times if isinstance(each, float)), default=0.0)
+
+
+async def _until_refused(host: str, port: int, patience: float) -> None:
+    """Return when nothing listens there any more, or when ``patience`` seconds are over."""
+    deadline = asyncio.get_running_loop().time() + patience
+    while asyncio.get_running_loop().time() < deadline:
+        try:
+            _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _PROBE)
+        except OSError:
+            return
+        except TimeoutError:
+            continue
+        writer.close()
+        await asyncio.sleep(_BETWEEN)
 
 
 async def _holder(plane: Plane, record: Replica) -> str | None:

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from quarterdeck.components.credentials import KeyPair
+from quarterdeck.components.health import READYZ_FOUNDED
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import UnitFile, UnitSpec
 
@@ -252,7 +253,7 @@ def _health_check(health: HealthCheck) -> Json:
         "healthy_threshold": 1,
         "transport_socket_match_criteria": {"speaks": "tls"},
         "http_health_check": {
-            "path": "/readyz",
+            "path": READYZ_FOUNDED,
             "host": "quarterdeck-health",
             # Counted like a timeout: at once out would mean all out for one slow answer of etcd.
             "retriable_statuses": [{"start": 400, "end": 600}],

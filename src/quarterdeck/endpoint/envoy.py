@@ -73,6 +73,14 @@ class EnvoyBalancer:
             accepted_total=view.accepted_total,
         )
 
+    async def hold(self, seconds: float) -> None:
+        """See ``LoadBalancer.hold``: the process stands still."""
+        await self.site.hold_unit(self.machine, self.settings.unit, seconds)
+
+    async def let_go(self) -> None:
+        """See ``LoadBalancer.let_go``."""
+        await self.site.let_go_unit(self.machine, self.settings.unit)
+
     async def remove(self) -> None:
         """See ``LoadBalancer.remove``."""
         await self.site.remove_unit(self.machine, self.settings.unit)

@@ -58,6 +58,12 @@ class FakeBalancer:
             accepted_total=self.accepted_total,
         )
 
+    async def hold(self, seconds: float) -> None:
+        """See ``LoadBalancer.hold``: a fake passes nothing on anyway."""
+
+    async def let_go(self) -> None:
+        """See ``LoadBalancer.let_go``."""
+
     async def remove(self) -> None:
         """See ``LoadBalancer.remove``."""
         self._answer()

@@ -35,6 +35,16 @@ class LoadBalancer(Protocol):
         """
         ...
 
+    async def hold(self, seconds: float) -> None:
+        """Pass nothing on for at most ``seconds``: what clients send waits, and is passed on afterwards. It goes on
+        by itself when the time is over, even if the caller is dead. Nothing happens if there is none.
+        """
+        ...
+
+    async def let_go(self) -> None:
+        """Go on now."""
+        ...
+
     async def remove(self) -> None:
         """Stop it, which cuts the connections that it still has, and forget it."""
         ...

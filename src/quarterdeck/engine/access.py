@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +17,15 @@ from quarterdeck.components.settings import url
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.naming import NameService
+from quarterdeck.errors import TimedOut
 from quarterdeck.model.units import MachineRole, UnitSpec
 from quarterdeck.pki.issuing import issue_admin
 from quarterdeck.probe.target import ProbeTarget
 
 #: The doors' ports on the hub's address, by the network that they lead to.
 _DOOR_PORTS = {Isolation.LOOPBACK: 8118, Isolation.NETNS: 8119}
+#: Seconds for it to listen, also on a busy host.
+_OPENING = 15.0
 
 
 def port_of(plane: ControlPlane) -> int:
@@ -50,7 +54,24 @@ async def open_door(home: Home, kind: Isolation) -> str:
     source = str(Path(quarterdeck.__file__).parent.parent)
     spec = UnitSpec(name=f"door-{kind}", argv=tuple(argv), env=(("PYTHONPATH", source),), stop_timeout=2.0)
     await hub.start_unit(machine.name, spec)
+    await _until_open(machine.address, _DOOR_PORTS[kind], f"see the log of unit {spec.name} in {home.folder}/sites")
     return f"http://{listen}"
+
+
+async def _until_open(address: str, port: int, next_step: str) -> None:
+    """Return once somebody listens there: a kubeconfig must be right from the first moment."""
+    try:
+        async with asyncio.timeout(_OPENING):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection(address, port)
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    return
+    except TimeoutError:
+        raise TimedOut("opening the door", f"nothing listens at {address}:{port} yet", next_step) from None
 
 
 async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | None = None) -> str:

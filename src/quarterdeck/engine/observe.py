@@ -151,7 +151,8 @@ class Observer:
 
     async def _ready(self, record: Replica) -> bool | None:
         """One that is just starting accepts connections and answers none: only one that was ready is waited for."""
-        asked = self.plane.kube.readyz(self.plane.apiserver(record))
+        founded = self.plane.memory.served_site is not None
+        asked = self.plane.kube.readyz(self.plane.apiserver(record), founded=founded)
         answer = await (asked if record.name in self._were_ready else soon_or_none(asked))
         ready = answer.ok if answer is not None else None
         (self._were_ready.add if ready else self._were_ready.discard)(record.name)

@@ -138,9 +138,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
 
 
 @lru_cache(maxsize=256)
-def _unit_states(
-    units: frozenset[Component], crashed: frozenset[Component]
-) -> tuple[tuple[Component, UnitState], ...]:
+def _unit_states(units: frozenset[Component], crashed: frozenset[Component]) -> tuple[tuple[Component, UnitState], ...]:
     def state(component: Component) -> UnitState:
         if component in crashed:
             return UnitState.FAILED

@@ -136,6 +136,14 @@ class FakeSite:
                 found.exit_code = -9 if kill else -15
             found.state, found.pid = UnitState.STOPPED, None
 
+    async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
+        """See Site: nobody can see a fake unit stand still."""
+        self._reach(machine)
+
+    async def let_go_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        self._reach(machine)
+
     async def remove_unit(self, machine: str, unit: str) -> None:
         """See Site."""
         where = self._reach(machine)

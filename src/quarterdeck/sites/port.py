@@ -55,6 +55,16 @@ class Site(Protocol):
         """
         ...
 
+    async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
+        """Stop a running unit where it stands, for at most ``seconds``: the machine itself lets it go on then,
+        even if the caller is dead. Nothing happens to one that does not run.
+        """
+        ...
+
+    async def let_go_unit(self, machine: str, unit: str) -> None:
+        """Let a held unit go on now."""
+        ...
+
     async def remove_unit(self, machine: str, unit: str) -> None:
         """Stop the unit if it runs, forget it and delete its folder."""
         ...

@@ -54,6 +54,14 @@ class SupervisorClient:
         expires = time.monotonic() + self._patience
         await self._call("stop", (unit, kill, expires), self._patience + stop_timeout + KILL_GRACE)
 
+    async def hold(self, unit: str, seconds: float) -> None:
+        """Stop the unit's process where it stands, for at most that long."""
+        await self._call("hold", (unit, seconds, time.monotonic() + self._patience), self._patience)
+
+    async def let_go(self, unit: str) -> None:
+        """Let it go on."""
+        await self._call("let_go", (unit, time.monotonic() + self._patience), self._patience)
+
     async def forget(self, unit: str) -> None:
         """Drop a stopped unit."""
         await self._call("forget", (unit, time.monotonic() + self._patience), self._patience)

@@ -141,6 +141,7 @@ class PromptPoller:
     def __init__(self, supervisord: Any, inner: Any) -> None:
         self._supervisord = supervisord
         self._inner = inner
+        self.held: dict[int, float] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -150,7 +151,22 @@ class PromptPoller:
         groups = self._supervisord.process_groups.values()
         if any(process.get_state() in PASSING for group in groups for process in group.processes.values()):
             timeout = PROMPT
+        for pid, until in tuple(self.held.items()):
+            timeout = PROMPT
+            if time.monotonic() > until:
+                self.let_go(pid)
         return self._inner.poll(timeout)
+
+    def hold(self, pid: int, until: float) -> None:
+        """Stop a process where it stands until then (CLOCK_MONOTONIC), whatever becomes of whoever asked for it."""
+        os.kill(pid, signal.SIGSTOP)
+        self.held[pid] = until
+
+    def let_go(self, pid: int) -> None:
+        """Let it go on; one that has ended meanwhile is fine."""
+        if self.held.pop(pid, None) is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 class MachineInterface:
@@ -161,7 +177,7 @@ class MachineInterface:
         self._options = supervisord.options
         self._units = Path.cwd() / "units"
         self._libc = ctypes.CDLL(None)
-        self._options.poller = PromptPoller(supervisord, self._options.poller)
+        self._poller = self._options.poller = PromptPoller(supervisord, self._options.poller)
         for folder in unit_folders(self._units):
             try:
                 record = read_record(folder)
@@ -206,6 +222,23 @@ class MachineInterface:
 
         gone.delay = 0.001  # type: ignore[attr-defined]
         return gone
+
+    def hold(self, name: str, seconds: float, expires: float) -> bool:
+        """Stop the unit's process where it stands, for at most ``seconds``. Whether it runs at all."""
+        _refuse_late(expires)
+        process = self._find(name)
+        if process is None or not process.pid:
+            return False
+        self._poller.hold(process.pid, time.monotonic() + seconds)
+        return True
+
+    def let_go(self, name: str, expires: float) -> bool:
+        """Let it go on; fine if nothing held it."""
+        _refuse_late(expires)
+        process = self._find(name)
+        if process is not None and process.pid:
+            self._poller.let_go(process.pid)
+        return True
 
     def forget(self, name: str, expires: float) -> bool:
         """Know nothing of the unit any more; it must have been stopped before."""

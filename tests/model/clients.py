@@ -1,0 +1,64 @@
+"""What clients hold that no observation shows: the checker keeps its own account of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from model.worlds import ages
+from quarterdeck.model.steps import RemoveRecord, SetRecord, Step
+from quarterdeck.model.world import Component
+from quarterdeck.planner.truth import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """``held``: sites that the name led to before, with the time until which it did: some clients go on using them.
+    ``left``: replicas that load balancers have stopped sending new connections to, with the time since when.
+    """
+
+    held: tuple[tuple[str, float], ...] = ()
+    left: tuple[tuple[str, float], ...] = ()
+
+    def after(self, before: Truth, step: Step, after: Truth) -> Clients:
+        """What clients hold after a step."""
+        return self._handed(before, step)._left(before, after)
+
+    def aged(self, now: float) -> Clients:
+        """The same with ages in place of times."""
+        return Clients(ages(self.held, now), ages(self.left, now)) if self.held or self.left else self
+
+    def sites(self, truth: Truth) -> frozenset[str]:
+        """The sites whose address a client may use: the record's, and each former one until its time to live and
+        the drain have passed.
+        """
+        patience = truth.settings.ttl + truth.settings.drain
+        former = {site for site, since in self.held if truth.now - since < patience}
+        return frozenset(former | ({truth.record} if truth.record else set()))
+
+    def may_be_at(self, truth: Truth, replica: str) -> bool:
+        """Whether connections that were made through a load balancer may still be open within their drain."""
+        return any(name == replica and truth.now - since < truth.settings.drain for name, since in self.left)
+
+    def _handed(self, before: Truth, step: Step) -> Clients:
+        if before.record is None or not isinstance(step, SetRecord | RemoveRecord):
+            return self
+        if isinstance(step, SetRecord) and step.to == before.record:
+            return self
+        held = {site: since for site, since in self.held if site != before.record}
+        held[before.record] = before.now
+        return replace(self, held=tuple(sorted(held.items())))
+
+    def _left(self, before: Truth, after: Truth) -> Clients:
+        if before.balancers == after.balancers and before.replicas == after.replicas:
+            return self
+        sent, sends = listed(before), listed(after)
+        running = {name for name, replica in after.replicas if Component.APISERVER in replica.units}
+        left = {name: since for name, since in self.left if name in running - sends}
+        left.update({name: after.now for name in sent - sends if name in running})
+        now = tuple(sorted(left.items()))
+        return self if now == self.left else replace(self, left=now)
+
+
+def listed(truth: Truth) -> frozenset[str]:
+    """The replicas that load balancers which run send new connections to."""
+    return frozenset(name for site, names in truth.balancers if site not in truth.dead_edges for name in names)
