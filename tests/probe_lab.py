@@ -95,6 +95,7 @@ class Act(StrEnum):
 
     CLOSE = "close the connection without a byte"
     RESET = "reset the connection without a byte"
+    HEAD = "close the connection in the middle of the response's head"
     HALF = "close the connection in the middle of the response"
     HANG = "never answer"
     REFUSE = "429 with Connection: close"
@@ -275,7 +276,9 @@ class FakeApiserver:
             await asyncio.Event().wait()
         if act is Act.RESET:
             writer.transport.abort()
-        if act in (Act.CLOSE, Act.RESET):
+        elif act is Act.HEAD:
+            writer.write(b"HTTP/1.1 20")
+        if act in (Act.CLOSE, Act.RESET, Act.HEAD):
             return False
         if exchange.watch and act is None:
             send(h11.Response(status_code=200, headers=[("Transfer-Encoding", "chunked")]))

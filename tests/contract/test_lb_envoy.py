@@ -107,6 +107,27 @@ async def test_a_backend_taken_out_keeps_its_clients_though_it_would_fail_its_ch
     assert lab.backends["r1"].checks == checks
 
 
+async def test_while_it_is_held_clients_wait_and_nobody_is_refused(lab: EnvoyLab) -> None:
+    await running(lab, "r1")
+    client = await lab.connect()
+    assert client is not None
+    await lab.balancer.hold(30.0)
+    kept, new = asyncio.create_task(client.ask()), asyncio.create_task(ask_once(lab))
+    done, _ = await asyncio.wait({kept, new}, timeout=0.3)
+    assert not done
+    await lab.balancer.let_go()
+    assert (await kept, await new) == ("r1", "r1")
+    assert (await lab.balancer.observe()).healthy == {"r1"}
+
+
+async def test_a_hold_ends_by_itself(lab: EnvoyLab) -> None:
+    await running(lab, "r1")
+    client = await lab.connect()
+    assert client is not None
+    await lab.balancer.hold(0.3)
+    assert await asyncio.wait_for(client.ask(), 10) == "r1"
+
+
 async def test_one_failed_check_alone_takes_nobody_out(lab: EnvoyLab) -> None:
     await running(lab, "r1")
     backend = lab.backends["r1"]

@@ -1,198 +1,150 @@
-"""Exhaustive search: every state that the planner and a bounded number of faults can lead to."""
+"""Exhaustive search: every state that the planner, faults and wishes can lead to, and where each of them ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
-from model.invariants import Broken, check_observed, check_plan, check_step, flat
-from model.worlds import data_loss, faults, normal, repaired
-from quarterdeck.model.remember import remember
-from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import Plan, SetRecord, Step, Swap
-from quarterdeck.model.world import World
-from quarterdeck.planner.planner import plan as real_plan
-from quarterdeck.planner.simulator import RefusedError, Truth, apply, observe, tick
+from model.faults import whole
+from model.invariants import Broken, check_done, claim, names
+from model.walk import State, Walker
+from quarterdeck.model.steps import Plan
 
-Planner = Callable[[World], Plan]
-
-#: Fault-free rounds within which every state must reach done.
-MOST_ROUNDS = 250
+Budget = tuple[int, int, bool, bool]
+#: The way to a state: how the last step of it is called, and the way before it.
+Way = tuple[str, "Way | None"]
 
 
-@dataclass(frozen=True)
-class State:
-    """A truth, the addresses that clients hold (site, since), and what may still go wrong."""
+@dataclass
+class _Interned:
+    """Equal values get equal numbers. A value that is known itself is found without hashing it."""
 
-    truth: Truth
-    held: tuple[tuple[str, float], ...]
-    faults: int
-    wishes: int
+    by_value: dict[object, int] = field(default_factory=dict)
+    by_id: dict[int, int] = field(default_factory=dict)
 
-    def key(self) -> tuple[Truth, tuple[tuple[str, float], ...], int, int]:
-        ages = tuple(sorted((site, max(since - self.truth.now, -3.0)) for site, since in self.held))
-        return normal(self.truth), ages, self.faults, self.wishes
-
-
-def held_sites(state: State) -> frozenset[str]:
-    """The sites whose address a client may hold: the record's, and every former one within its time to live."""
-    settings = state.truth.settings
-    former = {site for site, since in state.held if state.truth.now - since < settings.ttl + settings.drain}
-    return frozenset(former | ({state.truth.record} if state.truth.record else set()))
+    def number(self, value: Hashable) -> int:
+        known = self.by_id.get(id(value))
+        if known is None:
+            known = self.by_value.get(value)
+            if known is None:
+                known = len(self.by_value)
+                self.by_value[value] = known
+                self.by_id[id(value)] = known  # it lives on in by_value, so its id is never used again
+        return known
 
 
 @dataclass
 class Explorer:
-    """Searches from one truth. ``wishes`` are what the user may ask for instead at any moment (abort, retarget)."""
+    """Searches from one state; raises Broken with the way there when an invariant does not hold."""
 
-    planner: Planner = real_plan
-    wishes: tuple[tuple[Slot, ...], ...] = ()
-    with_data_loss: bool = False
+    walker: Walker
     states: int = 0
-    steps: int = 0
-    finished: set[object] = field(default_factory=set)
+    _interned: _Interned = field(default_factory=_Interned)
+    _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _ways: dict[int, Way] = field(default_factory=dict)
+    _seen: list[tuple[Budget, ...]] = field(default_factory=list)
+    _round: dict[int, int] = field(default_factory=dict)
+    _acts: set[int] = field(default_factory=set)
+    _ends: dict[int, tuple[State, Plan]] = field(default_factory=dict)
 
-    def explore(self, truth: Truth, *, faults: int, wishes: int = 0, most: int = 2_000_000) -> None:
-        """Visit everything; raises Broken with the way there when an invariant does not hold."""
-        start = State(truth, (), faults, wishes)
-        seen = {start.key()}
-        queue: list[tuple[State, tuple[str, ...]]] = [(start, ())]
+    def explore(self, start: State, *, most: int = 2_000_000) -> None:
+        """Visit everything."""
+        start = start.settled()
+        queue: list[tuple[int, State, Way]] = [(self._number(start), start, ("start", None))]
         while queue:
-            state, path = queue.pop()
+            number, state, way = queue.pop()
+            if not self._is_new(number, state):
+                continue
+            self._ways[number] = way
             self.states += 1
             if self.states > most:
                 raise AssertionError(f"more than {most} states")
             try:
-                for name, following in self._successors(state):
-                    key = following.key()
-                    if key not in seen:
-                        seen.add(key)
-                        queue.append((following, (*path, name)))
-                self._must_finish(state)
+                for name, following in self._following(number, state):
+                    queue.append((self._number(following), following, (name, way)))
             except Broken as broken:
-                tale = "\n  ".join(path[-25:])
-                raise Broken(f"{broken}\n  {tale}") from broken
+                raise Broken(f"{broken}\n  {_tale(way)}") from broken
+        self._all_end_well()
 
-    def _successors(self, state: State) -> Iterator[tuple[str, State]]:
-        world = observe(state.truth)
-        plan = self.planner(world)
-        check_plan(world, plan)
-        check_observed(world, plan)
-        yield "round", self._round(state, plan)
-        for wish in self.wishes if state.wishes else ():
-            if wish != state.truth.slots:
-                yield (
-                    f"user wants {wish[0].site}",
-                    replace(state, truth=replace(state.truth, slots=wish), wishes=state.wishes - 1),
-                )
-        if not state.faults:
-            return
-        less = replace(state, faults=state.faults - 1)
-        yield from self._broken_rounds(less, plan)
-        for fault in self._faults(state.truth):
-            yield fault.name, replace(less, truth=fault.truth)
+    def _following(self, number: int, state: State) -> list[tuple[str, State]]:
+        plan = self.walker.look(state)
+        then = self.walker.round(state, plan)
+        if number not in self._round:
+            self._round[number] = self._number(then)
             if plan.now:
-                # The fault strikes between the observation and the steps that it led to.
-                yield f"{fault.name} before {_names(plan.now)}", self._blind(replace(less, truth=fault.truth), plan)
-
-    def _faults(self, truth: Truth) -> Iterator:  # type: ignore[type-arg]
-        yield from faults(truth)
-        if self.with_data_loss:
-            yield from data_loss(truth)
-
-    def _round(self, state: State, plan: Plan) -> State:
-        if not plan.now:
-            return replace(state, truth=tick(state.truth))
-        for step in plan.now:
-            for change in _changes(step):
-                before = state.truth
-                try:
-                    after = apply(before, change)
-                except RefusedError:
-                    return replace(state, truth=tick(before))
-                self.steps += 1
-                if not isinstance(step, Swap):
-                    check_step(before, step, after, held_sites(state))
-                state = _handed(replace(state, truth=after), before, change)
-            if isinstance(step, Swap):
-                check_swap(state.truth, step)
-        return state
-
-    def _broken_rounds(self, state: State, plan: Plan) -> Iterator[tuple[str, State]]:
-        """The driver dies after each change; and each change takes effect without being remembered."""
-        changes = [change for step in plan.now for change in _changes(step)]
-        truth = state.truth
-        for index, change in enumerate(changes):
-            try:
-                after = apply(truth, change)
-            except RefusedError:
-                return
-            forgotten = replace(after, memory=truth.memory)
-            if after.memory != truth.memory and forgotten != truth:
-                yield (
-                    f"{type(change).__name__} is done, its reply lost",
-                    _handed(replace(state, truth=forgotten), truth, change),
-                )
-            state = _handed(replace(state, truth=after), truth, change)
-            truth = after
-            if index + 1 < len(changes):
-                yield f"driver dies after {type(change).__name__}", state
-
-    def _blind(self, state: State, plan: Plan) -> State:
-        for step in plan.now:
-            for change in _changes(step):
-                before = state.truth
-                try:
-                    state = _handed(replace(state, truth=apply(before, change)), before, change)
-                except RefusedError:
-                    return state
-        return state
-
-    def _must_finish(self, state: State) -> None:
-        """Once everything is repaired, the plane reaches done."""
-        truth = repaired(state.truth)
-        chain: list[object] = []
-        for _ in range(MOST_ROUNDS):
-            key = normal(truth)
-            if key in self.finished:
-                self.finished.update(chain)
-                return
-            chain.append(key)
-            plan = self.planner(observe(truth))
+                self._acts.add(number)
+            if self._round[number] == number:
+                self._ends[number] = (state, plan)
             if plan.done:
-                self.finished.update(chain)
-                return
-            for step in plan.now:
-                truth = apply(truth, step)
-            if not plan.now:
-                truth = tick(truth)
-        raise Broken(f"10: no progress; waiting for {plan.waiting}, doing {_names(plan.now)}")
+                check_done(state.truth, plan)
+        # The fault-free way is searched first, with all faults still to come: what follows faults often joins it.
+        return [*self.walker.others(state, plan), (names(plan.now) or "time passes", then)]
+
+    def _number(self, state: State) -> int:
+        truth, number = state.truth, self._interned.number
+        key = (
+            number(truth.slots),
+            number(truth.memory),
+            number(truth.machines),
+            number(truth.replicas),
+            number(truth.balancers),
+            number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
+            number(state.clients),
+        )
+        known = self._numbers.get(key)
+        if known is None:
+            known = len(self._numbers)
+            self._numbers[key] = known
+            self._seen.append(())
+        return known
+
+    def _is_new(self, number: int, state: State) -> bool:
+        """Whether the state was not searched yet with at least as much still to come, and claims as strict."""
+        budget = (state.faults, state.wishes, state.calm, not state.swapping)
+        if any(all(map(_at_least, known, budget)) for known in self._seen[number]):
+            return False
+        kept = (known for known in self._seen[number] if not all(map(_at_least, budget, known)))
+        self._seen[number] = (budget, *kept)
+        return True
+
+    def _all_end_well(self) -> None:
+        """Rule 10: with no further faults every state comes to rest, and in a world that is whole it is done."""
+        resting: set[int] = set(self._ends)
+        for number, (state, plan) in self._ends.items():
+            self._claim_end(number, state, plan)
+        for start in self._round:
+            way: list[int] = []
+            number, on_it = start, set[int]()
+            while number not in resting:
+                if number in on_it:
+                    raise Broken(f"10: round in circles\n  {_tale(self._ways[way[-1]])}")
+                way.append(number)
+                on_it.add(number)
+                number = self._round[number]
+            resting.update(way)
+
+    def _claim_end(self, number: int, state: State, plan: Plan) -> None:
+        try:
+            claim(bool(plan.done or plan.waiting), "10: neither done nor waiting")
+            claim(not whole(state.truth) or plan.done, f"10: waits for ever for {'; '.join(plan.waiting)}")
+            claim(number not in self._acts, f"10: tries for ever: {names(plan.now)}")
+        except Broken as broken:
+            raise Broken(f"{broken}\n  {_tale(self._ways[number])}") from broken
 
 
-def check_swap(after: Truth, step: Swap) -> None:
-    from model.invariants import claim, true_voters
-    from quarterdeck.planner.quorum import home
-
-    claim(home(true_voters(after)) == step.site, f"3: after the swap {step.site} holds no quorum by itself")
-
-
-def _changes(step: Step) -> tuple[Step, ...]:
-    return flat(step)
+def _tale(way: Way | None) -> str:
+    told: list[str] = []
+    while way is not None:
+        told.append(way[0])
+        way = way[1]
+    return "\n  ".join(reversed(told))
 
 
-def _names(steps: tuple[Step, ...]) -> str:
-    return ", ".join(f"{type(step).__name__} {getattr(step, 'replica', step.site)}" for step in steps)
+def _at_least(one: int, other: int) -> bool:
+    return one >= other
 
 
-def _handed(state: State, before: Truth, step: Step) -> State:
-    """Clients go on holding the address that the name led to until now."""
-    if isinstance(step, SetRecord) and before.record is not None and before.record != step.to:
-        held = {site: since for site, since in state.held if site != before.record}
-        held[before.record] = before.now
-        return replace(state, held=tuple(sorted(held.items())))
-    return state
-
-
-def remembered(truth: Truth, step: Step) -> Truth:
-    """Only the memory of a step, as when its effect was lost."""
-    return replace(truth, memory=remember(truth.memory, step, truth.now))
+def search(walker: Walker, start: State) -> Explorer:
+    explorer = Explorer(walker)
+    explorer.explore(replace(start))
+    return explorer

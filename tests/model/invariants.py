@@ -62,7 +62,20 @@ def flat(step: Step) -> tuple[Step, ...]:
 
 
 def names(steps: tuple[Step, ...]) -> str:
-    return ", ".join(f"{type(step).__name__} {getattr(step, 'replica', '') or step.site}".strip() for step in steps)
+    return ", ".join(map(_name, steps))
+
+
+def _name(step: Step) -> str:
+    match step:
+        case StartUnit() | StopUnit():
+            return f"{type(step).__name__} {step.component} of {step.replica}"
+        case SetBackends():
+            return f"SetBackends {step.site}: {' '.join(step.backends)}"
+        case Swap():
+            return f"Swap({names(step.changes)})"
+        case _:
+            of = getattr(step, "replica", "") or getattr(step, "to", "") or step.site
+            return f"{type(step).__name__} {of}".strip()
 
 
 # --- a plan, given nothing but its observation ----------------------------------------------------------------------
@@ -264,9 +277,9 @@ def check_done(truth: Truth, plan: Plan) -> None:
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
     claim(truth.record == site and bool(truth.reached_from(site)), "10: done, but the name does not lead there")
     claim(home(truth.voters) == site, f"10: done, but {site} holds no quorum by itself")
-    keep = {record.name for record in truth.memory.replicas if record.slot in truth.slots}
-    claim(keep >= set(truth.members), f"10: done, but {set(truth.members) - keep} are members still")
-    left = {name for name in set(truth.memory.replica(each.name).name for each in truth.memory.replicas) - keep}
+    keep = {name for name in truth.serving if truth.memory.replica(name).slot in truth.slots}
+    claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
+    left = {record.name for record in truth.memory.replicas} - keep
     claim(not any(truth.answers(name) for name in left), f"10: done, but {left} are not released")
     balancers = {where for where, _ in truth.balancers if edge(where) not in truth.mute} - truth.dead_edges
     claim(balancers == {site}, f"10: done, but load balancers run at {balancers}")

@@ -127,7 +127,7 @@ class Backend:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                path = head.split(b" ", 2)[1]
+                path = head.split(b" ", 2)[1].partition(b"?")[0]
                 if path == b"/readyz":
                     self.checks += 1
                     if self.hang:

@@ -5,6 +5,7 @@ made. Nothing of it is left at the end, however the test ended.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,6 +54,7 @@ SOURCE = Path(quarterdeck.__file__).parents[1]
 #: Seconds. Generous: a condition that comes true is not waited for any longer, and machines are busy at times.
 CALL = 120.0
 CHANGE = 300.0
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def until(good: Callable[[], T], what: str, *, seconds: float = CALL, pause: float = 0.05) -> T:
@@ -140,13 +144,13 @@ class Client:
     kubeconfig: Path
 
     @contextmanager
-    def http(self, *, timeout: float = 10.0) -> Iterator[httpx2.Client]:
-        """Plain HTTP as the kubeconfig's user."""
+    def http(self, *, timeout: float = 10.0, anonymous: bool = False) -> Iterator[httpx2.Client]:
+        """Plain HTTP as the kubeconfig's user, or as nobody."""
         config = yaml.safe_load(self.kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         pem = {name: b64decode(text) for name, text in {**cluster, **user}.items() if name.endswith("-data")}
         pair = KeyPair(pem["client-certificate-data"], pem["client-key-data"])
-        context = client_context(pem["certificate-authority-data"], pair)
+        context = client_context(pem["certificate-authority-data"], None if anonymous else pair)
         made = httpx2.Client(
             base_url=cluster["server"],
             proxy=cluster.get("proxy-url"),
@@ -168,7 +172,9 @@ class Client:
 class Writer:
     """A client that writes ConfigMaps, one after another, each once, and knows which were acknowledged.
 
-    Use it in a ``with`` block, which ends with the check that none of those is lost.
+    It retries nothing but what RFC 9112 section 9.3.1 has clients do: a request is sent once more when a connection
+    that was used before closes without a byte of an answer (safe here: names are unique, so 409 means written).
+    Use it in a ``with`` block, which ends with the check that nothing acknowledged is lost.
     """
 
     def __init__(self, client: Client, label: str, *, pause: float = 0.05) -> None:
@@ -205,21 +211,33 @@ class Writer:
     def _write(self) -> None:
         number = 0
         while not self._stop.is_set():
+            used = 0
             try:
                 with self._client.http() as http:
                     while not self._stop.wait(self._pause):
                         number += 1
-                        self._one(http, f"{self._label}-{number}")
+                        self._one(http, f"{self._label}-{number}", used)
+                        used += 1
             except httpx2.HTTPError as error:
-                self.failures.append(f"{self._label}-{number}: {type(error).__name__} {error}")
+                self._failed(f"{self._label}-{number}", f"{type(error).__name__} {error}")
 
-    def _one(self, http: httpx2.Client, name: str) -> None:
+    def _one(self, http: httpx2.Client, name: str, used: int) -> None:
         body = {"metadata": {"name": name, "labels": {"writer": self._label}}, "data": {"name": name}}
-        answer = http.post("/api/v1/namespaces/default/configmaps", json=body)
-        if answer.status_code == 201:
+        again = False
+        try:
+            answer = http.post(CONFIGMAPS, json=body)
+        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
+            if not used:
+                raise
+            again = True
+            answer = http.post(CONFIGMAPS, json=body)
+        if answer.status_code == 201 or (again and answer.status_code == 409):
             self.acknowledged.append(name)
         else:
-            self.failures.append(f"{name}: status {answer.status_code} {answer.text[:200]}")
+            self._failed(name, f"status {answer.status_code} {answer.text[:200]}")
+
+    def _failed(self, name: str, why: str) -> None:
+        self.failures.append(f"{datetime.now(UTC).isoformat()} {name}: {why}")
 
 
 @dataclass
@@ -228,6 +246,7 @@ class PlaneLab:
 
     root: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="qd-", dir="/tmp")))
     commands: list[Command] = field(default_factory=list)
+    _clients: dict[str, Client] = field(default_factory=dict)
     _files: int = 0
 
     @property
@@ -244,7 +263,9 @@ class PlaneLab:
     def start(self, *argv: str, **environment: str) -> Command:
         """A command that runs on its own."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("QUARTERDECK_")}
-        env |= {"QUARTERDECK_HOME": str(self.home), "PYTHONPATH": str(SOURCE), "COLUMNS": "200"} | environment
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # each of very many commands would compile everything again
+        env |= {"QUARTERDECK_HOME": str(self.home), "PYTHONPATH": str(SOURCE), "COLUMNS": "200"}
+        env |= {"PYTHONPYCACHEPREFIX": compiled()} | environment
         self.commands.append(Command(self, argv, env))
         return self.commands[-1]
 
@@ -360,10 +381,12 @@ class PlaneLab:
     # clients
 
     def client(self, name: str) -> Client:
-        """A client with a kubeconfig of its own."""
-        path = self.scratch()
-        self.run("kubeconfig", name, "-f", str(path))
-        return Client(path)
+        """A client with the kubeconfig that was printed when it was first asked for, however long ago."""
+        if name not in self._clients:
+            path = self.scratch()
+            self.run("kubeconfig", name, "-f", str(path))
+            self._clients[name] = Client(path)
+        return self._clients[name]
 
     def kubectl(self, client: Client, *argv: str, stdin: str = "", code: int = 0) -> str:
         """Plain kubectl."""
@@ -483,19 +506,18 @@ def started(entries: Sequence[JournalEntry]) -> int:
 
 def did(entries: Sequence[JournalEntry], kind: str, *, site: str = "", outcome: Outcome = Outcome.DONE) -> bool:
     """Whether a step of that kind was taken (at that site)."""
-    return any(
-        entry.kind == kind and entry.outcome is outcome and site in ("", entry.site) for entry in entries
-    )
+    return any(entry.kind == kind and entry.outcome is outcome and site in ("", entry.site) for entry in entries)
 
 
-_programs: dict[Program, Path] = {}
+@cache
+def compiled() -> str:
+    """Where the commands of all labs keep their compiled modules: not in the checkout."""
+    folder = tempfile.mkdtemp(prefix="qd-compiled-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
+@cache
 def kubectl_program() -> Path:
     """The path of kubectl, fetched or built if it is not there."""
-    if not _programs:
-        _programs.update(
-            asyncio.run(Upstream.from_environment(os.environ).ensure((Program.KUBECTL,), Versions()))
-        )
-    return _programs[Program.KUBECTL]
-
+    return asyncio.run(Upstream.from_environment(os.environ).ensure((Program.KUBECTL,), Versions()))[Program.KUBECTL]

@@ -106,7 +106,7 @@ async def through(door_port: int, target: str, more: bytes = b"") -> Streams:
 async def closed(*writers: asyncio.StreamWriter) -> None:
     for writer in writers:
         writer.transport.abort()
-        await asyncio.wait([asyncio.ensure_future(writer.wait_closed())])
+    await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
 
 
 async def answer_to(request: bytes, *addresses: str) -> bytes:

@@ -132,6 +132,15 @@ async def test_half_a_response_is_a_failure_and_not_resent(server: FakeApiserver
     await client.drop()
 
 
+async def test_one_byte_of_a_response_is_enough_for_a_request_never_to_be_resent(server: FakeApiserver) -> None:
+    server.act = on_turn(2, Act.HEAD)
+    client = client_of(server.target())
+    assert (await client.call(READ)).ok
+    outcome = await client.call(READ)
+    assert (outcome.ok, outcome.resent) == (False, False)
+    await client.drop()
+
+
 @pytest.mark.parametrize("http", Http)
 async def test_429_is_a_failure(server: FakeApiserver, http: Http) -> None:
     server.act = once(Act.REFUSE)
@@ -176,6 +185,7 @@ async def test_goaway_lets_the_open_stream_end_and_moves_the_next_request(server
     assert b"goaway" in await anext(pieces)  # the stream is still served
     server.end_watches()
     assert [piece async for piece in pieces] == []
+    assert connection.used
     assert not connection.usable
     outcome = await client.call(READ)
     assert (outcome.ok, outcome.resent) == (True, False)

@@ -95,7 +95,8 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
         try:
             for balancer in running:
                 await balancer.hold(_LONGEST_HOLD + 2 * settle)
-            await asyncio.sleep(settle)  # what is on its way arrives
+            await asyncio.sleep(settle)  # what is on its way arrives,
+            await plane.kube.livez(address)  # and what came before this was begun before this was answered
             stopping = asyncio.create_task(site.stop_unit(record.machine, unit))
             await _until_refused(address.host, address.port, _LONGEST_HOLD)
             await asyncio.sleep(settle)  # and so does what it says last

@@ -24,6 +24,8 @@ from quarterdeck.stores.port import JournalEntry, Outcome
 #: Seconds between two observations while something is waited for, and the longest pause after failures.
 POLL = 0.1
 LONGEST_PAUSE = 2.0
+#: A pause is at least this many times as long as the look before it.
+_LOOKING_SHARE = 3
 
 
 class Watcher(Protocol):
@@ -77,12 +79,16 @@ class Driver:
             await self.plane.refresh()
             if changed(self.plane):
                 return Plan(waiting=("the user wants something else",))
+            began = self.monotonic()
             world = await self.observer.observe()
+            looked = self.monotonic() - began
             plan = await self._write_down(world)
             if plan.done:
                 return plan
             if not plan.now or not await self._act(plan, world):
-                await asyncio.sleep(min(POLL * 2**self._failures, LONGEST_PAUSE))
+                # Looking must not take the processor from those that are looked at.
+                pause = max(POLL, _LOOKING_SHARE * looked)
+                await asyncio.sleep(min(pause * 2**self._failures, LONGEST_PAUSE))
 
     async def _check(self) -> None:
         if self.plane.guard is not None:

@@ -11,7 +11,8 @@ from quarterdeck.planner.view import View
 
 def may_drain(view: View) -> bool:
     """Whether unwanted apiservers may lose their new connections: the wanted ones carry the traffic, the name
-    leads to their site, and every load balancer that a client may use sends to all of them.
+    leads to their site, and every load balancer that a client may use is seen to send to all of them. One that does
+    not answer may go on sending to the others, until no client can hold its address.
     """
     world = view.world
     servers = {record.name for record in view.servers}
@@ -19,7 +20,7 @@ def may_drain(view: View) -> bool:
         view.takeover
         and world.record == view.door
         and world.memory.served_site == view.door
-        and all(servers <= balancer.backends for balancer in _running(view))
+        and all(servers <= world.balancer(site).backends for site in _held(view))
     )
 
 
@@ -27,11 +28,16 @@ def _running(view: View) -> list[BalancerFact]:
     return [balancer for balancer in view.world.balancers if balancer.running]
 
 
-def _needed(view: View) -> tuple[str, ...]:
-    """The sites whose load balancer must run: where the plane is heading, and every one that a client may hold."""
+def _held(view: View) -> set[str]:
+    """The sites whose load balancer a client may use."""
     memory = view.world.memory
     sites = {site for site in (view.world.record, memory.served_site) if site}
-    sites |= {site for site, since in memory.held if not _expired(view, since)}
+    return sites | {site for site, since in memory.held if not _expired(view, since)}
+
+
+def _needed(view: View) -> tuple[str, ...]:
+    """The sites whose load balancer must run: where the plane is heading, and every one that a client may use."""
+    sites = _held(view)
     if any(view.ready(record) for record in view.wanted):
         sites.add(view.door)
     return tuple(sorted(sites | {balancer.site for balancer in _running(view)}))

@@ -185,7 +185,8 @@ class Http2Connection:
             stream.inbox.put_nowait(int(dict(_text(event.headers or []))[":status"]))
         elif isinstance(event, h2.events.DataReceived):
             self._state.acknowledge_received_data(event.flow_controlled_length or 0, stream.id)
-            stream.inbox.put_nowait(event.data or b"")
+            if event.data:  # an empty frame may carry the end of the stream, which is told apart
+                stream.inbox.put_nowait(event.data)
         elif isinstance(event, h2.events.StreamEnded):
             stream.inbox.put_nowait(_End.BODY)
         elif isinstance(event, h2.events.StreamReset):

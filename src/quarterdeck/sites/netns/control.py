@@ -49,14 +49,14 @@ def listen(folder: Path) -> socket.socket:
     return listener
 
 
-def listens(folder: Path) -> bool:
-    """Whether there is a keeper that takes requests."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection, _short(folder) as path:
-        try:
-            connection.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-    return True
+def answers(folder: Path, timeout: float = 20.0) -> bool:
+    """Whether there is a keeper; raises Unavailable if there is one that does not answer in ``timeout`` seconds."""
+    try:
+        return bool(_exchange(folder, ("ping",), timeout)[0])
+    except TimeoutError as error:
+        raise Unavailable(f"looking for the keeper of the lab in {folder}", "it does not answer") from error
+    except OSError:  # none was ever there, it is gone, or is just going
+        return False
 
 
 def ask(folder: Path, *words: str, timeout: float = 20.0) -> str:
@@ -64,7 +64,7 @@ def ask(folder: Path, *words: str, timeout: float = 20.0) -> str:
 
     Raises Unavailable if no keeper answers, and what the keeper raised.
     """
-    text, descriptors = _exchange(folder, words, timeout)
+    text, descriptors = _ask(folder, words, timeout)
     for each in descriptors:
         os.close(each)
     return text
@@ -72,23 +72,29 @@ def ask(folder: Path, *words: str, timeout: float = 20.0) -> str:
 
 def ask_descriptors(folder: Path, *words: str, timeout: float = 20.0) -> tuple[int, ...]:
     """``ask`` for descriptors, which the caller closes."""
-    return _exchange(folder, words, timeout)[1]
+    return _ask(folder, words, timeout)[1]
 
 
-def _exchange(folder: Path, words: tuple[str, ...], timeout: float) -> tuple[str, tuple[int, ...]]:
+def _ask(folder: Path, words: tuple[str, ...], timeout: float) -> tuple[str, tuple[int, ...]]:
     doing = f"asking the keeper of the lab in {folder} to {words[0]}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        connection.settimeout(timeout)
-        try:
-            with _short(folder) as path:
-                connection.connect(path)
-            connection.sendall(json.dumps(words).encode())
-            message, received, _flags, _address = socket.recv_fds(connection, LARGEST, 4)
-        except OSError as error:
-            raise Unavailable(doing, f"no answer ({error})", "the lab starts again with the next command") from error
+    try:
+        message, descriptors = _exchange(folder, words, timeout)
+    except OSError as error:
+        raise Unavailable(doing, f"no answer ({error})", "the lab starts again with the next command") from error
     if not message:
         raise Unavailable(doing, "it ended before it answered", f"see {folder / LOG_FILE}")
-    return read_answer(message), tuple(received)
+    return read_answer(message), descriptors
+
+
+def _exchange(folder: Path, words: tuple[str, ...], timeout: float) -> tuple[bytes, tuple[int, ...]]:
+    """The answer, which is empty if the keeper ends over it. Raises OSError."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(timeout)
+        with _short(folder) as path:
+            connection.connect(path)
+        connection.sendall(json.dumps(words).encode())
+        message, received, _flags, _address = socket.recv_fds(connection, LARGEST, 4)
+        return message, tuple(received)
 
 
 def read_answer(message: bytes) -> str:

@@ -131,7 +131,7 @@ def _answer(listener: socket.socket, service: Service) -> bool:
         connection.settimeout(_ASKING)
         try:
             words: list[str] = json.loads(connection.recv(control.LARGEST))
-        except (OSError, ValueError):  # it only looked whether anybody is here, or went away
+        except (OSError, ValueError):  # it went away without a word
             return True
         try:
             text, descriptors = service.carry_out(words)

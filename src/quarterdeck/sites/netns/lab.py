@@ -47,7 +47,7 @@ class Lab:
 
     async def runs(self) -> bool:
         """Whether the keeper runs; raises Unavailable if it does but does not answer."""
-        return await asyncio.to_thread(self._runs)
+        return await asyncio.to_thread(control.answers, self._folder)
 
     async def add_site(self, name: str, number: int) -> None:
         """Make a site, ``number`` 1 to 254. Raises Conflict if the name or number is another's."""
@@ -130,17 +130,11 @@ class Lab:
             for each in descriptors:
                 os.close(each)
 
-    def _runs(self) -> bool:
-        if not self._folder.exists() or not control.listens(self._folder):
-            return False
-        control.ask(self._folder, "ping")
-        return True
-
     def _ensure_keeper(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             with FileLock(self._folder / control.START_FILE, timeout=_STARTING):
-                if not self._runs():
+                if not control.answers(self._folder):
                     self._start_keeper()
         except Timeout as error:
             raise TimedOut("starting the lab", "another process has been starting it for too long") from error

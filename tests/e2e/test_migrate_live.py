@@ -1,0 +1,115 @@
+"""Live migrations of three replicas, as real clients see them."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pytest
+from support.plane_lab import PlaneLab, Writer, did, until
+
+from quarterdeck.api.operation import OperationPhase, OperationType
+from quarterdeck.report.schema import Outcome, Report
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def test_no_client_sees_a_failure_and_the_kubeconfig_stays_right(demo: PlaneLab) -> None:
+    target, client = demo.other("demo"), demo.client("demo")
+    demo.kubectl(client, "create", "configmap", "before")
+    during: list[str] = []
+    over = threading.Event()
+
+    def use() -> None:
+        while not over.is_set():
+            during.append(demo.kubectl(client, "get", "configmap", "before", "-o", "name"))
+
+    user = threading.Thread(target=use)
+    user.start()
+    try:
+        with Writer(client, "live") as writer:
+            done = demo.run("migrate", "demo", "--to", target, "--yes", "--probe", "--quiet", "5")
+    finally:
+        over.set()
+        user.join()
+    report = made(demo)
+    assert report.outcome is Outcome.SUCCEEDED
+    assert report.probe is not None
+    failed = [f"{each.kind} {each.request}: {each.reason}" for each in report.probe.failures]
+    assert (failed, report.probe.writes.lost, report.probe.watches.missed) == ([], 0, 0), str(done)
+    assert report.probe.writes.stale_reads == report.probe.watches.duplicated == report.probe.watches.out_of_order == 0
+    assert writer.failures == []
+    assert set(during) == {"configmap/before\n"}
+    assert "before" in client.names("configmaps")
+    fact = demo.status("demo", code=0)
+    assert (fact["site"], fact["quorumAt"], fact["nameLeadsTo"]) == (target, target, target)
+    assert {member["site"] for member in fact["members"]} == {target}
+    assert [each["site"] for each in fact["loadBalancers"]] == [target]
+
+
+def made(demo: PlaneLab) -> Report:
+    """The report of the last operation, as the command prints it."""
+    return Report.model_validate_json(demo.run("report", "demo", "-o", "json").out)
+
+
+def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) -> None:
+    target, after = demo.other("demo"), demo.last_entry("demo")
+    with Writer(demo.client("demo"), "detached") as writer:
+        done = demo.run("migrate", "demo", "--to", target, "--yes", "--detach")
+        assert "in the background" in done.out
+        demo.journal("demo", lambda seen: did(seen, "PlaceReplica"), "the background begins", after=after)
+        waiting = demo.start("wait", "demo")
+        until(lambda: "driven by" in waiting.said, "the driver is named")
+        waiting.interrupt()
+        assert waiting.end().code == 130
+        assert "plane demo is as wanted" in demo.run("wait", "demo").out
+    assert writer.failures == []
+    assert demo.plane("demo").spec.placement.site == target
+    assert demo.operation("demo").status.phase is OperationPhase.SUCCEEDED
+    assert re.search(r"Migrate\s.*Succeeded", demo.run("history", "demo").out)
+
+
+def test_ctrl_c_leaves_the_plane_in_use_and_wait_goes_on_from_there(demo: PlaneLab) -> None:
+    source, target = demo.plane("demo").spec.placement.site, demo.other("demo")
+    after = demo.last_entry("demo")
+    with Writer(demo.client("demo"), "interrupted") as writer:
+        moving = demo.start("migrate", "demo", "--to", target, "--yes")
+        demo.journal("demo", lambda seen: did(seen, "Promote"), "promotions", after=after, during=moving)
+        moving.interrupt()
+        done = moving.end()
+        assert (done.code, "quarterdeck wait NAME" in done.err) == (130, True), str(done)
+        fact = demo.status("demo", code=1)
+        assert (fact["driver"], fact["operation"]) == (None, demo.operation("demo").metadata.name)
+        under_way = "(Migrate) is under way"
+        demo.refused("migrate", "demo", "--to", source, "--yes", code=4, says=[under_way, "abort demo"])
+        demo.refused("delete", "demo", "--yes", code=4, says=[under_way, "wait demo"])
+        for site in (source, target):
+            demo.refused("site", "remove", site, "--yes", code=4, says=["in use by demo"])
+        demo.run("wait", "demo")
+    assert writer.failures == []
+    assert demo.status("demo", code=0)["quorumAt"] == target
+
+
+def test_a_driver_that_was_frozen_does_nothing_once_another_has_taken_over(demo: PlaneLab) -> None:
+    target, after = demo.other("demo"), demo.last_entry("demo")
+    with Writer(demo.client("demo"), "frozen") as writer:
+        frozen = demo.start("migrate", "demo", "--to", target, "--yes")
+        demo.journal("demo", lambda seen: did(seen, "StartUnit"), "units start", after=after, during=frozen)
+        frozen.freeze()
+        demo.run("wait", "demo")  # its lease runs out, and passes on
+        entries = demo.last_entry("demo")
+        frozen.thaw()
+        done = frozen.end()
+        assert done.code == 4, str(done)
+        assert demo.last_entry("demo") == entries, "it wrote to the journal, so it acted"
+    assert writer.failures == []
+    fact = demo.status("demo", code=0)
+    assert fact["site"] == fact["quorumAt"] == target
+    assert demo.operation("demo").status.phase is OperationPhase.SUCCEEDED
+
+
+def test_a_migration_refused_by_its_plan_changes_nothing(demo: PlaneLab) -> None:
+    before = demo.plane("demo")
+    demo.refused("migrate", "demo", "--to", demo.other("demo"), code=4, says=["nobody to ask", "add --yes"])
+    assert demo.plane("demo") == before
+    assert demo.operation("demo").spec.type is not OperationType.ABORT

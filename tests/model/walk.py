@@ -1,0 +1,230 @@
+"""From one state to the next: a round of the planner, or anything that can come between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from model.clients import Clients
+from model.faults import Fault, data_loss, faults, new_driver, repaired, whole
+from model.invariants import check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
+from model.worlds import normal
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import (
+    AddLearner,
+    DecideBootstrap,
+    NoteCreated,
+    NoteDraining,
+    NoteMembers,
+    NoteRecord,
+    Plan,
+    Step,
+    Swap,
+)
+from quarterdeck.model.world import World
+from quarterdeck.planner.planner import plan as real_plan
+from quarterdeck.planner.quorum import home
+from quarterdeck.planner.simulator import RefusedError, apply, observe, tick
+from quarterdeck.planner.truth import Truth
+
+Planner = Callable[[World], Plan]
+
+#: Steps that only write the memory. The driver writes all that a plan has in one go.
+NOTES = (DecideBootstrap, NoteCreated, NoteMembers, NoteRecord, NoteDraining)
+#: Plans of up to this many steps are cut short in every way; of longer ones, any one step or all after it.
+MOST_SUBSETS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user may ask for instead at any moment: other slots, or (``slots`` empty) that the plane goes."""
+
+    name: str
+    slots: tuple[Slot, ...] = ()
+
+    def of(self, truth: Truth) -> Truth:
+        """The truth once it was asked for."""
+        return replace(truth, slots=self.slots) if self.slots else replace(truth, deleting=True)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A truth (in its normal form), what clients hold, and what may still come between.
+
+    ``calm``: nothing but drivers has failed so far. ``swapping``: a driver died amid a swap that is not finished.
+    """
+
+    truth: Truth
+    clients: Clients = Clients()
+    faults: int = 0
+    wishes: int = 0
+    calm: bool = True
+    swapping: bool = False
+
+    def settled(self) -> State:
+        """The same state in its normal form."""
+        clients, truth = self.clients.aged(self.truth.now), normal(self.truth)
+        swapping = self.swapping and home(truth.voters) is None
+        if clients is self.clients and truth is self.truth and swapping == self.swapping:
+            return self
+        return replace(self, truth=truth, clients=clients, swapping=swapping)
+
+
+@dataclass
+class Walker:
+    """Walks with one planner. ``steps`` counts the steps that were carried out and checked."""
+
+    planner: Planner = real_plan
+    wishes: tuple[Wish, ...] = ()
+    with_data_loss: bool = False
+    steps: int = 0
+
+    def look(self, state: State) -> Plan:
+        """What the planner makes of a state; both are checked."""
+        if state.calm:
+            check_calm(state.truth, state.clients, swapping=state.swapping)
+        world = observe(state.truth)
+        plan = self.planner(world)
+        check_plan(world, plan)
+        return plan
+
+    def round(self, state: State, plan: Plan) -> State:
+        """The plan is carried out, or time passes; every step is checked."""
+        if not plan.now:
+            return replace(state, truth=tick(state.truth)).settled()
+        following, well = self._take(state, plan.now)
+        if well and len(plan.now) > 1 and not any(isinstance(step, AddLearner) for step in plan.now):
+            # They are carried out at the same time: no order may do harm, nor matter.
+            other, _ = self._take(state, plan.now[::-1])
+            claim(_unordered(other) == _unordered(following), f"10: the order of {names(plan.now)} matters")
+        return (following if well else replace(following, truth=tick(following.truth))).settled()
+
+    def _take(self, state: State, steps: tuple[Step, ...]) -> tuple[State, bool]:
+        """All steps, one after the other; a refused one does not hold up the others. Whether none was refused."""
+        well = True
+        for step in steps:
+            try:
+                state = self._swap(state, step) if isinstance(step, Swap) else self._step(state, step)
+            except RefusedError:
+                well = False
+        return state, well
+
+    def _step(self, state: State, step: Step, *, swapping: bool = False) -> State:
+        before = state.truth
+        after = apply(before, step)
+        self.steps += 1
+        check_step(before, step, after, state.clients, swapping=swapping)
+        return replace(state, truth=after, clients=state.clients.after(before, step, after))
+
+    def _swap(self, state: State, step: Swap) -> State:
+        truths = [state.truth]
+        for change in step.changes:
+            state = self._step(state, change, swapping=True)
+            truths.append(state.truth)
+        check_swap(truths, step)
+        return state
+
+    def others(self, state: State, plan: Plan) -> Iterator[tuple[str, State]]:
+        """Everything else that may happen here, each with its name."""
+        for wish in self.wishes if state.wishes else ():
+            truth = wish.of(state.truth)
+            if truth.slots != state.truth.slots or truth.deleting != state.truth.deleting:
+                yield f"the user wants {wish.name}", replace(state, truth=truth, wishes=state.wishes - 1)
+        if not whole(state.truth):
+            yield "all is repaired", replace(state, truth=repaired(state.truth)).settled()
+        if not state.faults:
+            return
+        less = replace(state, faults=state.faults - 1)
+        for name, following in self._driver_faults(less, plan):
+            yield name, following.settled()
+        for fault in self._faults(state.truth):
+            struck = replace(less, truth=fault.truth, calm=False)
+            if state.calm and not state.swapping and fault.truth.cuts != state.truth.cuts:
+                check_cut(state.truth, fault.truth)
+            yield fault.name, struck.settled()
+        for amid, rest, done in _amid(less, plan):
+            for fault in self._faults(amid.truth):
+                struck = _blind(replace(amid, truth=fault.truth, calm=False), rest)
+                yield f"{fault.name}{done} before {names(rest)}", struck.settled()
+
+    def _faults(self, truth: Truth) -> Iterator[Fault]:
+        yield from faults(truth)
+        if self.with_data_loss:
+            yield from data_loss(truth)
+
+    def _driver_faults(self, state: State, plan: Plan) -> Iterator[tuple[str, State]]:
+        """The driver dies amid its steps; some of them fail; or one's effect is there and not remembered."""
+        fresh = new_driver(state.truth)
+        if fresh is not state.truth:
+            yield "another driver takes over", replace(state, truth=fresh)
+        if len(plan.now) == 1 and isinstance(plan.now[0], Swap):
+            for index, change in enumerate(plan.now[0].changes[:-1], start=1):
+                state = self._step(state, change, swapping=True)
+                yield f"the driver dies after {index} changes of the swap", replace(state, swapping=True)
+        if not plan.now or isinstance(plan.now[0], (Swap, *NOTES)):
+            return
+        for some in _subsets(plan.now):
+            following, _ = self._take(state, some)
+            yield f"only {names(some)} is done", following
+        for step in plan.now:
+            others = tuple(each for each in plan.now if each is not step)
+            for context in ((), others) if others else ((),):
+                following, _ = self._take(state, context)
+                for done in self._forgotten(following, step):
+                    yield f"{names((step,))} is done, its reply lost (others: {names(context)})", done
+
+    def _forgotten(self, state: State, step: Step) -> Iterator[State]:
+        try:
+            after = self._step(state, step)
+        except RefusedError:
+            return
+        forgotten = replace(after.truth, memory=state.truth.memory)
+        if after.truth.memory != state.truth.memory and forgotten != state.truth:
+            yield replace(after, truth=forgotten)
+
+
+def _unordered(state: State) -> Truth:
+    truth = state.settled().truth
+    records = tuple(sorted(truth.memory.replicas, key=lambda record: record.name))
+    return replace(truth, memory=replace(truth.memory, replicas=records))
+
+
+def _subsets(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    """Which of several steps were carried out when some failed: never none, never all."""
+    count = len(steps)
+    if count <= MOST_SUBSETS:
+        for size in range(1, count):
+            yield from combinations(steps, size)
+        return
+    for index in range(count):
+        yield (steps[index],)
+        yield tuple(step for step in steps if step is not steps[index])
+        if 1 < index < count - 1:
+            yield steps[:index]
+
+
+def _amid(state: State, plan: Plan) -> Iterator[tuple[State, tuple[Step, ...], str]]:
+    """The moments between the observation and the end of what it led to: state, what is still to come, and how
+    much was done.
+    """
+    changes = tuple(change for step in plan.now for change in flat(step))
+    if not changes or isinstance(plan.now[0], NOTES):
+        return
+    stops = isinstance(plan.now[0], Swap)
+    for index, change in enumerate(changes):
+        yield state, (Swap(site="", why="", changes=changes[index:]),) if stops else changes[index:], f" {index} steps"
+        state = _blind(state, (change,))
+
+
+def _blind(state: State, steps: tuple[Step, ...]) -> State:
+    """Steps go on although the world is no longer as it was observed: whatever that does, it must be survived."""
+    for step in steps:
+        for change in flat(step):
+            before = state.truth
+            try:
+                after = apply(before, change)
+            except RefusedError:
+                break  # of a swap, nothing more is done; other steps do not wait for one another
+            state = replace(state, truth=after, clients=state.clients.after(before, change, after))
+    return state
