@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -77,7 +78,8 @@ async def door(*addresses: str) -> AsyncIterator[int]:
         yield listener.getsockname()[1]
     finally:
         serving.cancel()
-        await asyncio.wait([serving])
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
         listener.close()
     assert asyncio.all_tasks() == before
 

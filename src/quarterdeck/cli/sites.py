@@ -58,7 +58,7 @@ def add(
     async def ask() -> None:
         with explained(f"adding site {name}", Site):
             spec = SiteSpec.model_validate(
-                {"isolation": isolation.value, "zones": zones.split(","), "machinesPerZone": machines}
+                {"isolation": isolation, "zones": tuple(zones.split(",")), "machines_per_zone": machines}
             )
             site = Site(metadata=Metadata(name=name), spec=spec)
         if isolation is Isolation.NETNS:

@@ -136,16 +136,17 @@ async def relay(one: Streams, other: Streams) -> None:
     """Carry bytes both ways until both ways have ended. The end of one is passed on and leaves the other open; when
     either side breaks, or the relay is cancelled, both are reset, so that no end is mistaken for a regular one.
     """
-    writers = (one[1], other[1])
+    writers, whole = (one[1], other[1]), False
     try:
         async with asyncio.TaskGroup() as ways:
             ways.create_task(_carry(one[0], other[1]))
             ways.create_task(_carry(other[0], one[1]))
+        whole = True
     except* OSError:
-        _reset(writers)
-    except* asyncio.CancelledError:
-        _reset(writers)
-        raise
+        pass  # the two ends hear of it, as a reset
+    finally:
+        if not whole:
+            _reset(writers)
     for writer in writers:
         writer.close()
     await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)

@@ -114,8 +114,14 @@ class EnvoyBalancer:
         wanted = dict(backends)
         live = (*tls_files(self.settings, self.tls), backends_file(self.settings, wanted))
         await self.site.write_files(self.machine, live)
-        await self.site.start_unit(self.machine, balancer_unit(self.settings))
+        # One that runs is never restarted for a change of its unit (a newer quarterdeck): that would cut its clients.
+        if not await self._runs():
+            await self.site.start_unit(self.machine, balancer_unit(self.settings))
         await self._wait("it to take its backends", lambda view: view.backends == wanted)
+
+    async def _runs(self) -> bool:
+        units = await self.site.units(self.machine)
+        return any(each.name == self.settings.unit and each.state is UnitState.RUNNING for each in units)
 
     async def _wait(self, what: str, holds: Callable[[EnvoyView], bool]) -> None:
         seen = "no answer"

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.preconditions import require
 from quarterdeck.errors import InvalidInput
+from quarterdeck.sites.local.limits import require_inotify
 from quarterdeck.upstream.catalog import Versions
 
 
 async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:
-    """Refuse a plane that could never be. Raises InvalidInput, NotFound (its site), and for a plane that is to
-    move, PreconditionFailed.
+    """Refuse a plane that could never be. Raises InvalidInput, NotFound (its site), PreconditionFailed (the
+    host's limits; for a plane that is to move, whatever its checks find).
     """
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
+    if current is None:
+        await asyncio.to_thread(require_inotify, f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
     if current is not None and current.spec.placement.site != wanted.spec.placement.site:
         await require(engine, current, wanted, allow_distance=False)
 

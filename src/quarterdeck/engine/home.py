@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 import platformdirs
@@ -21,9 +21,9 @@ from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Isolation, default_sites
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.envoy import BalancerSettings, BalancerTls
+from quarterdeck.components.envoy import BalancerSettings
 from quarterdeck.components.settings import PlaneSettings
-from quarterdeck.endpoint.envoy import EnvoyBalancer
+from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.settings import plane_settings
@@ -33,7 +33,6 @@ from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.model.world import Component
-from quarterdeck.pki.authority import Request, Usage, issue
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.pki.tls import client_context
@@ -47,7 +46,6 @@ from quarterdeck.stores.sqlite import SqliteStore
 
 #: Envoy's status listener, counted from the load balancer's port.
 _STATUS_SHIFT = 20_000
-_STATUS_LIFETIME = timedelta(days=365)
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
@@ -230,15 +228,7 @@ def _balancers(
                 port=resource.spec.endpoint.port or settings.ports.load_balancer,
                 status_port=settings.ports.load_balancer + _STATUS_SHIFT,
             ),
-            tls=_status_tls(secrets, address),
+            tls=issue_balancer_tls(secrets.kubernetes_ca, address, datetime.now(UTC)),
             client=client,
         )
     return found
-
-
-def _status_tls(secrets: PlaneSecrets, address: str) -> BalancerTls:
-    wanted = Request(
-        common_name="load-balancer", usage=Usage.SERVER, lifetime=_STATUS_LIFETIME, ip_addresses=(address,)
-    )
-    serving = issue(secrets.kubernetes_ca, wanted, datetime.now(UTC))
-    return BalancerTls(ca=secrets.kubernetes_ca.certificate, serving=serving)

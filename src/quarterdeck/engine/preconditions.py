@@ -19,6 +19,7 @@ from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
+from quarterdeck.sites.local.limits import require_inotify
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -293,6 +294,12 @@ async def ports(move: Move) -> Finding:
     return ok("ports", f"{len(move.plane.settings.ports.of_replica)} free on each machine")
 
 
+async def host_limits(move: Move) -> Finding:
+    """All local sites share this host's limits."""
+    left = await asyncio.to_thread(require_inotify, "looking at the host's limits", move.wanted.spec.replicas)
+    return ok("host limits", f"{left} inotify instances left")
+
+
 async def endpoint(move: Move) -> Finding:
     """The record can be changed."""
     await move.plane.dns.check(move.wanted.host)
@@ -312,5 +319,6 @@ CHECKS = (
     clocks,
     certificates,
     ports,
+    host_limits,
     endpoint,
 )

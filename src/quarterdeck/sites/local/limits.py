@@ -1,0 +1,49 @@
+"""Limits of this host that many programs share, and that a local site runs into first."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from quarterdeck.errors import PreconditionFailed
+
+_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+#: inotify instances that one replica's programs open in all (seen with Kubernetes 1.36: an apiserver 8, each
+#: controller 3), and those of a plane's load balancer, DNS server and door.
+PER_REPLICA = 14
+PER_PLANE = 10
+
+
+def inotify_left() -> int | None:
+    """How many more inotify instances this user may open; None when that cannot be found out.
+
+    The limit is per user (inotify(7)); what other users' processes hold does not count. Programs meet it as they
+    like: Envoy aborts, apiservers no longer see new certificates.
+    """
+    try:
+        limit = int(_INSTANCES.read_text())
+    except (OSError, ValueError):
+        return None
+    return limit - sum(_instances(process) for process in Path("/proc").iterdir() if process.name.isdigit())
+
+
+def _instances(process: Path) -> int:
+    try:
+        if process.stat().st_uid != os.getuid():
+            return 0
+        return sum(os.readlink(each) == "anon_inode:inotify" for each in (process / "fd").iterdir())
+    except OSError:
+        return 0  # it ended, or it hides itself
+
+
+def require_inotify(doing: str, replicas: int) -> int:
+    """How many instances are left, if they are enough for ``replicas`` more. Raises PreconditionFailed."""
+    left = inotify_left()
+    need = PER_PLANE + PER_REPLICA * replicas
+    if left is not None and left < need:
+        raise PreconditionFailed(
+            doing,
+            f"this user may open {max(0, left)} more inotify instances, about {need} are needed",
+            "raise the limit: sysctl -w fs.inotify.max_user_instances=1024",
+        )
+    return need if left is None else left
