@@ -31,7 +31,7 @@ def _instances(process: Path) -> int:
     try:
         if process.stat().st_uid != os.getuid():
             return 0
-        return sum(os.readlink(each) == "anon_inode:inotify" for each in (process / "fd").iterdir())
+        return sum(str(each.readlink()) == "anon_inode:inotify" for each in (process / "fd").iterdir())
     except OSError:
         return 0  # it ended, or it hides itself
 
