@@ -44,7 +44,7 @@ qd_environment() {  # $1: run | dev
       [ -e "$qd_env/.complete" ] && exit 0
       rm -rf "$qd_env"
       "$qd_uv_bin" venv --quiet --python "$qd_py" "$qd_env" &&
-        VIRTUAL_ENV="$qd_env" "$qd_uv_bin" pip install --quiet --require-hashes -r "$qd_lock" &&
+        VIRTUAL_ENV="$qd_env" "$qd_uv_bin" pip install --quiet --compile-bytecode --require-hashes -r "$qd_lock" &&
         : > "$qd_env/.complete"
     ) 9> "$qd_env.lock" || qd_fail "setting up: the locked packages could not be installed; is the network up?"
   fi

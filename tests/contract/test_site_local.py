@@ -297,7 +297,7 @@ async def test_a_machine_that_does_not_start_is_unavailable_and_leaves_no_proces
     assert await site.processes(A) == ()
 
 
-def stands_still(pid: int | None) -> bool:
+async def stands_still(pid: int | None) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
@@ -305,22 +305,18 @@ async def test_a_held_unit_goes_on_when_it_is_let_go(site: LocalSite) -> None:
     await site.start_unit(A, runs())
     held = await running(site, "runs")
     await site.hold_unit(A, "runs", 60.0)
-    assert stands_still(held.pid)
+    assert await eventually(lambda: stands_still(held.pid), lambda still: still)
     await site.let_go_unit(A, "runs")
-    assert not stands_still(held.pid)
+    assert not await eventually(lambda: stands_still(held.pid), lambda still: not still)
     assert (await running(site, "runs")).pid == held.pid
 
 
 async def test_a_held_unit_goes_on_by_itself_when_nobody_lets_it_go(site: LocalSite) -> None:
     await site.start_unit(A, runs())
     held = await running(site, "runs")
-    await site.hold_unit(A, "runs", 0.2)
-    assert stands_still(held.pid)
-
-    async def still() -> bool:
-        return stands_still(held.pid)
-
-    assert not await eventually(still, lambda standing: not standing, 5.0)
+    await site.hold_unit(A, "runs", 0.5)
+    assert await eventually(lambda: stands_still(held.pid), lambda still: still)
+    assert not await eventually(lambda: stands_still(held.pid), lambda still: not still)
 
 
 async def test_holding_what_does_not_run_does_nothing(site: LocalSite) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -39,7 +41,10 @@ class Shared:
         seen = lab.look(NAME)
         if seen.plan.done and seen.operation is None:
             return True
-        return lab.start("wait", NAME, "--timeout", "120").end().code == 0
+        done = lab.start("wait", NAME, "--timeout", "120").end()
+        if done.code:
+            logging.getLogger(__name__).error("%s\n%s", done, json.dumps(lab.status(NAME), indent=1))
+        return done.code == 0
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import CONTROLLERS, Component, Health, World
-from quarterdeck.planner.quorum import Voter, has_quorum, home
+from quarterdeck.planner.quorum import Voter, has_quorum
 from quarterdeck.planner.truth import Truth, edge
 
 #: Steps that need to know who is a member, or that take something away.
@@ -166,8 +166,8 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
     kind = type(step).__name__
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum")
-    if not swapping and home(before.voters) is not None:
-        claim(home(after.voters) == home(before.voters), f"3: {kind} takes the quorum from its site")
+    if not swapping and before.home is not None:
+        claim(after.home == before.home, f"3: {kind} takes the quorum from its site")
     held = clients.sites(before)
     for site in held:
         if before.reached_from(site):
@@ -240,7 +240,7 @@ def _check_deletion(before: Truth, step: Step) -> None:
 
 def check_swap(states: list[Truth], step: Swap) -> None:
     """The swap is the shortest way from one site's quorum to another's. ``states``: before, between, and after."""
-    homes = [home(state.voters) for state in states]
+    homes = [state.home for state in states]
     claim(homes[-1] == step.site, f"3: after the swap {step.site} holds no quorum by itself")
     claim(step.site not in homes[:-1], f"3: the swap goes on although {step.site} holds a quorum by itself")
     if homes[0] is not None and all(voter.healthy for voter in states[0].voters):
@@ -257,7 +257,7 @@ def check_calm(truth: Truth, clients: Clients, *, swapping: bool) -> None:
     if truth.deleting or not truth.memory.created:
         return
     claim(truth.elected is not None, "1: there is no quorum, and nothing has failed")
-    claim(swapping or home(truth.voters) is not None, "3: no site holds a quorum by itself, and nothing has failed")
+    claim(swapping or truth.home is not None, "3: no site holds a quorum by itself, and nothing has failed")
     for site in clients.sites(truth):
         claim(bool(truth.reached_from(site)), f"5: the address of {site} leads nowhere, and nothing has failed")
 
@@ -276,7 +276,7 @@ def check_done(truth: Truth, plan: Plan) -> None:
     site = truth.slots[0].site
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
     claim(truth.record == site and bool(truth.reached_from(site)), "10: done, but the name does not lead there")
-    claim(home(truth.voters) == site, f"10: done, but {site} holds no quorum by itself")
+    claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
     keep = {name for name in truth.serving if truth.memory.replica(name).slot in truth.slots}
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
     left = {record.name for record in truth.memory.replicas} - keep

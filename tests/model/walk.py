@@ -24,7 +24,6 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as real_plan
-from quarterdeck.planner.quorum import home
 from quarterdeck.planner.simulator import RefusedError, apply, observe, tick
 from quarterdeck.planner.truth import Truth
 
@@ -65,7 +64,7 @@ class State:
     def settled(self) -> State:
         """The same state in its normal form."""
         clients, truth = self.clients.aged(self.truth.now), normal(self.truth)
-        swapping = self.swapping and home(truth.voters) is None
+        swapping = self.swapping and truth.home is None
         if clients is self.clients and truth is self.truth and swapping == self.swapping:
             return self
         return replace(self, truth=truth, clients=clients, swapping=swapping)

@@ -17,6 +17,8 @@ from quarterdeck.sites.fake import FakeSite, Program
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.sites.netns.isolation import NetnsIsolation
+from quarterdeck.sites.netns.lab import Lab
 from quarterdeck.sites.port import Faults, Site
 
 Seen = TypeVar("Seen")
@@ -133,18 +135,20 @@ class LocalUnderTest:
         real.write_bytes(b"x" * size)
 
 
-ISOLATIONS = ("loopback",)
+ISOLATIONS = ("loopback", "netns")
 
 
 @asynccontextmanager
 async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]:
     """A local site with one of ISOLATIONS, of which nothing is left in the end."""
-    assert isolation == "loopback"
-    site = open_local_site(home, settings(), open_loopback(home), patience=1.0)
+    network = open_loopback(home) if isolation == "loopback" else NetnsIsolation(home)
+    site = open_local_site(home, settings(), network, patience=1.0)
     try:
         yield LocalUnderTest(site)
     finally:
         await site.destroy()
+        if isolation == "netns":
+            await Lab(home).close()
 
 
 def process_alive(pid: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -12,8 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+import typer
 from rich.console import Console
 
+from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
@@ -80,25 +83,33 @@ async def engine(home: Home, watcher: Watcher | None = None) -> AsyncIterator[En
         yield Engine(home=home, upstream=upstream, asker=asker(), watcher=watcher or Unwatched())
 
 
-async def isolation_of(plane: str) -> Isolation:
-    """What kind of network a plane lives in."""
+async def _kind_of(plane: str, *, fetch: bool) -> Isolation | None:
+    """What kind of network a plane lives in (None: there is no such plane). ``fetch``: also get its programs, since
+    inside the lab there is no way out to get them.
+    """
     async with opened() as home:
-        resource = await operations.existing(home.store, plane)
-        return (await home.site(resource.spec.placement.site)).spec.isolation
+        try:
+            resource = await operations.existing(home.store, plane)
+            kind = (await home.site(resource.spec.placement.site)).spec.isolation
+        except NotFound:
+            return None  # the command itself will say so
+        if fetch and kind is Isolation.NETNS:
+            async with engine(home) as made:
+                await made.programs(resource)
+        return kind
 
 
-def go_inside(plane: str) -> None:
+def _must_go_inside(plane: str, *, drives: bool) -> bool:
+    return not os.environ.get(INSIDE) and run(_kind_of(plane, fetch=drives)) is Isolation.NETNS
+
+
+def go_inside(plane: str, *, drives: bool = False) -> None:
     """For a plane on network namespaces, go on as a new process inside their network; else do nothing.
 
-    The machines of such sites can be reached from nowhere else. Must run before any thread starts.
+    The machines of such sites can be reached from nowhere else. Must run before any thread starts. ``drives``:
+    the command may start units.
     """
-    if os.environ.get(INSIDE):
-        return
-    try:
-        kind = run(isolation_of(plane))
-    except NotFound:
-        return  # the command itself will say so
-    if kind is Isolation.NETNS:
+    if _must_go_inside(plane, drives=drives):
         go_inside_lab()
 
 
@@ -106,12 +117,35 @@ def go_inside_lab() -> None:
     """Go on inside the lab of this home."""
     if os.environ.get(INSIDE):
         return
-    run(_lab())
+    argv = _inside(*sys.argv[1:])
     os.environ[INSIDE] = "1"
-    argv = (*enter_argv(here(), CLIENT), sys.executable, "-m", "quarterdeck", *sys.argv[1:])
     sys.stdout.flush()
     os.execv(argv[0], argv)  # noqa: S606 - no shell is the point
 
 
-async def _lab() -> Lab:
-    return await Lab.open(here())
+def wait_inside(plane: str) -> bool:
+    """Have another process drive the plane from inside its network, if it must; whether it did.
+
+    Ends the command with that process's exit code when it fails: it has said itself what was wrong.
+    """
+    if not _must_go_inside(plane, drives=True):
+        return False
+    done = subprocess.run(_inside("wait", "--quiet", plane), env={**os.environ, INSIDE: "1"}, check=False)
+    if done.returncode:
+        raise typer.Exit(done.returncode)
+    return True
+
+
+def _inside(*arguments: str) -> tuple[str, ...]:
+    run(Lab.open(here()))
+    return (*enter_argv(here(), CLIENT), sys.executable, "-m", "quarterdeck", *arguments)
+
+
+async def tidy() -> None:
+    """Take down what all planes shared, once there are none. From outside: inside the lab the host is out of reach."""
+    async with opened() as home:
+        if not await home.store.list(ControlPlane):
+            await home.close_hubs()
+            lab = Lab(home.folder)
+            if await lab.runs():
+                await lab.close()

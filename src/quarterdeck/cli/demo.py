@@ -9,7 +9,7 @@ import typer
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationType
-from quarterdeck.cli.context import asker, engine, err, opened, out, run
+from quarterdeck.cli.context import asker, engine, err, opened, out, run, tidy
 from quarterdeck.cli.planes import moved_placement
 from quarterdeck.cli.watching import probed_drive
 from quarterdeck.cli.work import drive
@@ -92,3 +92,4 @@ async def _delete(name: str) -> None:
     async with opened() as home:
         await operations.delete(home, name, asker())
     await drive(name)
+    await tidy()

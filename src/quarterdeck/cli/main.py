@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
+from rich.markup import escape
 
 from quarterdeck import __version__
 from quarterdeck.cli import demo, history, moves, planes, probes, sites, upstreams
 from quarterdeck.cli.context import err
 from quarterdeck.errors import QuarterdeckError
+
+#: What Typer ends with on Ctrl-C: 128 + SIGINT, as shells have it.
+_INTERRUPTED = 130
 
 app = typer.Typer(
     name="quarterdeck",
@@ -44,16 +47,13 @@ def options(
 def main() -> None:
     """Run the command line. Errors are one line on stderr; the exit code says of which class they are."""
     try:
-        code = app(standalone_mode=False)
+        app(prog_name="quarterdeck")
     except QuarterdeckError as error:
         if "--debug" in sys.argv:
             err.print_exception()
-        err.print(f"[red]error:[/red] {error}", highlight=False, markup=True, soft_wrap=True)
+        err.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        err.print("interrupted; nothing is lost: 'quarterdeck wait NAME' goes on from where it stands")
-        sys.exit(130)
-    sys.exit(code if isinstance(code, int) else 0)
+    except SystemExit as ended:
+        if ended.code == _INTERRUPTED:
+            err.print("interrupted; nothing is lost: 'quarterdeck wait NAME' goes on from where it stands")
+        raise

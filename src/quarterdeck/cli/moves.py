@@ -38,7 +38,7 @@ def migrate(
     detached: Detach = False,
 ) -> None:
     """Move a plane live to another site: plan, question, progress, report."""
-    go_inside(name)
+    go_inside(name, drives=True)
     if probe and detached:
         raise InvalidInput(f"migrating plane {name}", "--probe and --detach exclude each other", "use one of them")
 
@@ -97,17 +97,19 @@ def _wanted(current: ControlPlane, to: str, replicas: int | None) -> ControlPlan
 def wait(
     name: Name,
     timeout: Annotated[float | None, typer.Option(help="Give up after this many seconds.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing at the end.")] = False,
 ) -> None:
     """Be there until a plane is as wanted: follow the process that drives it, or drive it if none does."""
-    go_inside(name)
+    go_inside(name, drives=True)
     run(follow(name, timeout=timeout))
-    out.print(f"plane {name} is as wanted")
+    if not quiet:
+        out.print(f"plane {name} is as wanted")
 
 
 @app.command()
 def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Go back to where the plane was before the operation that is under way. Possible at any moment."""
-    go_inside(name)
+    go_inside(name, drives=True)
 
     async def ask() -> str | None:
         async with opened() as home:

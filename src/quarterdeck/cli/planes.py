@@ -18,7 +18,7 @@ from quarterdeck.api.operation import OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.cli.arguments import Detach, FileOption, MaybeName, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, asker, engine, go_inside, opened, out, run
+from quarterdeck.cli.context import Output, asker, engine, go_inside, opened, out, run, tidy, wait_inside
 from quarterdeck.cli.output import show, show_one, table
 from quarterdeck.cli.work import confirm, detach, drive
 from quarterdeck.engine import operations
@@ -63,15 +63,8 @@ def create(
 def _work(name: str, *, detached: bool) -> None:
     if detached:
         detach(name)
-        return
-    go_inside_to_wait(name)
-    run(drive(name))
-
-
-def go_inside_to_wait(name: str) -> None:
-    """What was asked for is written down; inside the lab only the driving is left."""
-    sys.argv[1:] = ["wait", name]
-    go_inside(name)
+    elif not wait_inside(name):
+        run(drive(name))
 
 
 @app.command()
@@ -304,6 +297,7 @@ def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     run(ask())
     _work(name, detached=detached)
     if not detached:
+        run(tidy())
         out.print(f"plane {name} is gone")
 
 

@@ -124,8 +124,6 @@ class Engine:
         if plane.resource.metadata.deletion_timestamp is not None:
             await self.home.store.delete(ControlPlane, plane.name)
             await self.home.store.delete(SecretsResource, plane.name)
-            if not await self.home.store.list(ControlPlane):
-                await self.home.close_hubs()
             return
         conditions = with_condition(
             plane.resource.status.conditions,

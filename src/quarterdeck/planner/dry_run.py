@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from quarterdeck.model.steps import Step
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.quorum import home, margin
+from quarterdeck.planner.quorum import margin
 from quarterdeck.planner.simulator import apply, from_world, observe, tick
 from quarterdeck.planner.truth import Truth
 
@@ -42,7 +42,7 @@ def _forecast(step: Step, truth: Truth) -> Forecast:
         voters=len(truth.voters),
         learners=len(truth.members) - len(truth.voters),
         margin=margin(truth.voters) if truth.voters else 0,
-        home=home(truth.voters),
+        home=truth.home,
     )
 
 

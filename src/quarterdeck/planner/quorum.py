@@ -6,7 +6,6 @@ Only voters seen healthy in this observation count towards a quorum; all voters 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -48,9 +47,10 @@ def margin(voters: Iterable[Voter]) -> int:
 def home(voters: Iterable[Voter]) -> str | None:
     """The site whose healthy voters are a quorum by themselves; None when no site has one."""
     known = tuple(voters)
-    if not known:
-        return None
-    healthy = Counter(each.site for each in known if each.healthy)
+    healthy: dict[str, int] = {}
+    for voter in known:
+        if voter.healthy:
+            healthy[voter.site] = healthy.get(voter.site, 0) + 1
     return next((site for site, count in healthy.items() if count >= quorum(len(known))), None)
 
 

@@ -37,7 +37,7 @@ from quarterdeck.model.world import (
     ReplicaFact,
     World,
 )
-from quarterdeck.planner.quorum import quorum
+from quarterdeck.planner.quorum import has_quorum, quorum
 from quarterdeck.planner.truth import DNS, ETCD, Power, SimMachine, SimMember, SimReplica, Truth, edge
 
 #: Ticks that a learner needs to catch up, and that a member may be silent before it counts as down.
@@ -206,6 +206,7 @@ def _unit(truth: Truth, step: StartUnit | StopUnit) -> Truth:
 
 
 def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLeadership) -> Truth:
+    """A membership change, with the refusals of etcd's strict-reconfig-check (mayAddMember, mayRemoveMember)."""
     if truth.elected is None:
         raise RefusedError("no quorum")
     if isinstance(step, TransferLeadership):
@@ -214,6 +215,8 @@ def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLe
         return replace(truth, leader=step.to)
     replica = truth.replica(step.replica)
     if isinstance(step, AddLearner):
+        if not all(voter.healthy for voter in truth.voters):
+            raise RefusedError("unhealthy cluster")
         member = SimMember(id=truth.next_member, learner=True, behind=CATCH_UP)
         truth = replace(truth, next_member=truth.next_member + 1)
         return truth.with_replica(step.replica, replace(replica, member=member))
@@ -223,6 +226,9 @@ def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLe
         if replica.member.behind:
             raise RefusedError(f"{step.replica} is not in sync with the leader")
         return truth.with_replica(step.replica, replace(replica, member=replace(replica.member, learner=False)))
+    rest = [voter for voter in truth.voters if voter.replica != step.replica]
+    if not replica.member.learner and not has_quorum(rest):
+        raise RefusedError("unhealthy cluster")
     return truth.with_replica(step.replica, replace(replica, member=None))
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.world import Component, Settings
-from quarterdeck.planner.quorum import Voter, quorum
+from quarterdeck.planner.quorum import Voter, home, quorum
 
 #: Names in ``Truth.mute`` of what is no machine that hosts replicas.
 DNS = "dns"
@@ -175,6 +175,11 @@ class Truth:
         )
 
     @cached_property
+    def home(self) -> str | None:
+        """The site that holds a quorum by itself."""
+        return home(self.voters)
+
+    @cached_property
     def serving(self) -> frozenset[str]:
         """The replicas whose apiserver answers clients with 200 on /readyz."""
         return frozenset(
@@ -187,12 +192,17 @@ class Truth:
             and not replica.member.learner
         )
 
+    @cached_property
+    def _reached(self) -> dict[str, frozenset[str]]:
+        return {
+            site: frozenset(name for name in names & self.serving if self.connected(site, self._sites[name]))
+            for site, names in self.balancers
+            if site not in self.dead_edges
+        }
+
     def reached_from(self, site: str) -> frozenset[str]:
         """The ready apiservers that the load balancer of a site leads to."""
-        if site in self.dead_edges:
-            return frozenset()
-        backends = next((names for where, names in self.balancers if where == site), frozenset())
-        return frozenset(name for name in backends & self.serving if self.connected(site, self._sites[name]))
+        return self._reached.get(site, frozenset())
 
 
 def edge(site: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
@@ -13,9 +14,9 @@ from quarterdeck.planner.quorum import Voter, home
 from quarterdeck.planner.slots import lent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
-    """One observation and what follows from it.
+    """One observation and what follows from it, worked out once.
 
     ``home``: the site that holds a quorum by itself now (None: no site does, or it is not known).
     ``heading``: the site that the plane is being brought to: the one of the slots, or another one on a retreat.
@@ -42,9 +43,13 @@ class View:
         assert self.world.membership is not None
         return self.world.membership
 
+    @cached_property
+    def _members(self) -> dict[str, MemberFact]:
+        return {member.replica: member for member in self.membership.members}
+
     def member(self, replica: Replica) -> MemberFact | None:
         """The member of a replica, if it is one."""
-        return self.membership.of(replica.name)
+        return self._members.get(replica.name)
 
     def fact(self, replica: Replica) -> ReplicaFact:
         """What was seen of a replica."""
@@ -77,7 +82,7 @@ class View:
         member = self.member(replica)
         return fact.machine is MachineState.DOWN or member is None or member.health is Health.DOWN
 
-    @property
+    @cached_property
     def gone(self) -> frozenset[str]:
         """Unwanted replicas that serve nobody and need no farewell: lost, or with a member that is down."""
         down = {
@@ -87,7 +92,7 @@ class View:
         }
         return self.lost | down
 
-    @property
+    @cached_property
     def voters(self) -> frozenset[Voter]:
         """The voters, for quorum arithmetic."""
         return voters(self.world)
@@ -98,12 +103,12 @@ class View:
         healthy = member is not None and member.health is Health.HEALTHY
         return Voter(replica.name, replica.site, healthy)
 
-    @property
+    @cached_property
     def servers(self) -> tuple[Replica, ...]:
         """The wanted replicas that can run an apiserver now."""
         return tuple(replica for replica in self.wanted if self.is_healthy_voter(replica))
 
-    @property
+    @cached_property
     def learners(self) -> tuple[Replica, ...]:
         """The wanted replicas that are learners."""
         found = ((replica, self.member(replica)) for replica in self.wanted)
@@ -125,7 +130,7 @@ class View:
         """Whether the site that holds a quorum now would still do so after this learner's promotion."""
         return home(self.voters | {Voter(replica.name, replica.site, healthy=True)}) == self.home
 
-    @property
+    @cached_property
     def takeover(self) -> bool:
         """Whether the wanted replicas can carry the traffic: all of those that can be voters before the swap are,
         and every one of them has a ready apiserver.

@@ -31,9 +31,16 @@ def _instances(process: Path) -> int:
     try:
         if process.stat().st_uid != os.getuid():
             return 0
-        return sum(str(each.readlink()) == "anon_inode:inotify" for each in (process / "fd").iterdir())
+        return sum(map(_is_inotify, (process / "fd").iterdir()))
     except OSError:
         return 0  # it ended, or it hides itself
+
+
+def _is_inotify(descriptor: Path) -> bool:
+    try:
+        return descriptor.readlink().name.endswith("inotify")
+    except OSError:
+        return False  # it was closed meanwhile
 
 
 def require_inotify(doing: str, replicas: int) -> int:
