@@ -128,10 +128,10 @@ async def _until_refused(host: str, port: int, patience: float) -> None:
     while asyncio.get_running_loop().time() < deadline:
         try:
             _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _PROBE)
-        except OSError:
-            return
         except TimeoutError:
             continue
+        except OSError:
+            return
         writer.close()
         await asyncio.sleep(_BETWEEN)
 
