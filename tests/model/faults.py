@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from quarterdeck.model.world import Component
+from quarterdeck.planner.quorum import Voter, has_quorum
 from quarterdeck.planner.truth import DNS, ETCD, Power, SimReplica, Truth, edge
 
 
@@ -27,12 +28,19 @@ def faults(truth: Truth) -> Iterator[Fault]:
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
-    """One member's data folder is deleted under it (while all others are well: more would be the end of it)."""
-    members = [(name, replica) for name, replica in truth.replicas if replica.member and replica.data]
-    if len(members) < 3 or not whole(truth) or not all(name in truth.healthy for name, _ in members):
+    """One member's data folder is deleted under it, while all others are well and enough to go on: if not, the data
+    of the plane itself is lost, and what to do then is the user's decision.
+    """
+    if not whole(truth) or not all(name in truth.healthy for name in truth.members):
         return
-    for name, replica in members:
-        yield Fault(f"data of {name} is deleted", truth.with_replica(name, replace(replica, data=False)))
+    for name in truth.members:
+        if has_quorum(_without(truth.voters, name)):
+            lost = replace(truth.replica(name), data=False)
+            yield Fault(f"data of {name} is deleted", truth.with_replica(name, lost))
+
+
+def _without(voters: frozenset[Voter], name: str) -> Iterator[Voter]:
+    return (replace(voter, healthy=False) if voter.replica == name else voter for voter in voters)
 
 
 def whole(truth: Truth) -> bool:
@@ -40,6 +48,12 @@ def whole(truth: Truth) -> bool:
     return not (truth.cuts or truth.dead_edges or truth.mute) and all(
         machine.power is Power.ON for machine in truth.machines
     )
+
+
+def spared(truth: Truth, site: str) -> bool:
+    """Whether nothing that is still out of order is at ``site``, and a quorum answers."""
+    hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON} | truth.dead_edges
+    return truth.elected is not None and not (truth.cuts or truth.mute) and site not in hurt
 
 
 def repaired(truth: Truth) -> Truth:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from quarterdeck.cli.arguments import Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, opened, out, run
@@ -18,6 +17,8 @@ from quarterdeck.engine.access import probe_target
 from quarterdeck.probe.result import Failure, ProbeResult, Summary
 from quarterdeck.probe.session import ProbeSession
 from quarterdeck.probe.target import ProbeSettings
+from quarterdeck.report.probing import probe_part
+from quarterdeck.report.text import clients_table
 
 app = typer.Typer()
 
@@ -67,21 +68,7 @@ def _fail(failure: Failure) -> None:
 
 
 def _print(result: ProbeResult) -> None:
-    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for column in ("CLIENTS", "REQUESTS", "FAILED", "RE-SENT", "LONGEST STALL", "P50", "P99"):
-        made.add_column(column, justify="left" if column == "CLIENTS" else "right")
-    for period in result.periods:
-        for figures in (*period.kinds, period.overall):
-            made.add_row(
-                str(figures.kind or "all"),
-                f"{figures.requests:,}",
-                str(figures.failures),
-                str(figures.resent),
-                f"{figures.stall_ms:.0f} ms",
-                f"{figures.p50_ms:.1f} ms",
-                f"{figures.p99_ms:.1f} ms",
-            )
-    out.print(made)
+    out.print(clients_table(probe_part(result, result.started)))
     writes, watches = result.writes, result.watches
     out.print(
         f"writes: {writes.acknowledged:,} acknowledged, {writes.lost} lost, {writes.stale_reads} stale reads; "

@@ -44,14 +44,14 @@ def _verdicts(report: Report) -> Table:
 def clients_table(probe: Probe) -> Table:
     """What each kind of client saw, against the quiet period."""
     quiet, during = probe.quiet, probe.during
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("  client")
-    for name in ("requests", "failed", "re-sent", "p50", "p99", "longest stall", "quiet", "ratio"):
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    table.add_column("  client", no_wrap=True, min_width=18)
+    for name in ("requests", "failed", "re-sent", "p50", "p99", "stall", "quiet", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)
     for kind in probe.samples.kinds:
         if kind in during.kinds:
             _row(table, kind, quiet.kinds.get(kind), during.kinds[kind])
-    _row(table, "all clients", quiet.overall, during.overall, style="bold")
+    _row(table, "all", quiet.overall, during.overall, style="bold")
     return table
 
 
