@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from quarterdeck.model.world import Component
-from quarterdeck.planner.quorum import Voter, has_quorum
+from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.truth import DNS, ETCD, Power, SimReplica, Truth, edge
 
 
@@ -28,19 +28,18 @@ def faults(truth: Truth) -> Iterator[Fault]:
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
-    """One member's data folder is deleted under it, while all others are well and enough to go on: if not, the data
-    of the plane itself is lost, and what to do then is the user's decision.
-    """
-    if not whole(truth) or not all(name in truth.healthy for name in truth.members):
-        return
-    for name in truth.members:
-        if has_quorum(_without(truth.voters, name)):
+    """One member's data folder is deleted under it while all others are well."""
+    if whole(truth) and all(name in truth.healthy for name in truth.members):
+        for name in truth.members:
             lost = replace(truth.replica(name), data=False)
             yield Fault(f"data of {name} is deleted", truth.with_replica(name, lost))
 
 
-def _without(voters: frozenset[Voter], name: str) -> Iterator[Voter]:
-    return (replace(voter, healthy=False) if voter.replica == name else voter for voter in voters)
+def survivable(truth: Truth) -> bool:
+    """Whether a quorum has its data. If not, the plane itself is lost, and what to do then is the user's decision."""
+    return not truth.voters or has_quorum(
+        replace(voter, healthy=truth.replica(voter.replica).data) for voter in truth.voters
+    )
 
 
 def whole(truth: Truth) -> bool:

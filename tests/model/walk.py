@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from model.clients import Clients
-from model.faults import Fault, data_loss, faults, new_driver, repaired, whole
+from model.faults import Fault, data_loss, faults, new_driver, repaired, survivable, whole
 from model.invariants import check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
 from model.worlds import normal
 from quarterdeck.model.slots import Slot
@@ -139,13 +139,16 @@ class Walker:
             yield name, following.settled()
         for fault in self._faults(state.truth):
             struck = replace(less, truth=fault.truth, calm=False)
+            if not survivable(struck.truth):
+                continue
             if state.calm and not state.swapping and fault.truth.cuts != state.truth.cuts:
                 check_cut(state.truth, fault.truth)
             yield fault.name, struck.settled()
         for amid, rest, done in _amid(less, plan):
             for fault in self._faults(amid.truth):
                 struck = _blind(replace(amid, truth=fault.truth, calm=False), rest)
-                yield f"{fault.name}{done} before {names(rest)}", struck.settled()
+                if survivable(struck.truth):
+                    yield f"{fault.name}{done} before {names(rest)}", struck.settled()
 
     def _faults(self, truth: Truth) -> Iterator[Fault]:
         yield from faults(truth)

@@ -15,9 +15,8 @@ from quarterdeck.cli.watching import probed_drive, write_report
 from quarterdeck.cli.work import confirm, detach, drive, follow
 from quarterdeck.engine import operations
 from quarterdeck.engine.facts import forecast
-from quarterdeck.engine.preconditions import Finding, Verdict, require
+from quarterdeck.engine.preconditions import Verdict, require
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed
-from quarterdeck.planner.dry_run import DryRun
 
 app = typer.Typer()
 
@@ -42,30 +41,7 @@ def migrate(
     if probe and detached:
         raise InvalidInput(f"migrating plane {name}", "--probe and --detach exclude each other", "use one of them")
 
-    async def look() -> tuple[ControlPlane, ControlPlane, tuple[Finding, ...], DryRun]:
-        async with opened() as home, engine(home) as made:
-            current = await operations.existing(home.store, name)
-            wanted = _wanted(current, to, replicas)
-            running = await operations.current(home.store, name)
-            if running is not None:
-                raise Conflict(
-                    f"migrating plane {name}",
-                    f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
-                    f"let it end with 'wait {name}', or go back with 'abort {name}'",
-                )
-            findings = await require(made, current, wanted, allow_distance=allow_distance)
-            return current, wanted, findings, await forecast(made, wanted)
-
-    _, wanted, findings, predicted = run(look())
-    for each in findings:
-        mark = "[green]✓[/green]" if each.verdict is Verdict.OK else "[yellow]![/yellow]"
-        err.print(f"{mark} {each.check}: {each.seen}", highlight=False)
-    if predicted.stuck_on:
-        reasons = "; ".join(predicted.stuck_on)
-        raise PreconditionFailed(
-            f"planning the move of {name} to {to}", f"it would wait for {reasons}", "mend that first"
-        )
-    print_forecast(predicted, Output.TABLE)
+    wanted = run(_examined(name, to, replicas, allow_distance=allow_distance))
     confirm(f"move plane {name} to {to}?", yes=yes)
 
     async def ask() -> str:
@@ -81,6 +57,31 @@ def migrate(
         operation = run(ask())
         run(drive(name))
         run(write_report(name, operation))
+
+
+async def _examined(name: str, to: str, replicas: int | None, *, allow_distance: bool) -> ControlPlane:
+    """The plane as it is to be, once every precondition was looked at and the plan was shown. Changes nothing."""
+    async with opened() as home, engine(home) as made:
+        current = await operations.existing(home.store, name)
+        wanted = _wanted(current, to, replicas)
+        running = await operations.current(home.store, name)
+        if running is not None:
+            raise Conflict(
+                f"migrating plane {name}",
+                f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
+                f"let it end with 'wait {name}', or go back with 'abort {name}'",
+            )
+        for each in await require(made, current, wanted, allow_distance=allow_distance):
+            mark = "[green]✓[/green]" if each.verdict is Verdict.OK else "[yellow]![/yellow]"
+            err.print(f"{mark} {each.check}: {each.seen}", highlight=False)
+        predicted = await forecast(made, wanted)
+    if predicted.stuck_on:
+        reasons = "; ".join(predicted.stuck_on)
+        raise PreconditionFailed(
+            f"planning the move of {name} to {to}", f"it would wait for {reasons}", "mend that first"
+        )
+    print_forecast(predicted, Output.TABLE)
+    return wanted
 
 
 def _wanted(current: ControlPlane, to: str, replicas: int | None) -> ControlPlane:
