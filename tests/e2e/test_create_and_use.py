@@ -58,8 +58,11 @@ def test_one_command_makes_three_healthy_replicas_in_three_zones(demo: PlaneLab)
 
 
 def test_the_leaders_of_controllers_and_scheduler_are_visible(demo: PlaneLab) -> None:
-    leaders = until(lambda: (seen := demo.status("demo")["leaders"]) and all(seen.values()) and seen, "leaders")
-    assert set(leaders) == {"kube-controller-manager", "kube-scheduler"}
+    def leaders() -> dict[str, str]:
+        seen: dict[str, str] = demo.status("demo")["leaders"]
+        return seen if all(seen.values()) else {}
+
+    assert set(until(leaders, "both have a leader")) == {"kube-controller-manager", "kube-scheduler"}
 
 
 def test_a_deployment_gets_its_pods_and_the_scheduler_binds_them(demo: PlaneLab, client: Client) -> None:

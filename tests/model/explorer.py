@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from model.faults import spared, whole
 from model.invariants import Broken, check_done, claim, names
 from model.walk import State, Walker
+from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan
 
 Budget = tuple[int, int, bool, bool]
@@ -44,12 +45,13 @@ class Explorer:
     _ways: dict[int, Way] = field(default_factory=dict)
     _seen: list[tuple[Budget, ...]] = field(default_factory=list)
     _round: dict[int, int] = field(default_factory=dict)
+    _goal: tuple[Slot, ...] = ()
     _acts: set[int] = field(default_factory=set)
     _ends: dict[int, tuple[State, Plan]] = field(default_factory=dict)
 
     def explore(self, start: State, *, most: int = 2_000_000) -> None:
         """Visit everything."""
-        start = start.settled()
+        start, self._goal = start.settled(), start.truth.slots
         queue: list[tuple[int, State, Way]] = [(self._number(start), start, ("start", None))]
         while queue:
             number, state, way = queue.pop()
@@ -67,18 +69,18 @@ class Explorer:
         self._all_end_well()
 
     def _following(self, number: int, state: State) -> list[tuple[str, State]]:
-        plan = self.walker.look(state)
-        then = self.walker.round(state, plan)
+        now = self.walker.look(state)
+        then = self.walker.carried_out(now)
         if number not in self._round:
             self._round[number] = self._number(then)
-            if plan.now:
+            if now.plan.now or now.noted:
                 self._acts.add(number)
             if self._round[number] == number:
-                self._ends[number] = (state, plan)
-            if plan.done:
-                check_done(state.truth, plan)
+                self._ends[number] = (state, now.plan)
+            if now.plan.done:
+                check_done(now.state.truth, now.plan)
         # The fault-free way is searched first, with all faults still to come: what follows faults often joins it.
-        return [*self.walker.others(state, plan), (names(plan.now) or "time passes", then)]
+        return [*self.walker.others(state, now), (names((*now.noted, *now.plan.now)) or "time passes", then)]
 
     def _number(self, state: State) -> int:
         truth, number = state.truth, self._interned.number
@@ -108,8 +110,8 @@ class Explorer:
         return True
 
     def _all_end_well(self) -> None:
-        """Rule 10: with no further faults every state comes to rest; and where the world is whole, or all that is out of
-        order is where the plane need not be, it is done.
+        """Rule 10: with no further faults every state comes to rest. Where the world is whole it is done then; and also
+        where all that is out of order is at a site that the plane is leaving, if that has been its goal all the time.
         """
         resting: set[int] = set(self._ends)
         for number, (state, plan) in self._ends.items():
@@ -128,7 +130,7 @@ class Explorer:
     def _claim_end(self, number: int, state: State, plan: Plan) -> None:
         try:
             claim(bool(plan.done or plan.waiting), "10: neither done nor waiting")
-            fine = whole(state.truth) or spared(state.truth, state.truth.slots[0].site)
+            fine = whole(state.truth) or (state.truth.slots == self._goal and spared(state.truth, self._goal[0].site))
             claim(plan.done or not fine, f"10: waits for ever for {'; '.join(plan.waiting)}")
             claim(number not in self._acts, f"10: tries for ever: {names(plan.now)}")
         except Broken as broken:

@@ -70,6 +70,15 @@ class State:
         return replace(self, truth=truth, clients=clients, swapping=swapping)
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a driver is about to do: ``state`` is that after it wrote ``noted`` down, ``plan`` what is to be done."""
+
+    state: State
+    noted: tuple[Step, ...]
+    plan: Plan
+
+
 @dataclass
 class Walker:
     """Walks with one planner. ``steps`` counts the steps that were carried out and checked."""
@@ -79,19 +88,29 @@ class Walker:
     with_data_loss: bool = False
     steps: int = 0
 
-    def look(self, state: State) -> Plan:
-        """What the planner makes of a state; both are checked."""
+    def look(self, state: State) -> Round:
+        """What the driver makes of a state. What only has to be written down is written down first, and what was
+        observed is planned on again; all of it is checked.
+        """
         if state.calm:
             check_calm(state.truth, state.clients, swapping=state.swapping)
         world = observe(state.truth)
-        plan = self.planner(world)
-        check_plan(world, plan)
-        return plan
+        noted: list[Step] = []
+        while True:
+            plan = self.planner(world)
+            check_plan(world, plan)
+            if not plan.now or not all(isinstance(step, NOTES) for step in plan.now):
+                return Round(state, tuple(noted), plan)
+            state, _ = self._take(state, plan.now)
+            noted.extend(plan.now)
+            claim(state.truth.memory != world.memory, f"10: {names(plan.now)} notes nothing")
+            world = replace(world, memory=state.truth.memory)
 
-    def round(self, state: State, plan: Plan) -> State:
-        """The plan is carried out, or time passes; every step is checked."""
+    def carried_out(self, now: Round) -> State:
+        """The state after a round: its steps, or else that time passes; every step is checked."""
+        state, plan = now.state, now.plan
         if not plan.now:
-            return replace(state, truth=tick(state.truth)).settled()
+            return (state if now.noted else replace(state, truth=tick(state.truth))).settled()
         following, well = self._take(state, plan.now)
         if well and len(plan.now) > 1 and not any(isinstance(step, AddLearner) for step in plan.now):
             # They are carried out at the same time: no order may do harm, nor matter.
@@ -124,8 +143,8 @@ class Walker:
         check_swap(truths, step)
         return state
 
-    def others(self, state: State, plan: Plan) -> Iterator[tuple[str, State]]:
-        """Everything else that may happen here, each with its name."""
+    def others(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
+        """Everything else that may happen in a state, each with its name."""
         for wish in self.wishes if state.wishes else ():
             truth = wish.of(state.truth)
             if truth.slots != state.truth.slots or truth.deleting != state.truth.deleting:
@@ -134,38 +153,35 @@ class Walker:
             yield "all is repaired", replace(state, truth=repaired(state.truth)).settled()
         if not state.faults:
             return
-        less = replace(state, faults=state.faults - 1)
-        for name, following in self._driver_faults(less, plan):
-            yield name, following.settled()
+        for name, following in self._driver_faults(state, now):
+            yield name, replace(following, faults=state.faults - 1).settled()
+        for name, following in self._world_faults(state, now):
+            if survivable(following.truth):
+                yield name, replace(following, faults=state.faults - 1, calm=False).settled()
+
+    def _world_faults(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
+        """Faults now, and in the moments between the observation and the end of what it leads to."""
         for fault in self._faults(state.truth):
-            struck = replace(less, truth=fault.truth, calm=False)
-            if not survivable(struck.truth):
-                continue
             if state.calm and not state.swapping and fault.truth.cuts != state.truth.cuts:
                 check_cut(state.truth, fault.truth)
-            yield fault.name, struck.settled()
-        for amid, rest, done in _amid(less, plan):
+            yield fault.name, replace(state, truth=fault.truth)
+        for amid, rest in _amid(now):
             for fault in self._faults(amid.truth):
-                struck = _blind(replace(amid, truth=fault.truth, calm=False), rest)
-                if survivable(struck.truth):
-                    yield f"{fault.name}{done} before {names(rest)}", struck.settled()
+                yield f"{fault.name} before {names(rest)}", _blind(replace(amid, truth=fault.truth), rest)
 
     def _faults(self, truth: Truth) -> Iterator[Fault]:
         yield from faults(truth)
         if self.with_data_loss:
             yield from data_loss(truth)
 
-    def _driver_faults(self, state: State, plan: Plan) -> Iterator[tuple[str, State]]:
+    def _driver_faults(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
         """The driver dies amid its steps; some of them fail; or one's effect is there and not remembered."""
         fresh = new_driver(state.truth)
         if fresh is not state.truth:
             yield "another driver takes over", replace(state, truth=fresh)
-        if len(plan.now) == 1 and isinstance(plan.now[0], Swap):
-            for index, change in enumerate(plan.now[0].changes[:-1], start=1):
-                state = self._step(state, change, swapping=True)
-                yield f"the driver dies after {index} changes of the swap", replace(state, swapping=True)
-        if not plan.now or isinstance(plan.now[0], (Swap, *NOTES)):
-            return
+        state, plan = now.state, now.plan
+        if now.noted and plan.now:
+            yield f"the driver dies after {names(now.noted)}", state
         for some in _subsets(plan.now):
             following, _ = self._take(state, some)
             yield f"only {names(some)} is done", following
@@ -173,17 +189,23 @@ class Walker:
             others = tuple(each for each in plan.now if each is not step)
             for context in ((), others) if others else ((),):
                 following, _ = self._take(state, context)
-                for done in self._forgotten(following, step):
-                    yield f"{names((step,))} is done, its reply lost (others: {names(context)})", done
+                for name, done in self._cut_short(following, step):
+                    yield f"{name} (and {names(context) or 'nothing else'})", done
 
-    def _forgotten(self, state: State, step: Step) -> Iterator[State]:
+    def _cut_short(self, state: State, step: Step) -> Iterator[tuple[str, State]]:
+        """A step is not carried out to its end: a swap is broken off, or an effect is there and not remembered."""
         try:
+            if isinstance(step, Swap):
+                for index, change in enumerate(step.changes[:-1], start=1):
+                    state = replace(self._step(state, change, swapping=True), swapping=True)
+                    yield f"the driver dies after {index} changes of the swap", state
+                return
             after = self._step(state, step)
         except RefusedError:
             return
         forgotten = replace(after.truth, memory=state.truth.memory)
         if after.truth.memory != state.truth.memory and forgotten != state.truth:
-            yield replace(after, truth=forgotten)
+            yield f"{names((step,))} is done, its reply lost", replace(after, truth=forgotten)
 
 
 def _unordered(state: State) -> Truth:
@@ -206,17 +228,15 @@ def _subsets(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
             yield steps[:index]
 
 
-def _amid(state: State, plan: Plan) -> Iterator[tuple[State, tuple[Step, ...], str]]:
-    """The moments between the observation and the end of what it led to: state, what is still to come, and how
-    much was done.
-    """
-    changes = tuple(change for step in plan.now for change in flat(step))
-    if not changes or isinstance(plan.now[0], NOTES):
-        return
-    stops = isinstance(plan.now[0], Swap)
-    for index, change in enumerate(changes):
-        yield state, (Swap(site="", why="", changes=changes[index:]),) if stops else changes[index:], f" {index} steps"
-        state = _blind(state, (change,))
+def _amid(now: Round) -> Iterator[tuple[State, tuple[Step, ...]]]:
+    """The moments between the observation and the end of what it leads to, with what is still to come."""
+    state, steps = now.state, now.plan.now
+    for index, step in enumerate(steps):
+        rest = steps[index + 1 :]
+        changes = flat(step)
+        for done in range(len(changes)):
+            yield state, (replace(step, changes=changes[done:]) if isinstance(step, Swap) else step, *rest)
+            state = _blind(state, (changes[done],))
 
 
 def _blind(state: State, steps: tuple[Step, ...]) -> State:

@@ -277,7 +277,7 @@ class PlaneLab:
 
     def refused(self, *argv: str, code: int, says: Sequence[str] = (), **environment: str) -> Done:
         """A command that is refused: that exit code, and one line that says what it should."""
-        done = self.run(*argv, code=code, **environment)
+        done = self.run(*argv, code=code, deadline=CHANGE, **environment)
         lines = [line for line in done.err.splitlines() if line.strip()]
         assert len([line for line in lines if "error: " in line]) == 1, str(done)
         assert "Traceback" not in done.err, str(done)

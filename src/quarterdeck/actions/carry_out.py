@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 
@@ -53,7 +54,8 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail:
 async def _effect(plane: Plane, step: Step, world: World) -> Detail:
     match step:
         case PlaceReplica():
-            await plane.site(step.slot.site).wake(step.machine)
+            site = plane.site(step.slot.site)
+            await asyncio.gather(site.wake(step.machine), site.wake(plane.edge(step.slot.site).name))
         case StartUnit():
             await units.start_unit(plane, step, world)
         case StopUnit():

@@ -57,16 +57,17 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     urls = healthy_urls(plane, world, without=leaving)
     for change in step.changes:
         now = after(now, _as_change(plane, change, now))
-        # The state after a change begins when etcd applies it: at some moment of the call. Count all of the call.
         asked = time.monotonic()
-        if home(now) is None and lost_at is None:
-            lost_at = asked
         if isinstance(change, Promote):
             await plane.etcd.promote(urls, change.member)
         else:
             await plane.etcd.remove(urls, change.member)
         ended = time.monotonic()
-        if home(now) is not None and lost_at is not None:
+        if home(now) is None and lost_at is None:
+            # A promotion is acknowledged as soon as it is applied. A removal is applied first, and acknowledged
+            # only when the leader has closed its streams to the member: then all of the call counts.
+            lost_at = ended if isinstance(change, Promote) else asked
+        elif home(now) is not None and lost_at is not None:
             homeless += ended - lost_at
             lost_at = None
         done.append((type(change).__name__, change.replica, ended - began))

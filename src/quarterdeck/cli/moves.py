@@ -114,6 +114,7 @@ def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
 
     async def ask() -> str | None:
         async with opened() as home:
+            plane = await operations.existing(home.store, name)
             running = await operations.current(home.store, name)
             if running is None or running.spec.from_ is None:
                 return None
@@ -121,7 +122,6 @@ def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
             if running.spec.type is OperationType.ABORT:
                 return running.metadata.name  # it is going back already
             confirm(f"abort {running.metadata.name} and go back to {goal.placement.site}?", yes=yes)
-            plane = await operations.existing(home.store, name)
             wanted = operations.moved(plane, goal.placement, goal.replicas)
             return (await operations.change(home, wanted, OperationType.ABORT, asker())).metadata.name
 

@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.api.errors import explained
-from quarterdeck.api.site import Isolation, Site, SiteSpec
+from quarterdeck.api.site import Isolation, Site
 from quarterdeck.cli.arguments import OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside_lab, here, opened, out, run
 from quarterdeck.cli.output import show
@@ -57,10 +56,8 @@ def add(
 
     async def ask() -> None:
         with explained(f"adding site {name}", Site):
-            spec = SiteSpec.model_validate(
-                {"isolation": isolation, "zones": tuple(zones.split(",")), "machines_per_zone": machines}
-            )
-            site = Site(metadata=Metadata(name=name), spec=spec)
+            spec = {"isolation": isolation, "zones": tuple(zones.split(",")), "machinesPerZone": machines}
+            site = Site.model_validate({"metadata": {"name": name}, "spec": spec})
         if isolation is Isolation.NETNS:
             await Lab.open(here())  # says so if the host does not allow it
         async with opened() as home:

@@ -6,22 +6,28 @@ import asyncio
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
+from quarterdeck.components.ports import PlanePorts
+from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.preconditions import require
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.model.units import MachineRole, MachineState
 from quarterdeck.sites.local.limits import require_inotify
 from quarterdeck.upstream.catalog import Versions
 
 
 async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:
-    """Refuse a plane that could never be. Raises InvalidInput, NotFound (its site), PreconditionFailed (the
-    host's limits; for a plane that is to move, whatever its checks find).
+    """Refuse a plane that could never be, before anything is written down: its programs are fetched here too. Raises
+    InvalidInput, NotFound (its site), PreconditionFailed (the host's limits, ports in use; for a plane that is to
+    move, whatever its checks find), and what fetching raises.
     """
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
     if current is None:
         await asyncio.to_thread(require_inotify, f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
+        await _ports_are_free(engine, wanted, site)
+    await engine.programs(wanted)
     if current is not None and current.spec.placement.site != wanted.spec.placement.site:
         await require(engine, current, wanted, allow_distance=False)
 
@@ -41,3 +47,25 @@ def _fits(wanted: ControlPlane, site: Site) -> None:
     named = wanted.spec.etcd_storage_class
     if named is not None and named not in classes:
         raise InvalidInput(doing, f"it has no storage class {named!r}", f"classes: {', '.join(classes)}")
+
+
+async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    name = wanted.metadata.name
+    ports = PlanePorts.of(await operations.free_number(engine.home.store, name))
+    driver = engine.home.local_site(site)
+    machines = [each for each in await driver.machines() if each.state is MachineState.UP]
+    found = await asyncio.gather(
+        *(
+            driver.ports_in_use(
+                each.name, (ports.load_balancer,) if each.role is MachineRole.EDGE else ports.of_replica
+            )
+            for each in machines
+        )
+    )
+    used = [f"{each.address}:{port}" for each, taken in zip(machines, found, strict=True) for port in taken]
+    if used:
+        raise PreconditionFailed(
+            f"creating plane {name} at site {site.metadata.name}",
+            f"ports in use: {', '.join(used)}",
+            "stop what listens there, or choose another site",
+        )

@@ -185,7 +185,9 @@ class Observer:
     async def _hear(self, member: ListedMember, record: Replica | None) -> _Heard:
         if record is None:
             return _Heard(None, None)
-        status = await or_none(self.plane.etcd.status(self.plane.client_url(record))) if member.started else None
+        # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
+        patient = or_none if record.started else soon_or_none
+        status = await patient(self.plane.etcd.status(self.plane.client_url(record))) if member.started else None
         applied = None
         if status is None and member.is_learner:
             # A joiner's client port opens late, but its metrics are there from the first moment.

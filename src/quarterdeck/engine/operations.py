@@ -47,14 +47,18 @@ async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
             raise Conflict(
                 f"creating plane {name}", "there is one of that name", f"use 'apply' to change it, or 'status {name}'"
             )
-        taken = {each.status.port_offset for each in await home.store.list(ControlPlane)}
-        number = next((each for each in range(LAST_PLANE + 1) if each not in taken), None)
-        if number is None:
-            raise PreconditionFailed(
-                f"creating plane {name}", f"{LAST_PLANE + 1} planes are there already", "delete one"
-            )
+        number = await free_number(home.store, name)
         stored = await home.store.create(plane.model_copy(update={"status": ControlPlaneStatus(port_offset=number)}))
     return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
+
+
+async def free_number(store: Store, name: str) -> int:
+    """The number that the next plane gets. Raises PreconditionFailed when there is none."""
+    taken = {each.status.port_offset for each in await store.list(ControlPlane)}
+    number = next((each for each in range(LAST_PLANE + 1) if each not in taken), None)
+    if number is None:
+        raise PreconditionFailed(f"creating plane {name}", f"{LAST_PLANE + 1} planes are there already", "delete one")
+    return number
 
 
 async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: Asker) -> Operation:

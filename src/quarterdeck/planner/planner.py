@@ -1,15 +1,15 @@
 """The planner: one observation in, the next safe steps out.
 
-The rules are asked in order, and the first that has steps wins: its steps are quick, and everything is observed
-again before the next. What the rules before it wait for does not hold it up, since each rule checks for itself
-what it needs.
+The rules are asked in order, and the first that has steps wins (steps that only start something go beside it): its
+steps are quick, and everything is observed again before the next. What the rules before it wait for does not hold it
+up, since each rule checks for itself what it needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import World
 from quarterdeck.planner import founding, membership, notes, release, serving, traffic
 from quarterdeck.planner.outcome import Outcome
@@ -29,8 +29,10 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     membership.join,
     membership.promote,
     serving.serve,
+    serving.rescue,
     traffic.backends,
     traffic.record,
+    serving.control,
     serving.retire,
     membership.lead,
     membership.swap,
@@ -39,6 +41,10 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     traffic.let_go,
     serving.settled,
 )
+
+
+#: Rules that only start what is wanted: the rules after them need not wait for the next observation.
+BESIDE: tuple[Rule, ...] = (serving.serve, serving.control)
 
 
 def plan(world: World) -> Plan:
@@ -59,10 +65,13 @@ def plan(world: World) -> Plan:
 
 
 def _first(seen: View, rules: tuple[Rule, ...]) -> Outcome:
+    beside: tuple[Step, ...] = ()
     waiting: dict[str, None] = {}
     for rule in rules:
         outcome = rule(seen)
         waiting.update(dict.fromkeys(outcome.waiting))
-        if outcome.steps:
-            return Outcome(outcome.steps, tuple(waiting))
-    return Outcome(waiting=tuple(waiting))
+        if rule in BESIDE:
+            beside += outcome.steps
+        elif outcome.steps:
+            return Outcome(beside + outcome.steps, tuple(waiting))
+    return Outcome(beside, tuple(waiting))

@@ -13,29 +13,40 @@ from quarterdeck.planner.view import View
 
 
 def serve(view: View) -> Outcome:
-    """Every wanted voter runs an apiserver, and controllers once that is ready.
+    """Every wanted voter runs an apiserver."""
+    return _serving(view, view.wanted, "its member is a healthy voter")
 
-    When no apiserver at all is ready, any healthy voter runs one, wanted or not: an outage beats tidiness.
-    """
-    world = view.world
-    outage = not any(view.ready(record) for record in world.memory.replicas)
-    hosts = world.memory.replicas if outage else view.wanted
+
+def rescue(view: View) -> Outcome:
+    """When no apiserver at all is ready, any healthy voter runs one, wanted or not: an outage beats tidiness."""
+    if any(view.ready(record) for record in view.world.memory.replicas):
+        return Outcome()
+    return _serving(view, view.unwanted, "no apiserver is ready, and its member is a healthy voter")
+
+
+def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
     steps: list[Step] = []
     waiting: list[str] = []
     for record in hosts:
         if not view.is_healthy_voter(record) or not view.reachable(record) or record.name in view.lost:
             continue
         if view.unit(record, Component.APISERVER) in IDLE:
-            steps.append(_start(record, Component.APISERVER, "its member is a healthy voter"))
+            steps.append(_start(record, Component.APISERVER, why))
         elif not view.ready(record):
             waiting.append(f"apiserver of {record.name} to be ready")
-        elif record in view.wanted:
-            steps.extend(
-                _start(record, component, "its apiserver is ready")
-                for component in CONTROLLERS
-                if view.unit(record, component) in IDLE
-            )
     return Outcome(tuple(steps), tuple(waiting))
+
+
+def control(view: View) -> Outcome:
+    """Every wanted replica with a ready apiserver runs controllers."""
+    steps = tuple(
+        _start(record, component, "its apiserver is ready")
+        for record in view.servers
+        if view.reachable(record) and view.ready(record)
+        for component in CONTROLLERS
+        if view.unit(record, component) in IDLE
+    )
+    return Outcome(steps)
 
 
 def _start(record: Replica, component: Component, why: str) -> StartUnit:

@@ -38,7 +38,7 @@ def _held(view: View) -> set[str]:
 def _needed(view: View) -> tuple[str, ...]:
     """The sites whose load balancer must run: where the plane is heading, and every one that a client may use."""
     sites = _held(view)
-    if any(view.ready(record) for record in view.wanted):
+    if any(view.ready(record) for record in view.world.memory.replicas):
         sites.add(view.door)
     return tuple(sorted(sites | {balancer.site for balancer in _running(view)}))
 

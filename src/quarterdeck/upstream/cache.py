@@ -29,7 +29,7 @@ LOCK_DEADLINE = 3600.0
 """Seconds to wait for another process that fetches the same programs; a build on a slow machine is long."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NO_WRITING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.ELOOP}
+_NO_WRITING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENOENT}
 
 
 class Facts(BaseModel):

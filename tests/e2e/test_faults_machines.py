@@ -1,0 +1,83 @@
+"""Machines that die, and data that is deleted, under a plane in use: it stays up, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from support.plane_lab import Command, PlaneLab, Writer, did
+
+from quarterdeck.model.units import UnitState
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def moved_until(demo: PlaneLab, step: str) -> tuple[Command, str]:
+    """A migration that has just taken its first step of that kind, and where it goes."""
+    target, after = demo.other("demo"), demo.last_entry("demo")
+    moving = demo.start("migrate", "demo", "--to", target, "--yes")
+    demo.journal("demo", lambda seen: did(seen, step), f"a step {step}", after=after, during=moving)
+    return moving, target
+
+
+@pytest.mark.parametrize("step", ["Promote", "SetRecord"])
+def test_a_migration_completes_though_a_source_machine_dies(demo: PlaneLab, step: str) -> None:
+    source = demo.plane("demo").spec.placement.site
+    leader = next(each["machine"] for each in demo.status("demo")["members"] if each["member"] == "leader")
+    with Writer(demo.client("demo"), f"source-dies-{step.lower()}") as writer:
+        moving, target = moved_until(demo, step)
+        demo.kill_machine(source, leader)
+        writer.goes_on("after the machine died")
+        done = moving.end()
+        assert done.code == 0, str(done)
+        writer.goes_on("at the target")
+    fact = demo.status("demo", code=0)
+    assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target
+    assert {member["site"] for member in fact["members"] if member["member"] != "none"} == {target}
+    demo.boot_machine(source, leader)
+    demo.run("wait", "demo")
+    assert demo.machines(source) == (), "what was left on the dead machine is tidied up"
+
+
+def test_a_plane_stays_up_at_the_source_when_the_target_dies(demo: PlaneLab) -> None:
+    source = demo.plane("demo").spec.placement.site
+    with Writer(demo.client("demo"), "target-dies") as writer:
+        moving, target = moved_until(demo, "Promote")
+        for machine in demo.machines(target):
+            demo.kill_machine(target, machine)
+        writer.goes_on("after the target died", writes=40)
+        done = demo.run("abort", "demo", "--yes")
+        assert "plane demo is back" in done.out
+        assert moving.end().code == 0
+        writer.goes_on("after the abort")
+    fact = demo.status("demo", code=0)
+    assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == source
+    assert fact["voters"] == 3
+    demo.boot_all()
+    demo.run("wait", "demo")
+    assert demo.machines(target) == ()
+
+
+def test_a_member_whose_data_was_deleted_under_it_is_replaced(demo: PlaneLab) -> None:
+    site = demo.plane("demo").spec.placement.site
+    with Writer(demo.client("demo"), "data-deleted") as writer:
+        lost = next(each for each in demo.status("demo")["members"] if each["member"] == "voter")
+        machine, name = lost["machine"], lost["replica"]
+        volume = demo.on_site(site, lambda driver: driver.volumes(machine))[0]
+        etcd = next(
+            unit
+            for unit in demo.on_site(site, lambda driver: driver.units(machine))
+            if unit.name.endswith("etcd") and unit.state is UnitState.RUNNING
+        )
+        assert etcd.pid is not None
+        shutil.rmtree(Path(volume.path) / "etcd")
+        os.kill(etcd.pid, signal.SIGKILL)
+        demo.run("wait", "demo")
+        writer.goes_on("after the member was replaced")
+    fact = demo.status("demo", code=0)
+    assert fact["voters"] == 3
+    assert {each["health"] for each in fact["members"]} == {"healthy"}
+    assert name not in {each["replica"] for each in fact["members"]}, "it has a new name, and a new member's id"

@@ -1,0 +1,323 @@
+"""What users may get wrong: one clear line, an exit code that scripts can use, and nothing changed."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+from pathlib import Path
+
+import pytest
+from support.cli_lab import Cli
+
+from quarterdeck.api.operation import OperationPhase, OperationType
+from quarterdeck.engine import operations
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import Asker
+
+INVALID, MISSING, CONFLICT, PRECONDITION, UNAVAILABLE, CORRUPT = 2, 3, 4, 5, 6, 8
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def plane(spec: str, name: str = "demo") -> str:
+    return f"apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("{placement: {site: east}, replica: 3}", ("spec.replica", "replicas")),
+        ("{placement: {site: east}, etcd: {quota: 1Gi}}", ("spec.etcd.quota", "quotaBytes")),
+        ("{replicas: 3}", ("spec.placement", "required")),
+        ("{placement: {}}", ("spec.placement.site", "required")),
+        ("{placement: {site: east}, replicas: 4}", ("spec.replicas", "1, 3 or 5", "even")),
+        ("{placement: {site: east}, replicas: three}", ("spec.replicas",)),
+        ("{placement: {site: east}, endpoint: {mode: address}}", ("spec.endpoint.address", "required")),
+        ("{placement: {site: east}, endpoint: {address: 192.0.2.1}}", ("spec.endpoint.address", "contradicts")),
+        ("{placement: {site: east}, endpoint: {mode: unmanaged}}", ("spec.endpoint.name", "required")),
+        ("{placement: {site: east}, etcd: {electionMilliseconds: 200}}", ("electionMilliseconds", "heartbeats")),
+        ("{placement: {site: east}, serviceCidr: 10.96.0.0/30}", ("spec.serviceCidr", "/30")),
+        ("{placement: {site: east}, kubernetesVersion: latest}", ("spec.kubernetesVersion", "latest")),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_path(cli: Cli, spec: str, says: tuple[str, ...]) -> None:
+    cli.refused("apply", "-f", "-", stdin=plane(spec), code=INVALID, says=says)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Demo", ("is not a DNS label",)),
+        ("de_mo", ("is not a DNS label",)),
+        ("demo.", ("is not a DNS label",)),
+        ("-", ("is not a DNS label",)),
+        ("d" * 41, ("41 characters", "at most 40")),
+    ],
+)
+def test_a_name_that_is_no_short_dns_label_is_refused(cli: Cli, name: str, says: tuple[str, ...]) -> None:
+    cli.refused("create", "--", name, code=INVALID, says=("metadata.name", *says))
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        (("--site", "north"), MISSING, ("'north'", "east, west", "site list")),
+        (("--replicas", "2"), INVALID, ("1, 3 or 5", "even")),
+        (("--version", "v1.20.0"), INVALID, ("1.20.0",)),
+        (("--version", "v9.99.9"), INVALID, ("9.99.9",)),
+        (("--version", "1.36"), INVALID, ("'1.36'", "1.36.3")),
+    ],
+)
+def test_what_create_cannot_make_is_refused(cli: Cli, argv: tuple[str, ...], code: int, says: tuple[str, ...]) -> None:
+    cli.refused("create", "demo", *argv, code=code, says=says)
+
+
+def test_an_etcd_below_the_floor_is_refused(cli: Cli) -> None:
+    spec = "{placement: {site: east}, etcd: {version: 3.5.12}}"
+    cli.refused("apply", "-f", "-", stdin=plane(spec), code=INVALID, says=("3.5.12", "3.5.31"))
+
+
+SMALL = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: small}
+spec:
+  zones: [a, b]
+  machinesPerZone: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("placement", "says"),
+    [
+        ("{site: small}", ("3 replicas", "it has 2")),
+        ("{site: east, zones: [a, x]}", ("no zone x", "a, b, c")),
+        ("{site: east, storageClass: fast}", ("no storage class 'fast'", "standard")),
+        ("{site: east, zones: [a, a]}", ("zone twice",)),
+    ],
+)
+def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, says: tuple[str, ...]) -> None:
+    assert cli("apply", "-f", "-", stdin=SMALL).code == 0
+    cli.refused("apply", "-f", "-", stdin=plane(f"{{placement: {placement}}}"), code=INVALID, says=says)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("status",),
+        ("get",),
+        ("wait",),
+        ("plan",),
+        ("migrate", "--to", "west", "--yes"),
+        ("abort", "--yes"),
+        ("delete", "--yes"),
+        ("kubeconfig",),
+        ("logs",),
+        ("events",),
+        ("pause",),
+        ("resume",),
+        ("history",),
+        ("probe",),
+    ],
+)
+def test_a_plane_that_is_not_there_is_named_with_those_that_are(cli: Cli, argv: tuple[str, ...]) -> None:
+    cli.plane("other")
+    command, *options = argv
+    cli.refused(command, "demo", *options, code=MISSING, says=("'demo'", "other"))
+
+
+def test_a_second_plane_of_a_name_is_refused(cli: Cli) -> None:
+    cli.plane("demo")
+    cli.refused("create", "demo", code=CONFLICT, says=("demo", "one of that name"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        (("--to", "east"), INVALID, ("it is at east already",)),
+        (("--to", "north"), MISSING, ("'north'", "east, west")),
+        (("--to", "west", "--replicas", "2"), INVALID, ("2 replicas", "1, 3 or 5")),
+        (("--to", "west", "--probe", "--detach"), INVALID, ("--probe and --detach",)),
+    ],
+)
+def test_a_migration_that_makes_no_sense_is_refused(
+    cli: Cli, argv: tuple[str, ...], code: int, says: tuple[str, ...]
+) -> None:
+    cli.plane()
+    finish(cli)
+    cli.refused("migrate", "demo", *argv, "--yes", code=code, says=says)
+
+
+def finish(cli: Cli) -> None:
+    """The plane's operation is over, as far as the books say."""
+
+    async def work(home: Home) -> None:
+        running = await operations.current(home.store, "demo")
+        assert running is not None
+        await operations.finish(home.store, running, OperationPhase.SUCCEEDED, "", Asker(who="a test"))
+
+    cli.with_store(work)
+
+
+def test_a_plane_that_moves_is_not_deleted_nor_moved_again(cli: Cli) -> None:
+    cli.plane()
+
+    async def move(home: Home) -> None:
+        current = await operations.existing(home.store, "demo")
+        placement = current.spec.placement.model_copy(update={"site": "west"})
+        wanted = operations.moved(current, placement, None)
+        await operations.change(home, wanted, OperationType.MIGRATE, Asker(who="a test"))
+
+    cli.with_store(move)
+    under_way = "(Migrate) is under way"
+    cli.refused("delete", "demo", "--yes", code=CONFLICT, says=(under_way, "wait demo", "abort demo"))
+    cli.refused("migrate", "demo", "--to", "east", "--yes", code=CONFLICT, says=(under_way, "wait demo"))
+    cli.refused("site", "remove", "west", "--yes", code=CONFLICT, says=("in use by demo",))
+
+
+def test_nothing_is_asked_where_nobody_can_answer(cli: Cli) -> None:
+    cli.plane()
+    cli.refused("delete", "demo", code=CONFLICT, says=("nobody to ask", "--yes"))
+
+
+def test_an_abort_needs_something_to_undo(cli: Cli) -> None:
+    cli.plane()
+    cli.refused("abort", "demo", "--yes", code=CONFLICT, says=("no operation that could be undone", "history demo"))
+
+
+def test_a_report_needs_an_operation_that_has_begun(cli: Cli) -> None:
+    cli.plane()
+    cli.refused("report", "demo", code=MISSING, says=("no such operation has begun",))
+
+
+def test_a_paused_plane_is_not_driven(cli: Cli) -> None:
+    cli.plane()
+    assert cli("pause", "demo").code == 0
+    assert "true" in cli("get", "demo", "-o", "yaml").out.split("paused:")[1].split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        (("add", "s" * 21), INVALID, ("21 characters", "at most 20")),
+        (("add", "North"), INVALID, ("is not a DNS label",)),
+        (("add", "north", "--zones", "a,a"), INVALID, ("zone twice",)),
+        (("add", "north", "--machines", "100"), INVALID, ("300 machines", "at most 200")),
+        (("add", "north", "--machines", "0"), INVALID, ("machinesPerZone",)),
+        (("add", "east"), CONFLICT, ("east",)),
+        (("show", "north"), MISSING, ("'north'", "east, west")),
+        (("machines", "north"), MISSING, ("'north'", "east, west")),
+        (("remove", "north", "--yes"), MISSING, ("'north'", "east, west")),
+        (("remove", "east", "--yes"), CONFLICT, ("in use by demo",)),
+    ],
+)
+def test_a_site_that_cannot_be_is_refused(cli: Cli, argv: tuple[str, ...], code: int, says: tuple[str, ...]) -> None:
+    cli.plane()
+    cli.refused("site", *argv, code=code, says=says)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("kind: [", ("-",)),
+        ("", ("-",)),
+        ("just words", ("-",)),
+        ("apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlan\n", ("ControlPlan", "ControlPlane")),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", ("ConfigMap", "ControlPlane")),
+    ],
+)
+def test_a_file_that_declares_nothing_is_refused(cli: Cli, text: str, says: tuple[str, ...]) -> None:
+    cli.refused("apply", "-f", "-", stdin=text, code=INVALID, says=says)
+
+
+def test_a_file_that_is_not_there_is_refused(cli: Cli) -> None:
+    cli.refused("apply", "-f", "/nowhere/plane.yaml", code=INVALID, says=("/nowhere/plane.yaml", "No such file"))
+
+
+def test_one_bad_resource_keeps_the_whole_file_from_being_applied(cli: Cli) -> None:
+    text = SMALL + "---\n" + plane("{placement: {site: small}, replicas: 2}")
+    cli.refused("apply", "-f", "-", stdin=text, code=INVALID, says=("1, 3 or 5",))
+    assert "small" not in cli("site", "list").out
+
+
+def test_a_store_of_a_newer_version_is_left_alone(cli: Cli) -> None:
+    assert cli("get").code == 0
+    path = cli.home / "quarterdeck.db"
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE schema_version SET version = 999")
+    db.close()
+    said = cli.refused("get", code=CORRUPT, says=("newer", "999"))
+    assert said.out == ""
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT version FROM schema_version").fetchone() == (999,)
+    db.close()
+
+
+def test_a_corrupted_store_is_left_alone(cli: Cli) -> None:
+    cli.home.mkdir()
+    path = cli.home / "quarterdeck.db"
+    path.write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 64)
+    before = path.read_bytes()
+    cli.refused("get", code=CORRUPT, says=(str(path),))
+    cli.refused("create", "demo", code=CORRUPT, says=(str(path),))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("folder", ["/proc/nowhere", "/dev/null/home"])
+def test_a_home_that_cannot_be_made_is_refused(cli: Cli, folder: str) -> None:
+    cli.refused("get", code=UNAVAILABLE, says=(folder, "QUARTERDECK_HOME"), QUARTERDECK_HOME=folder)
+
+
+@pytest.mark.parametrize("cache", ["/proc/nowhere", "/dev/null/cache"])
+def test_a_cache_that_cannot_be_used_is_named_and_no_plane_is_left_behind(cli: Cli, cache: str) -> None:
+    says = (cache, "QUARTERDECK_CACHE")
+    cli.refused("create", "demo", code=PRECONDITION, says=says, QUARTERDECK_CACHE=cache)
+
+
+def test_a_plane_whose_ports_are_in_use_is_not_created(cli: Cli) -> None:
+    address = f"127.{cli.with_store(home_network)}.1.1"
+    with socket.create_server((address, 2379)):
+        cli.refused("create", "demo", code=PRECONDITION, says=("ports in use", f"{address}:2379"))
+
+
+async def home_network(home: Home) -> str:
+    """The number between the first two dots of every address of this home."""
+    return (await home.local_site(await home.site("east")).machines())[0].address.split(".")[1]
+
+
+def test_a_program_for_another_kind_of_machine_is_refused(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    head = bytearray(Path("/bin/true").read_bytes())
+    head[18:20] = b"\x16\x00"  # e_machine: IBM S/390
+    (folder / "etcd").write_bytes(head)
+    (folder / "etcd").chmod(0o755)
+    says = (str(folder / "etcd"), "wrong architecture (s390x")
+    cli.refused("create", "demo", code=PRECONDITION, says=says, QUARTERDECK_BIN_DIR=str(folder))
+
+
+def test_a_program_cut_short_is_refused(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    whole = Path("/bin/sh").resolve().read_bytes()
+    (folder / "etcd").write_bytes(whole[: len(whole) // 2])
+    (folder / "etcd").chmod(0o755)
+    says = (str(folder / "etcd"), "cut short")
+    cli.refused("create", "demo", code=PRECONDITION, says=says, QUARTERDECK_BIN_DIR=str(folder))
+
+
+def test_a_folder_of_programs_that_is_not_there_is_refused(cli: Cli) -> None:
+    cli.refused("create", "demo", code=INVALID, says=("/nowhere", "BIN_DIR"), QUARTERDECK_BIN_DIR="/nowhere")
+
+
+@pytest.mark.parametrize(
+    "argv", [("nonsense",), ("create",), ("create", "demo", "--bogus"), ("create", "demo", "--replicas", "many")]
+)
+def test_a_command_line_that_is_none_is_explained(cli: Cli, argv: tuple[str, ...]) -> None:
+    said = cli(*argv)
+    assert said.code == INVALID
+    assert "Usage: quarterdeck" in said.err
+    assert "Traceback" not in said.err
