@@ -28,11 +28,13 @@ def faults(truth: Truth) -> Iterator[Fault]:
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
-    """One member's data folder is deleted under it while all others are well."""
+    """One member's data folder is deleted under it, or all that its machine had, while all others are well."""
     if whole(truth) and all(name in truth.healthy for name in truth.members):
         for name in truth.members:
             lost = replace(truth.replica(name), data=False)
             yield Fault(f"data of {name} is deleted", truth.with_replica(name, lost))
+            blank = SimReplica(member=lost.member)
+            yield Fault(f"machine of {name} comes back blank", truth.with_replica(name, blank))
 
 
 def survivable(truth: Truth) -> bool:
@@ -119,6 +121,9 @@ def _units(truth: Truth) -> Iterator[Fault]:
                 warm = replica.warm and component is not Component.APISERVER
                 crashed = replace(replica, crashed=replica.crashed | {component}, warm=warm)
                 yield Fault(f"{component} of {record.name} crashes", truth.with_replica(record.name, crashed))
+        if replica.runs(Component.ETCD) and truth.up(record.name):
+            stopped = replace(replica, units=replica.units - {Component.ETCD})
+            yield Fault(f"somebody stops etcd of {record.name}", truth.with_replica(record.name, stopped))
 
 
 def _places(truth: Truth) -> list[str]:

@@ -130,9 +130,10 @@ async def test_a_write_that_vanishes_after_its_read_back_is_found_by_the_audit()
 async def test_a_stale_read_is_caught() -> None:
     async with lab(replace(SETTINGS, clients=((Kind.WRITER, 1), (Kind.HTTP2, 1)))) as it:
         await it.writes(8)
-        it.server.act = first(lambda exchange: exchange.http2, Act.OLD)
-        await it.writes(8)
-    assert it.result.writes.stale_reads == 1
+        # What was there before is not stale while the write after it is not acknowledged: one answer may be right.
+        it.server.act = first(lambda exchange: exchange.http2, Act.OLD, times=8)
+        await it.writes(16)
+    assert 1 <= it.result.writes.stale_reads <= 8
 
 
 REASONS = {
