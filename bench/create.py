@@ -1,4 +1,4 @@
-"""From nothing to ready: 1 and 3 replicas, beside one kwokctl cluster without TLS on the same programs.
+"""From nothing to ready: 1 and 3 replicas, beside a kwokctl cluster (one replica, etcd without TLS) on the same programs.
 
     python bench/create.py [--runs 5]
 
@@ -40,7 +40,7 @@ def kwok(paths: dict[Program, Path]) -> float:
             subprocess.run(
                 [
                     *command,
-                    *("create", "cluster", "--runtime", "binary", "--secure-port=false", "--wait", "60s"),
+                    *("create", "cluster", "--runtime", "binary", "--wait", "60s"),
                     *("--etcd-binary", str(paths[Program.ETCD])),
                     *("--kube-apiserver-binary", str(paths[Program.KUBE_APISERVER])),
                     *("--kube-controller-manager-binary", str(paths[Program.KUBE_CONTROLLER_MANAGER])),
@@ -71,16 +71,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
     paths = programs()
-    times: dict[str, list[float]] = {"kwokctl, 1 replica, no TLS": [], "1 replica": [], "3 replicas": []}
+    times: dict[str, list[float]] = {"kwokctl, 1 replica, etcd without TLS": [], "1 replica": [], "3 replicas": []}
     for number in range(runs):
-        times["kwokctl, 1 replica, no TLS"].append(kwok(paths))
+        times["kwokctl, 1 replica, etcd without TLS"].append(kwok(paths))
         times["1 replica"].append(ours(1))
         times["3 replicas"].append(ours(3))
         print(
             f"run {number + 1}: " + ", ".join(f"{name} {values[-1]:.2f} s" for name, values in times.items()),
             flush=True,
         )
-    base = times["kwokctl, 1 replica, no TLS"]
+    base = times["kwokctl, 1 replica, etcd without TLS"]
     rows = [
         [name, spread(values), spread([value / other for value, other in zip(values, base, strict=True)])]
         for name, values in times.items()

@@ -6,11 +6,14 @@ nothing of the world has failed so far (``calm``), the claims on the state are a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from model.clients import Clients, listed
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
     DecideBootstrap,
+    PlaceReplica,
     Plan,
     Promote,
     ReleaseReplica,
@@ -94,6 +97,8 @@ def check_plan(world: World, plan: Plan) -> None:
             case StartUnit(component=Component.ETCD):
                 started = world.memory.replica(step.replica).started
                 claim(not started or world.replica(step.replica).has_data is True, "9: a member starts on no data")
+            case PlaceReplica():
+                _check_place(world, step)
             case DecideBootstrap():
                 claim(not world.memory.bootstrap and not world.memory.created, "9: the cluster is founded twice")
             case _:
@@ -111,6 +116,14 @@ def _check_known(world: World, step: Step) -> None:
     if isinstance(step, StartUnit | StopUnit | ReleaseReplica):
         state = world.replica(step.replica).machine
         claim(state is MachineState.UP, f"8: {type(step).__name__} on a machine that does not answer")
+
+
+def _check_place(world: World, step: PlaceReplica) -> None:
+    names = {record.name for record in world.memory.replicas}
+    claim(step.replica not in names, f"7: the name {step.replica} is used again")
+    others = {record.name for record in world.memory.replicas if record.machine == step.machine}
+    listed = {member.replica for member in world.membership.members} if world.membership else others
+    claim(not others & listed, f"7: {step.replica} is placed on the machine of a member")
 
 
 def _check_promotion(world: World, step: Promote) -> None:
@@ -151,8 +164,8 @@ def _check_voters(world: World, plan: Plan) -> None:
             voted = now.pop(step.replica, None) is not None
             claim(not voted or has_quorum(now.values()), f"1: {step.replica} goes, and the healthy rest is no quorum")
         elif isinstance(step, StopUnit) and step.component is Component.ETCD and step.replica in now:
-            rest = [voter for name, voter in now.items() if name != step.replica]
-            claim(has_quorum(rest), f"1: {step.replica} is stopped, and the healthy rest is no quorum")
+            now[step.replica] = replace(now[step.replica], healthy=False)
+            claim(has_quorum(now.values()), f"1: {step.replica} is stopped, and the healthy rest is no quorum")
 
 
 # --- one step, and what it does to the truth ------------------------------------------------------------------------
@@ -218,8 +231,8 @@ def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
 
 def _check_removal(before: Truth, step: RemoveMember) -> None:
     claim(before.elected != step.replica, f"4: the leader {step.replica} is removed")
-    serves = before.up(step.replica) and Component.APISERVER in before.replica(step.replica).units
-    claim(not serves, f"6: {step.replica} is removed while its apiserver runs")
+    runs = before.answers(step.replica) and Component.APISERVER in before.replica(step.replica).units
+    claim(not (runs or step.replica in before.serving), f"6: {step.replica} is removed while its apiserver runs")
 
 
 def _check_deletion(before: Truth, step: Step) -> None:

@@ -11,7 +11,7 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import ReleaseReplica, StartUnit, StopUnit
-from quarterdeck.model.world import Component, World
+from quarterdeck.model.world import Component, Health, World
 
 #: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
 CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
@@ -87,6 +87,9 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
     it). So the load balancers pass nothing on from just before until its listener is closed.
     """
     site = plane.site(record.site)
+    if _serves_nobody(world, record):
+        await site.stop_unit(record.machine, unit, kill=True)
+        return
     running = [plane.balancers[each.site] for each in world.balancers if each.running and each.reachable]
     address = plane.apiserver(record)
     async with plane.holding:
@@ -105,6 +108,13 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
                 await balancer.let_go()
     if stopping is not None:
         await stopping
+
+
+def _serves_nobody(world: World, record: Replica) -> bool:
+    """Whether an apiserver has lost its member: asked to stop, it would wait for that one until its time is over."""
+    member = world.membership.of(record.name) if world.membership is not None else None
+    well = member is not None and member.health is Health.HEALTHY
+    return not well and world.replica(record.name).ready is not True
 
 
 async def _farthest(plane: Plane, record: Replica, world: World) -> float:

@@ -18,7 +18,6 @@ from quarterdeck.cli.watching import made_report
 from quarterdeck.engine import operations
 from quarterdeck.errors import NotFound
 from quarterdeck.files import write_atomic
-from quarterdeck.report.html import render_html
 from quarterdeck.report.schema import Report, dump, load
 from quarterdeck.report.text import render_text
 
@@ -61,7 +60,12 @@ def report(
     if output is ReportOutput.TEXT:
         out.print(render_text(made))
         return
-    content = dump(made) if output is ReportOutput.JSON else render_html(made).encode()
+    if output is ReportOutput.JSON:
+        content = dump(made)
+    else:
+        from quarterdeck.report.html import render_html  # plotting takes a second to load
+
+        content = render_html(made).encode()
     if file is None:
         sys.stdout.buffer.write(content)
     else:

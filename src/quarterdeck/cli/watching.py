@@ -21,7 +21,6 @@ from quarterdeck.probe.result import Failure, ProbeResult
 from quarterdeck.probe.session import ProbeSession
 from quarterdeck.probe.target import Kind, ProbeSettings
 from quarterdeck.report.build import build, this_machine
-from quarterdeck.report.html import render_html
 from quarterdeck.report.schema import Report, dump
 from quarterdeck.report.text import render_text
 
@@ -73,6 +72,8 @@ async def write_report(name: str, operation: str, *, probe: ProbeResult | None =
     async with opened() as home:
         done = await home.store.get(Operation, operation)
         report = await made_report(home, done, probe=probe)
+        from quarterdeck.report.html import render_html  # plotting takes a second to load, and few commands plot
+
         folder = report_folder(home, operation)
         write_atomic(folder / "report.json", dump(report))
         write_atomic(folder / "report.html", render_html(report).encode())

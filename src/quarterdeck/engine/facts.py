@@ -78,7 +78,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "replicas": status.plane.spec.replicas,
         "kubernetesVersion": status.plane.spec.kubernetes_version,
         "endpoint": status.plane.host,
-        "healthy": status.plan.done,
+        "healthy": status.plan.done and not (membership is not None and membership.alarms),
         "paused": status.plane.spec.paused,
         "doing": [type(step).__name__ for step in status.plan.now],
         "waiting": [*status.plan.waiting],

@@ -1,0 +1,134 @@
+"""Migrations that must not begin: each refused in one line that says why and what to do, with nothing changed."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+from support.plane_lab import PlaneLab, plane_lab
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.home import Home
+from quarterdeck.etcd.calls import ClientTls
+from quarterdeck.etcd.client import EtcdMember
+from quarterdeck.etcd.facts import AlarmKind
+from quarterdeck.etcd.faults import EtcdFault
+from quarterdeck.etcd.kv import Delete, Put
+
+pytestmark = pytest.mark.timeout(900)
+
+PRECONDITION = 5
+NAME = "small"
+SITES = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: lonely}
+spec: {zones: [a], machinesPerZone: 1, storageClasses: [{name: fast}]}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: full}
+spec: {storageClasses: [{name: fast, limitBytes: 16Mi}]}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: plain}
+"""
+PLANE = f"""
+apiVersion: quarterdeck.dev/v1alpha1
+kind: ControlPlane
+metadata: {{name: {NAME}}}
+spec:
+  replicas: 1
+  placement: {{site: home}}
+  etcd: {{quotaBytes: 64Mi, storageClass: fast}}
+"""
+HOME = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: home}
+spec: {storageClasses: [{name: fast}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[PlaneLab]:
+    """A home with a plane of one replica with little room, and sites that it cannot move to."""
+    with plane_lab() as lab:
+        lab.run("apply", "-f", str(lab.file(HOME + "---" + SITES)))
+        lab.run("apply", "-f", str(lab.file(PLANE)))
+        yield lab
+
+
+def refused(small: PlaneLab, site: str, *says: str) -> None:
+    """A migration there is refused, and nothing has been changed."""
+    before = small.plane(NAME)
+    small.refused("migrate", NAME, "--to", site, "--yes", code=PRECONDITION, says=["nothing was changed", *says])
+    assert small.plane(NAME) == before
+
+
+def test_a_target_with_too_few_machines_is_refused(small: PlaneLab) -> None:
+    refused(small, "lonely", "machines: 1 machines are up at lonely, 2 are needed", "site machines lonely")
+
+
+def test_a_target_without_the_storage_class_is_refused(small: PlaneLab) -> None:
+    refused(small, "plain", "storage class: no storage class 'fast' at plain", "choose one of: standard")
+
+
+def test_a_target_without_room_for_the_database_is_refused(small: PlaneLab) -> None:
+    refused(small, "full", "free disk:", "MiB are needed", "has 16 MiB", "make room")
+
+
+def test_a_target_whose_ports_are_in_use_is_refused(small: PlaneLab) -> None:
+    small.run("site", "add", "busy")
+
+    async def address(home: Home) -> str:
+        return (await home.local_site(await home.site("busy")).machines())[0].address
+
+    with socket.create_server((small.read(address), 2379)):
+        refused(small, "busy", "ports: in use:", ":2379", "stop what listens there")
+
+
+def test_a_target_whose_machines_are_off_is_refused(small: PlaneLab) -> None:
+    small.run("site", "add", "dark", "--zones", "a", "--machines", "2")
+    small.kill_machine("dark", "dark-a1")
+    refused(small, "dark", "machines: 1 machines are up at dark, 2 are needed")
+
+
+def test_a_full_etcd_is_not_moved_until_it_is_cleared_as_the_refusal_says(small: PlaneLab) -> None:
+    def with_member(act: Callable[[EtcdMember], Awaitable[None]]) -> None:
+        async def work(plane: Plane) -> None:
+            tls = ClientTls(ca=plane.secrets.etcd_ca.certificate, client=plane.secrets.etcd_manager)
+            async with EtcdMember(plane.client_urls()[0], tls) as member:
+                await act(member)
+
+        small.opened(NAME, work)
+
+    with_member(fill)
+    refused(small, "full", "alarms: etcd has raised NOSPACE", "compact, defragment", "etcdctl alarm disarm")
+    status = small.run("status", NAME, code=1)
+    assert "not as wanted" in status.out
+    assert "NOSPACE" in status.out
+    with_member(clear)
+    assert "NOSPACE" not in small.run("status", NAME).out
+    only_room = small.refused("migrate", NAME, "--to", "full", "--yes", code=PRECONDITION, says=["free disk"])
+    assert "alarms" not in only_room.err
+
+
+async def fill(member: EtcdMember) -> None:
+    """Write over one key until etcd has no space left."""
+    with pytest.raises(EtcdFault, match="database space exceeded"):
+        for _ in range(200):
+            await member.kv.put(Put(key=b"/fill", value=b"x" * 2**20))
+
+
+async def clear(member: EtcdMember) -> None:
+    """Compact, defragment, disarm."""
+    revision = (await member.maintenance.status()).revision
+    await member.kv.compact(revision, physical=True)
+    await member.maintenance.defragment()
+    for alarm in await member.maintenance.alarms():
+        assert alarm.kind is AlarmKind.NOSPACE
+        await member.maintenance.disarm(alarm)
+    await member.kv.delete(Delete(key=b"/fill"))

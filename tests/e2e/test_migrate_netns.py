@@ -1,0 +1,120 @@
+"""Migrations between sites that are networks of their own: they can be cut from each other, and machines fall silent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from support.plane_lab import Command, PlaneLab, Writer, did, plane_lab
+
+from quarterdeck.report.schema import Outcome, Report
+from quarterdeck.sites.netns.lab import Lab, available
+from quarterdeck.sites.netns.layout import Cut
+
+pytestmark = [pytest.mark.netns, pytest.mark.timeout(900)]
+
+NAME = "far"
+SITES = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: n1}
+spec: {isolation: netns}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: n2}
+spec: {isolation: netns}
+"""
+
+
+@pytest.fixture(scope="module")
+def far() -> Iterator[PlaneLab]:
+    """A home with a plane of three replicas at one of two sites in network namespaces."""
+    allowed, reason = asyncio.run(available())
+    if not allowed:
+        pytest.skip(f"this host does not allow network namespaces: {reason}")
+    with plane_lab() as lab:
+        lab.run("apply", "-f", str(lab.file(SITES)))
+        lab.run("create", NAME, "--site", "n1")
+        yield lab
+
+
+def sites(far: PlaneLab) -> tuple[str, str]:
+    """Where the plane is, and the other site. It is well: the test before has left it so."""
+    source = far.plane(NAME).spec.placement.site
+    far.status(NAME, code=0)
+    return source, "n2" if source == "n1" else "n1"
+
+
+def moved_until(far: PlaneLab, target: str, step: str) -> Command:
+    """A migration that has just taken its first step of that kind."""
+    after = far.last_entry(NAME)
+    moving = far.start("migrate", NAME, "--to", target, "--yes")
+    far.journal(NAME, lambda seen: did(seen, step), f"a step {step}", after=after, during=moving)
+    return moving
+
+
+def settled(far: PlaneLab, moving: Command, target: str) -> None:
+    """The migration ends well, at the target."""
+    done = moving.end()
+    assert done.code == 0, str(done)
+    fact = far.status(NAME, code=0)
+    assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target
+
+
+def link(far: PlaneLab, cut: Cut) -> None:
+    """Cut the two sites from each other, or heal that."""
+    asyncio.run(Lab(far.home).set_link("n1", "n2", cut=cut))
+
+
+def test_no_client_sees_a_failure_in_a_migration_between_networks(far: PlaneLab) -> None:
+    _, target = sites(far)
+    done = far.run("migrate", NAME, "--to", target, "--yes", "--probe", "--quiet", "5")
+    report = Report.model_validate_json(far.run("report", NAME, "-o", "json").out)
+    assert report.outcome is Outcome.SUCCEEDED
+    assert report.probe is not None
+    failed = [f"{each.kind} {each.request}: {each.reason}" for each in report.probe.failures]
+    assert (failed, report.probe.writes.lost, report.probe.watches.missed) == ([], 0, 0), str(done)
+
+
+@pytest.mark.parametrize("cut", [Cut.BOTH, Cut.A_TO_B])
+def test_a_plane_serves_on_while_its_sites_are_cut_from_each_other_and_moves_on_after(far: PlaneLab, cut: Cut) -> None:
+    _, target = sites(far)
+    with Writer(far.client(NAME), f"cut-{cut}".lower().replace("_", "-")) as writer:
+        moving = moved_until(far, target, "Promote")
+        link(far, cut)
+        try:
+            writer.goes_on("while the sites are cut from each other", writes=100)
+            assert moving.running, moving.said
+        finally:
+            link(far, Cut.NONE)
+        settled(far, moving, target)
+        writer.goes_on("after it was healed")
+
+
+def test_nothing_is_lost_when_the_sites_are_cut_while_the_traffic_moves(far: PlaneLab) -> None:
+    _, target = sites(far)
+    with Writer(far.client(NAME), "cut-late") as writer:
+        moving = moved_until(far, target, "SetRecord")
+        link(far, Cut.BOTH)
+        try:
+            far.journal(NAME, lambda _: len(writer.failures) > 3 or not moving.running, "the cut is felt, or over")
+        finally:
+            link(far, Cut.NONE)
+        settled(far, moving, target)
+        writer.goes_on("after it was healed")
+
+
+def test_a_migration_completes_though_a_source_machine_falls_silent(far: PlaneLab) -> None:
+    source, target = sites(far)
+    leader = next(each["machine"] for each in far.status(NAME)["members"] if each["member"] == "leader")
+    with Writer(far.client(NAME), "silent") as writer:
+        moving = moved_until(far, target, "Promote")
+        far.kill_machine(source, leader)
+        writer.goes_on("after the machine fell silent")
+        settled(far, moving, target)
+        writer.goes_on("at the target")
+    far.boot_machine(source, leader)
+    far.run("wait", NAME)
+    assert far.machines(source) == ()

@@ -1,0 +1,383 @@
+"""The planner with one thing wrong: each mutation takes out one rule, one gate, or one predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+from model.searches import Search
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import (
+    AddLearner,
+    DecideBootstrap,
+    Plan,
+    Promote,
+    ReleaseReplica,
+    RemoveMember,
+    SetBackends,
+    SetRecord,
+    StartUnit,
+    StopUnit,
+    Swap,
+)
+from quarterdeck.model.world import Component, Membership, World
+from quarterdeck.planner import founding, membership, notes, planner, release, serving, traffic, view
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.planner import Rule
+from quarterdeck.planner.quorum import Voter
+from quarterdeck.planner.view import View
+
+Patch = pytest.MonkeyPatch
+
+CALM = Search(replicas=3, to=3)
+CALM_ONE = Search(replicas=1, to=1)
+FAULT = Search(replicas=3, to=3, faults=1)
+FAULT_ONE = Search(replicas=1, to=1, faults=1)
+LOSS = Search(replicas=3, to=3, faults=1, data_loss=True)
+TO_ONE = Search(replicas=3, to=1, faults=1)
+WISH = Search(replicas=3, to=3, wishes=1)
+BIRTH = Search(replicas=1, to=None, faults=1)
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """``breaks``: the number of the invariant that then does not hold; ``search``: where that is seen."""
+
+    apply: Callable[[Patch], None]
+    breaks: int
+    search: Search
+
+    def __str__(self) -> str:
+        return self.apply.__name__
+
+
+def _rule(patch: Patch, old: Rule, new: Rule) -> None:
+    """Put another rule in the place of one."""
+    for rules in ("ALWAYS", "WITH_MEMBERSHIP", "BESIDE"):
+        known: tuple[Rule, ...] = getattr(planner, rules)
+        patch.setattr(planner, rules, tuple(new if rule is old else rule for rule in known))
+
+
+def _before(patch: Patch, old: Rule, new: Rule) -> None:
+    """Ask another rule before one."""
+    rules = planner.WITH_MEMBERSHIP
+    index = rules.index(old)
+    patch.setattr(planner, "WITH_MEMBERSHIP", (*rules[:index], new, *rules[index:]))
+
+
+def _nothing(_: View) -> Outcome:
+    return Outcome()
+
+
+def _may_drain(patch: Patch, mutated: Callable[[View], bool]) -> None:
+    for module in (traffic, serving, notes):
+        patch.setattr(module, "may_drain", mutated)
+
+
+# --- members --------------------------------------------------------------------------------------------------------
+
+
+def the_lag_gate_is_dropped(patch: Patch) -> None:
+    patch.setattr(View, "caught_up", lambda view, replica: view.member(replica) is not None)
+
+
+def learners_are_added_one_by_one(patch: Patch) -> None:
+    def join(view: View) -> Outcome:
+        outcome = membership.join(view)
+        adds = isinstance(next(iter(outcome.steps), None), AddLearner)
+        return Outcome(outcome.steps[:1], outcome.waiting) if adds else outcome
+
+    _rule(patch, membership.join, join)
+
+
+def learners_join_a_sick_cluster(patch: Patch) -> None:
+    """etcd refuses that: the plan would try for ever."""
+
+    def join(view: View) -> Outcome:
+        absent = [record for record in view.wanted if view.member(record) is None]
+        return Outcome(tuple(AddLearner(site=each.site, why="", replica=each.name) for each in absent))
+
+    _rule(patch, membership.join, join)
+
+
+def promotion_looks_at_no_home(patch: Patch) -> None:
+    patch.setattr(View, "keeps_home", lambda view, replica: True)
+
+
+def unhealthy_voters_are_counted(patch: Patch) -> None:
+    real = view.voters
+
+    def voters(world: World) -> frozenset[Voter]:
+        return frozenset(replace(voter, healthy=True) for voter in real(world))
+
+    def votes(seen: View, record: Replica) -> bool:
+        member = seen.member(record)
+        return member is not None and not member.learner
+
+    patch.setattr(view, "voters", voters)
+    patch.setattr(View, "is_healthy_voter", votes)
+
+
+def voters_are_removed_whoever_remains(patch: Patch) -> None:
+    def remove(view: View) -> Outcome:
+        for record in view.unwanted:
+            member = view.member(record)
+            leads = view.membership.leader == record.name
+            if member is not None and view.home is not None and not leads and view.apiserver_off(record):
+                return Outcome((RemoveMember(site=record.site, why="", replica=record.name, member=member.id),))
+        return Outcome()
+
+    _rule(patch, membership.remove, remove)
+
+
+def the_leader_is_removed_as_it_is(patch: Patch) -> None:
+    """No transfer, and no rule that asks for one."""
+    _rule(patch, membership.lead, _nothing)
+
+    def leaderless(rule: Rule) -> Rule:
+        def asked(view: View) -> Outcome:
+            world = view.world
+            blind = replace(world, membership=replace(view.membership, leader=None))
+            return rule(replace(view, world=blind))
+
+        return asked
+
+    for rule in (membership.swap, membership.remove):
+        _rule(patch, rule, leaderless(rule))
+
+
+def leadership_is_never_transferred(patch: Patch) -> None:
+    """Leaders are not removed, but nobody makes them hand over."""
+    _rule(patch, membership.lead, _nothing)
+
+
+def source_voters_go_before_they_have_drained(patch: Patch) -> None:
+    patch.setattr(View, "apiserver_off", lambda view, replica: True)
+
+
+def the_swap_takes_all_out_before_it_promotes(patch: Patch) -> None:
+    def swap(view: View) -> Outcome:
+        outcome = membership.swap(view)
+        if not outcome.steps or not view.learners:
+            return outcome
+        gone = [each for each in view.unwanted if view.member(each) and each.name != view.membership.leader]
+        removals = [
+            RemoveMember(site=each.site, why="", replica=each.name, member=member.id)
+            for each in gone
+            if (member := view.member(each)) is not None
+        ]
+        promotions = [change for step in outcome.steps if isinstance(step, Swap) for change in step.changes]
+        changes = (*removals, *(change for change in promotions if isinstance(change, Promote)))
+        return Outcome((Swap(site=view.heading, why="", changes=changes),))
+
+    _rule(patch, membership.swap, swap)
+
+
+def the_swap_is_not_atomic(patch: Patch) -> None:
+    def swap(view: View) -> Outcome:
+        outcome = membership.swap(view)
+        return Outcome(tuple(step.changes[0] for step in outcome.steps if isinstance(step, Swap)), outcome.waiting)
+
+    _rule(patch, membership.swap, swap)
+
+
+def unwanted_members_are_stopped_early(patch: Patch) -> None:
+    def stop(view: View) -> Outcome:
+        return Outcome(
+            tuple(
+                StopUnit(site=each.site, why="", replica=each.name, component=Component.ETCD)
+                for each in view.unwanted
+                if view.reachable(each) and view.apiserver_off(each) and Component.ETCD in _running(view, each)
+            )
+        )
+
+    _before(patch, membership.swap, stop)
+
+
+def _running(view: View, record: Replica) -> set[Component]:
+    return {component for component, state in view.fact(record).units if state == "running"}
+
+
+def members_start_on_whatever_is_there(patch: Patch) -> None:
+    def keep_running(view: View) -> Outcome:
+        return Outcome(
+            tuple(
+                StartUnit(site=each.site, why="", replica=each.name, component=Component.ETCD)
+                for each in view.world.memory.replicas
+                if each.started and view.reachable(each) and Component.ETCD not in _running(view, each)
+            )
+        )
+
+    _rule(patch, membership.keep_running, keep_running)
+
+
+def a_plane_that_does_not_answer_is_founded_again(patch: Patch) -> None:
+    def found_again(view: View) -> Outcome:
+        if view.world.membership is not None:
+            return Outcome()
+        names = tuple(record.name for record in view.wanted)
+        return Outcome((DecideBootstrap(site="", why="", replicas=names),))
+
+    _rule(patch, founding.found, found_again)
+
+
+# --- what is not known ----------------------------------------------------------------------------------------------
+
+
+def an_unknown_membership_is_an_empty_one(patch: Patch) -> None:
+    real = planner.plan
+
+    def plan(world: World) -> Plan:
+        if world.membership is None and world.memory.created:
+            world = replace(world, membership=Membership(members=(), leader=None))
+        return real(world)
+
+    patch.setattr(planner, "plan", plan)
+
+
+def an_unknown_record_is_no_record(patch: Patch) -> None:
+    real = planner.plan
+    patch.setattr(planner, "plan", lambda world: real(replace(world, record_known=True)))
+
+
+def a_load_balancer_that_does_not_answer_is_none(patch: Patch) -> None:
+    """It may go on sending connections to apiservers that are stopped."""
+
+    def may_drain(view: View) -> bool:
+        world = view.world
+        servers = {record.name for record in view.servers}
+        running = [balancer for balancer in world.balancers if balancer.running]
+        leads = world.record == view.door == world.memory.served_site
+        return view.takeover and leads and all(servers <= balancer.backends for balancer in running)
+
+    _may_drain(patch, may_drain)
+
+
+# --- traffic --------------------------------------------------------------------------------------------------------
+
+
+def backends_are_added_before_they_are_ready(patch: Patch) -> None:
+    real = traffic.backends
+
+    def backends(view: View) -> Outcome:
+        facts = tuple(
+            replace(fact, ready=fact.ready or fact.unit(Component.APISERVER) == "running")
+            for fact in view.world.replicas
+        )
+        return real(replace(view, world=replace(view.world, replicas=facts)))
+
+    _rule(patch, traffic.backends, backends)
+
+
+def the_record_is_set_before_the_target_is_ready(patch: Patch) -> None:
+    def record(view: View) -> Outcome:
+        if view.world.record in (None, view.door):
+            return Outcome()
+        return Outcome((SetRecord(site="", why="", to=view.door),))
+
+    _before(patch, founding.place, record)
+
+
+def load_balancers_are_let_go_before_the_time_to_live(patch: Patch) -> None:
+    patch.setattr(traffic, "_expired", lambda view, since: True)
+
+
+def apiservers_stop_while_they_are_listed(patch: Patch) -> None:
+    def retire(view: View) -> Outcome:
+        return Outcome(
+            tuple(
+                StopUnit(site=each.site, why="", replica=each.name, component=Component.APISERVER)
+                for each in view.unwanted
+                if view.takeover and view.reachable(each) and Component.APISERVER in _running(view, each)
+            )
+        )
+
+    _before(patch, traffic.backends, retire)
+
+
+def apiservers_stop_before_they_have_drained(patch: Patch) -> None:
+    def retire(view: View) -> Outcome:
+        settings = replace(view.world.settings, drain=0.0)
+        return serving.retire(replace(view, world=replace(view.world, settings=settings)))
+
+    _rule(patch, serving.retire, retire)
+
+
+def an_apiserver_is_rescued_beside_the_removal_of_its_member(patch: Patch) -> None:
+    patch.setattr(planner, "BESIDE", (*planner.BESIDE, serving.rescue))
+
+
+# --- the end --------------------------------------------------------------------------------------------------------
+
+
+def replicas_are_released_while_they_are_members(patch: Patch) -> None:
+    def let_go(view: View) -> Outcome:
+        steps = tuple(
+            ReleaseReplica(site=each.site, why="", replica=each.name)
+            for each in view.unwanted
+            if view.home == view.heading and view.apiserver_off(each)
+        )
+        return Outcome(steps)
+
+    _before(patch, membership.remove, let_go)
+
+
+def volumes_are_released_before_the_exchange_is_done(patch: Patch) -> None:
+    def let_go(view: View) -> Outcome:
+        steps, _ = release.release(view)
+        return Outcome(steps)
+
+    _before(patch, membership.lead, let_go)
+
+
+def done_is_said_before_all_runs(patch: Patch) -> None:
+    _rule(patch, serving.settled, _nothing)
+    _rule(patch, serving.control, _nothing)
+
+
+def former_addresses_are_not_remembered(patch: Patch) -> None:
+    real = notes.note
+
+    def note(view: View) -> Outcome:
+        outcome = real(view)
+        return Outcome(tuple(step for step in outcome.steps if type(step).__name__ != "NoteRecord"))
+
+    _rule(patch, notes.note, note)
+
+
+def the_user_cannot_change_their_mind(patch: Patch) -> None:
+    """A retreat that is never taken: two sites' voters, and a third one wanted."""
+    patch.setattr(view, "_retreat", lambda world, goal, at: None)
+
+
+MUTATIONS = (
+    Mutation(the_lag_gate_is_dropped, 2, CALM),
+    Mutation(learners_are_added_one_by_one, 2, CALM),
+    Mutation(learners_join_a_sick_cluster, 10, FAULT),
+    Mutation(promotion_looks_at_no_home, 3, CALM),
+    Mutation(unhealthy_voters_are_counted, 1, FAULT_ONE),
+    Mutation(voters_are_removed_whoever_remains, 3, FAULT_ONE),
+    Mutation(the_leader_is_removed_as_it_is, 4, CALM),
+    Mutation(leadership_is_never_transferred, 10, CALM),
+    Mutation(source_voters_go_before_they_have_drained, 6, CALM),
+    Mutation(the_swap_takes_all_out_before_it_promotes, 3, CALM),
+    Mutation(the_swap_is_not_atomic, 3, CALM),
+    Mutation(unwanted_members_are_stopped_early, 1, CALM),
+    Mutation(members_start_on_whatever_is_there, 9, LOSS),
+    Mutation(a_plane_that_does_not_answer_is_founded_again, 9, FAULT),
+    Mutation(an_unknown_membership_is_an_empty_one, 8, FAULT),
+    Mutation(an_unknown_record_is_no_record, 8, FAULT),
+    Mutation(a_load_balancer_that_does_not_answer_is_none, 6, FAULT),
+    Mutation(backends_are_added_before_they_are_ready, 6, CALM),
+    Mutation(the_record_is_set_before_the_target_is_ready, 5, CALM),
+    Mutation(load_balancers_are_let_go_before_the_time_to_live, 5, CALM),
+    Mutation(apiservers_stop_while_they_are_listed, 6, CALM),
+    Mutation(apiservers_stop_before_they_have_drained, 6, CALM),
+    Mutation(an_apiserver_is_rescued_beside_the_removal_of_its_member, 6, TO_ONE),
+    Mutation(replicas_are_released_while_they_are_members, 7, CALM),
+    Mutation(volumes_are_released_before_the_exchange_is_done, 7, CALM),
+    Mutation(done_is_said_before_all_runs, 10, CALM),
+    Mutation(former_addresses_are_not_remembered, 10, CALM),
+    Mutation(the_user_cannot_change_their_mind, 3, WISH),
+)

@@ -1,0 +1,64 @@
+"""What is searched: where a search starts, and how much may come between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from model.explorer import Explorer
+from model.walk import Planner, State, Walker, Wish
+from model.worlds import empty, moving, settled, wanted
+from quarterdeck.planner.planner import plan as real_plan
+from quarterdeck.planner.truth import Truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west."""
+
+    replicas: int
+    to: int | None
+    faults: int = 0
+    wishes: int = 0
+    data_loss: bool = False
+
+    def __str__(self) -> str:
+        between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
+        match self.to:
+            case None:
+                return f"create {self.replicas}, {between}"
+            case 0:
+                return f"delete {self.replicas}, {between}"
+            case _:
+                return f"{self.replicas} to {self.to}, {between}"
+
+    def start(self) -> State:
+        return State(self._truth(), faults=self.faults, wishes=self.wishes)
+
+    def _truth(self) -> Truth:
+        match self.to:
+            case None:
+                return empty("east", self.replicas)
+            case 0:
+                return replace(settled(empty("east", self.replicas)), deleting=True)
+            case _:
+                return moving(self.replicas, self.to)
+
+    def wish_for(self) -> tuple[Wish, ...]:
+        """Abort, and a third site; of a plane that is being created, that it goes."""
+        match self.to:
+            case None:
+                return Wish("it gone"), Wish("north", wanted("north", self.replicas))
+            case 0:
+                return ()
+            case _:
+                return Wish("to go back", wanted("east", self.replicas)), Wish("north", wanted("north", self.to))
+
+    def explorer(self, planner: Planner = real_plan) -> Explorer:
+        """What searches from the start."""
+        return Explorer(Walker(planner=planner, wishes=self.wish_for(), with_data_loss=self.data_loss))
+
+    def run(self) -> Explorer:
+        """Search everything with the planner as it is; raises Broken."""
+        explorer = self.explorer()
+        explorer.explore(self.start())
+        return explorer
