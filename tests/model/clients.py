@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from model.worlds import ages
 from quarterdeck.model.steps import RemoveRecord, SetRecord, Step
 from quarterdeck.model.world import Component
 from quarterdeck.planner.truth import Truth
@@ -23,21 +22,23 @@ class Clients:
         """What clients hold after a step."""
         return self._handed(before, step)._left(before, after)
 
-    def aged(self, now: float) -> Clients:
-        """The same with ages in place of times."""
-        return Clients(ages(self.held, now), ages(self.left, now)) if self.held or self.left else self
+    def aged(self, truth: Truth) -> Clients:
+        """The same with ages in place of times, without those who have let go."""
+        if not self.held and not self.left:
+            return self
+        patience, drain = truth.settings.ttl + truth.settings.drain, truth.settings.drain
+        return Clients(_fresh(self.held, truth.now, patience), _fresh(self.left, truth.now, drain))
 
     def sites(self, truth: Truth) -> frozenset[str]:
         """The sites whose address a client may use: the record's, and each former one until its time to live and
         the drain have passed.
         """
-        patience = truth.settings.ttl + truth.settings.drain
-        former = {site for site, since in self.held if truth.now - since < patience}
+        former = {site for site, _ in _fresh(self.held, truth.now, truth.settings.ttl + truth.settings.drain)}
         return frozenset(former | ({truth.record} if truth.record else set()))
 
     def may_be_at(self, truth: Truth, replica: str) -> bool:
         """Whether connections that were made through a load balancer may still be open within their drain."""
-        return any(name == replica and truth.now - since < truth.settings.drain for name, since in self.left)
+        return any(name == replica for name, _ in _fresh(self.left, truth.now, truth.settings.drain))
 
     def _handed(self, before: Truth, step: Step) -> Clients:
         if before.record is None or not isinstance(step, SetRecord | RemoveRecord):
@@ -57,6 +58,11 @@ class Clients:
         left.update({name: after.now for name in sent - sends if name in running})
         now = tuple(sorted(left.items()))
         return self if now == self.left else replace(self, left=now)
+
+
+def _fresh(since: tuple[tuple[str, float], ...], now: float, patience: float) -> tuple[tuple[str, float], ...]:
+    """Moments as ages, without those that have lasted for ``patience`` seconds."""
+    return tuple(sorted((name, moment - now) for name, moment in since if now - moment < patience)) if since else ()
 
 
 def listed(truth: Truth) -> frozenset[str]:

@@ -63,7 +63,7 @@ class State:
 
     def settled(self) -> State:
         """The same state in its normal form."""
-        clients, truth = self.clients.aged(self.truth.now), normal(self.truth)
+        clients, truth = self.clients.aged(self.truth), normal(self.truth)
         swapping = self.swapping and truth.home is None
         if clients is self.clients and truth is self.truth and swapping == self.swapping:
             return self

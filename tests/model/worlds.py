@@ -14,9 +14,6 @@ from quarterdeck.planner.truth import SimMachine, SimReplica, Truth
 SITES = ("east", "west", "north")
 ZONES = ("a", "b", "c")
 
-#: Ages in seconds past which no rule tells one from another: longer than the time to live and the drain together.
-OLDEST = -3.0
-
 
 def wanted(site: str, replicas: int) -> tuple[Slot, ...]:
     return slots(site=site, zones=ZONES, storage_class="standard", replicas=replicas)
@@ -54,15 +51,18 @@ def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES) -> Truth:
     return replace(settled(empty("east", replicas, sites=sites)), slots=wanted("west", to))
 
 
-def ages(since: tuple[tuple[str, float], ...], now: float) -> tuple[tuple[str, float], ...]:
-    """Moments as ages, so that equal situations at different times are equal values."""
-    return tuple(sorted((name, max(moment - now, OLDEST)) for name, moment in since))
+def ages(since: tuple[tuple[str, float], ...], now: float, oldest: float) -> tuple[tuple[str, float], ...]:
+    """Moments as ages, so that equal situations at different times are equal values. ``oldest``: the seconds past
+    which nothing tells one age from another.
+    """
+    return tuple(sorted((name, max(moment - now, -oldest)) for name, moment in since)) if since else ()
 
 
 def normal(truth: Truth) -> Truth:
     """The same truth told without absolute times and ids, so that equal situations are equal values."""
-    memory = truth.memory
-    held, draining = ages(memory.held, truth.now), ages(memory.draining, truth.now)
+    memory, settings = truth.memory, truth.settings
+    held = ages(memory.held, truth.now, settings.ttl + settings.drain)
+    draining = ages(memory.draining, truth.now, settings.drain)
     if (held, draining) != (memory.held, memory.draining):
         memory = replace(memory, held=held, draining=draining)
     replicas = _ranked(truth.replicas)

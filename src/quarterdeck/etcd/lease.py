@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
 
 import grpc
 
 from quarterdeck.etcd.calls import Calls
 from quarterdeck.etcd.facts import LeaseGrant, LeaseLife
-from quarterdeck.etcd.faults import Reason, fault, fault_of
+from quarterdeck.etcd.faults import Reason, fault, fault_of, reason_of
 from quarterdeck.etcd.rpc import rpc_pb2, rpc_pb2_grpc
 
 
@@ -35,20 +35,22 @@ class Lease:
         doing = f"keeping lease {lease_id:x} alive"
         timeout = self._calls.deadline if deadline is None else deadline
 
-        async def requests() -> AsyncIterator[rpc_pb2.LeaseKeepAliveRequest]:
-            yield rpc_pb2.LeaseKeepAliveRequest(ID=lease_id)
-
-        call = self._stub.LeaseKeepAlive(requests(), timeout=timeout)
+        call = self._stub.LeaseKeepAlive(timeout=timeout)
         try:
-            async for response in call:
-                if response.TTL <= 0:  # etcd's way to say that it has expired
-                    raise fault(self._calls.doing(doing), Reason.LEASE_NOT_FOUND, "the lease is gone")
-                return response.TTL
+            await call.write(rpc_pb2.LeaseKeepAliveRequest(ID=lease_id))
+            response = await call.read()
         except grpc.aio.AioRpcError as error:
             raise fault_of(error, self._calls.doing(doing)) from error
+        except asyncio.InvalidStateError as error:  # it had ended before the request was written
+            details = await call.details()
+            raise fault(self._calls.doing(doing), reason_of(await call.code(), details), details) from error
         finally:
             call.cancel()
-        raise fault(self._calls.doing(doing), Reason.UNREACHABLE, "the stream ended without an answer")
+        if not isinstance(response, rpc_pb2.LeaseKeepAliveResponse):  # grpc.aio.EOF
+            raise fault(self._calls.doing(doing), Reason.UNREACHABLE, "the stream ended without an answer")
+        if response.TTL <= 0:  # etcd's way to say that it has expired
+            raise fault(self._calls.doing(doing), Reason.LEASE_NOT_FOUND, "the lease is gone")
+        return response.TTL
 
     async def life(self, lease_id: int, *, keys: bool = False, deadline: float | None = None) -> LeaseLife:
         """What is left of a lease. Raises EtcdNotFound if it is gone."""
