@@ -1,4 +1,6 @@
-"""From nothing to ready: 1 and 3 replicas, beside a kwokctl cluster (one replica, etcd without TLS) on the same programs.
+"""From nothing to ready: 1 and 3 replicas, beside a kwokctl cluster (one replica, etcd without TLS).
+
+All run the same programs.
 
     python bench/create.py [--runs 5]
 

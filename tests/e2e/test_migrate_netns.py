@@ -1,10 +1,11 @@
-"""Migrations between sites that are networks of their own: they can be cut from each other, and machines fall silent."""
+"""Migrations between sites that are networks of their own: they can be cut off, and machines fall silent."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 from support.plane_lab import Command, PlaneLab, Writer, did, plane_lab
 
@@ -78,32 +79,29 @@ def test_no_client_sees_a_failure_in_a_migration_between_networks(far: PlaneLab)
     assert (failed, report.probe.writes.lost, report.probe.watches.missed) == ([], 0, 0), str(done)
 
 
-@pytest.mark.parametrize("cut", [Cut.BOTH, Cut.A_TO_B])
-def test_a_plane_serves_on_while_its_sites_are_cut_from_each_other_and_moves_on_after(far: PlaneLab, cut: Cut) -> None:
+def test_a_plane_serves_on_while_its_sites_are_cut_from_each_other_and_moves_on_after(far: PlaneLab) -> None:
     _, target = sites(far)
-    with Writer(far.client(NAME), f"cut-{cut}".lower().replace("_", "-")) as writer:
+    with Writer(far.client(NAME), "cut") as writer:
         moving = moved_until(far, target, "Promote")
-        link(far, cut)
         try:
-            writer.goes_on("while the sites are cut from each other", writes=100)
+            for cut in (Cut.BOTH, Cut.A_TO_B, Cut.B_TO_A):
+                link(far, cut)
+                writer.goes_on(f"while the sites are cut from each other: {cut}", writes=60)
             assert moving.running, moving.said
         finally:
             link(far, Cut.NONE)
         settled(far, moving, target)
         writer.goes_on("after it was healed")
+    assert writer.failures == []
 
 
-def test_nothing_is_lost_when_the_sites_are_cut_while_the_traffic_moves(far: PlaneLab) -> None:
-    _, target = sites(far)
-    with Writer(far.client(NAME), "cut-late") as writer:
-        moving = moved_until(far, target, "SetRecord")
-        link(far, Cut.BOTH)
-        try:
-            far.journal(NAME, lambda _: len(writer.failures) > 3 or not moving.running, "the cut is felt, or over")
-        finally:
-            link(far, Cut.NONE)
-        settled(far, moving, target)
-        writer.goes_on("after it was healed")
+def ready(far: PlaneLab) -> bool:
+    """Whether a client that resolves the name now is served."""
+    try:
+        with far.client(NAME).http(timeout=2.0) as http:
+            return http.get("/readyz").status_code == 200
+    except httpx2.HTTPError:
+        return False
 
 
 def test_a_migration_completes_though_a_source_machine_falls_silent(far: PlaneLab) -> None:

@@ -22,7 +22,7 @@ def faults(truth: Truth) -> Iterator[Fault]:
     """Every single fault of the world: each leaves it in a state from which it can be repaired."""
     yield from _machines(truth)
     yield from _units(truth)
-    yield from _links(truth)
+    yield from links(truth)
     yield from _sites(truth)
     yield from _silence(truth)
 
@@ -130,7 +130,8 @@ def _places(truth: Truth) -> list[str]:
     return sorted({record.site for record in truth.memory.replicas} | {site for site, _ in truth.balancers})
 
 
-def _links(truth: Truth) -> Iterator[Fault]:
+def links(truth: Truth) -> Iterator[Fault]:
+    """Two sites no longer see each other."""
     sites = _places(truth)
     if truth.cuts:
         return

@@ -226,7 +226,7 @@ def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
     held = clients.sites(before)
     used = {name for site, backends in before.balancers if site in held - before.dead_edges for name in backends}
     claim(step.replica not in used, f"6: the apiserver of {step.replica} stops while load balancers use it")
-    claim(not clients.may_be_at(before, step.replica), f"6: the apiserver of {step.replica} stops before it has drained")
+    claim(not clients.may_be_at(before, step.replica), f"6: apiserver {step.replica} stops before it has drained")
 
 
 def _check_removal(before: Truth, step: RemoveMember) -> None:

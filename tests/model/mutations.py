@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
+
 from model.searches import Search
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
@@ -15,7 +16,6 @@ from quarterdeck.model.steps import (
     Promote,
     ReleaseReplica,
     RemoveMember,
-    SetBackends,
     SetRecord,
     StartUnit,
     StopUnit,

@@ -8,6 +8,7 @@ import os
 import time
 
 import pytest
+
 from model.searches import Search
 
 SHAPES = ((5, 3), (3, 3), (3, 1), (1, 3), (1, 1))

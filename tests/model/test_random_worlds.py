@@ -4,15 +4,17 @@ and changes of mind at any moment. The same invariants hold, and once all is rep
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model.faults import Fault, mends, repaired
+
+from model.faults import mends, repaired, survivable
 from model.invariants import Broken, check_done, claim, names
-from model.walk import State, Walker, Wish
+from model.walk import Round, State, Walker, Wish, moments
 from model.worlds import SITES, empty, settled, wanted
 from quarterdeck.planner.truth import Truth
 
@@ -24,64 +26,97 @@ MOST_ROUNDS = 300
 WISHES = tuple(Wish(f"{count} at {site}", wanted(site, count)) for site in SITES for count in REPLICAS)
 
 
-def settled_planes() -> dict[int, Truth]:
-    return {count: settled(empty("east", count)) for count in REPLICAS}
+#: A number from 0 up to the bound, exclusive, as the search for a counterexample likes.
+Draw = Callable[[int], int]
+Happening = tuple[str, State]
+T = TypeVar("T")
 
 
-PLANES = settled_planes()
+@dataclass
+class Tale:
+    """One plane's life: its walker, its state, and the way to it."""
+
+    walker: Walker
+    state: State
+    way: list[str] = field(default_factory=list)
+
+    def disturbed(self, draw: Draw) -> None:
+        """Rounds of the planner, and now and then anything else that can happen."""
+        for _ in range(ROUNDS):
+            now = self.walker.look(self.state)
+            if draw(5):
+                self._carry_out(now)
+                continue
+            kind = (self._wish, self._mend, self._driver_fails, self._fails)[draw(4)]
+            happening = kind(now, draw)
+            if happening is not None:
+                name, self.state = happening
+                self.way.append(name)
+
+    def undisturbed(self) -> None:
+        """All is repaired, and then there are rounds until done."""
+        self.way.append("all is repaired")
+        self.state = replace(self.state, truth=repaired(self.state.truth)).settled()
+        for _ in range(MOST_ROUNDS):
+            now = self.walker.look(self.state)
+            if now.plan.done:
+                check_done(now.state.truth, now.plan)
+                return
+            self._carry_out(now)
+        claim(False, "10: never done")
+
+    def _carry_out(self, now: Round) -> None:
+        waiting = f"time passes: {'; '.join(now.plan.waiting)}"
+        self.way.append(names((*now.noted, *now.plan.now)) or waiting)
+        self.state = self.walker.carried_out(now)
+
+    def _wish(self, _: Round, draw: Draw) -> Happening | None:
+        return _one(list(self.walker.wished(self.state)), draw)
+
+    def _mend(self, _: Round, draw: Draw) -> Happening | None:
+        mend = _one(list(mends(self.state.truth)), draw)
+        return (mend.name, replace(self.state, truth=mend.truth).settled()) if mend else None
+
+    def _driver_fails(self, now: Round, draw: Draw) -> Happening | None:
+        return _one(list(self.walker.driver_failed(self.state, now)), draw) if self.state.faults else None
+
+    def _fails(self, now: Round, draw: Draw) -> Happening | None:
+        moment = _one(list(moments(self.state, now)), draw)
+        fault = _one(list(self.walker.faults(moment.state.truth)), draw) if moment and self.state.faults else None
+        if moment is None or fault is None:
+            return None
+        struck = moment.struck(fault)
+        return (f"{fault.name}{moment}", struck) if survivable(struck.truth) else None
 
 
-class Told:
-    """The way so far, and how much was done."""
-
-    def __init__(self) -> None:
-        self.way: list[str] = []
+def _one(things: list[T], draw: Draw) -> T | None:
+    return things[draw(len(things))] if things else None
 
 
-def mended(state: State) -> Iterator[tuple[str, State]]:
-    fault: Fault
-    for fault in mends(state.truth):
-        yield fault.name, replace(state, truth=fault.truth).settled()
-
-
-def disturbed(walker: Walker, state: State, data: st.DataObject, way: list[str]) -> State:
-    """Rounds of the planner, and anything else that can happen in between."""
-    for _ in range(ROUNDS):
-        now = walker.look(state)
-        if data.draw(st.integers(0, 4)):
-            way.append(names((*now.noted, *now.plan.now)) or "time passes")
-            state = walker.carried_out(now)
-            continue
-        options = [*mended(state), *walker.others(state, now)]
-        if options:
-            name, state = options[data.draw(st.integers(0, len(options) - 1))]
-            way.append(name)
-    return state
-
-
-def undisturbed(walker: Walker, state: State, way: list[str]) -> None:
-    """Rounds until done."""
-    for _ in range(MOST_ROUNDS):
-        now = walker.look(state)
-        if now.plan.done:
-            check_done(now.state.truth, now.plan)
-            return
-        way.append(names((*now.noted, *now.plan.now)) or f"time passes, waiting for {'; '.join(now.plan.waiting)}")
-        state = walker.carried_out(now)
-    claim(False, "10: never done")
+def lived(start: Truth, goal: Wish, faults: int, draw: Draw, *, losing: bool) -> int:
+    """Live one life; raises Broken. How many steps it had."""
+    walker = Walker(wishes=WISHES, with_data_loss=losing)
+    tale = Tale(walker, State(goal.of(start), faults=faults, wishes=2).settled(), [f"{goal.name} wanted"])
+    try:
+        tale.disturbed(draw)
+        tale.undisturbed()
+    except Broken as broken:
+        raise Broken("\n  ".join((str(broken), *tale.way))) from broken
+    return walker.steps
 
 
 @pytest.mark.parametrize("losing", [False, True], ids=["faults", "faults and data loss"])
-@settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), start=st.sampled_from(REPLICAS), goal=st.sampled_from(WISHES), faults=st.integers(1, 4))
-def test_planes_survive_whatever_happens(
-    losing: bool, data: st.DataObject, start: int, goal: Wish, faults: int
-) -> None:
-    walker = Walker(wishes=WISHES, with_data_loss=losing)
-    state = State(goal.of(PLANES[start]), faults=faults, wishes=2).settled()
-    way = [f"{start} at east, {goal.name} wanted"]
-    try:
-        state = disturbed(walker, state, data, way)
-        undisturbed(walker, replace(state, truth=repaired(state.truth)).settled(), way)
-    except Broken as broken:
-        raise Broken("\n  ".join((str(broken), *way))) from broken
+def test_planes_survive_whatever_happens(losing: bool) -> None:
+    planes = {count: settled(empty("east", count)) for count in REPLICAS}
+    counts: list[int] = []
+
+    @settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data(), start=st.sampled_from(REPLICAS), goal=st.sampled_from(WISHES), faults=st.integers(1, 4))
+    def live(data: st.DataObject, start: int, goal: Wish, faults: int) -> None:
+        def draw(bound: int) -> int:
+            return data.draw(st.integers(0, bound - 1))
+
+        counts.append(lived(planes[start], goal, faults, draw, losing=losing))
+
+    live()
+    print(f"\n{len(counts)} planes lived through {sum(counts):,} steps")

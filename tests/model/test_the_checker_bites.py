@@ -6,6 +6,7 @@ And the planner as it is passes the very same searches, so it is the mutation th
 from __future__ import annotations
 
 import pytest
+
 from model.invariants import Broken
 from model.mutations import MUTATIONS, Mutation
 from model.searches import Search

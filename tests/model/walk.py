@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from model.clients import Clients
-from model.faults import Fault, data_loss, faults, new_driver, repaired, survivable, whole
+from model.faults import Fault, data_loss, faults, links, new_driver, repaired, survivable, whole
 from model.invariants import check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
 from model.worlds import normal
 from quarterdeck.model.slots import Slot
@@ -145,37 +145,45 @@ class Walker:
 
     def others(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
         """Everything else that may happen in a state, each with its name."""
+        yield from self.wished(state)
+        if not whole(state.truth):
+            yield "all is repaired", replace(state, truth=repaired(state.truth)).settled()
+        yield from self.failed(state, now)
+
+    def wished(self, state: State) -> Iterator[tuple[str, State]]:
+        """The user wants something else."""
         for wish in self.wishes if state.wishes else ():
             truth = wish.of(state.truth)
             if truth.slots != state.truth.slots or truth.deleting != state.truth.deleting:
                 yield f"the user wants {wish.name}", replace(state, truth=truth, wishes=state.wishes - 1)
-        if not whole(state.truth):
-            yield "all is repaired", replace(state, truth=repaired(state.truth)).settled()
+
+    def failed(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
+        """Something fails: the driver, or anything in the world, at any moment."""
         if not state.faults:
             return
-        for name, following in self._driver_faults(state, now):
-            yield name, replace(following, faults=state.faults - 1).settled()
-        for name, following in self._world_faults(state, now):
-            if survivable(following.truth):
-                yield name, replace(following, faults=state.faults - 1, calm=False).settled()
+        yield from self.driver_failed(state, now)
+        for moment in moments(state, now):
+            for fault in self.faults(moment.state.truth):
+                struck = moment.struck(fault)
+                if survivable(struck.truth):
+                    yield f"{fault.name}{moment}", struck
+            # Only what is cut at the very moment of the swap may stop the plane.
+            if state.calm and not state.swapping and not moment.rest:
+                for fault in links(state.truth):
+                    check_cut(state.truth, fault.truth)
 
-    def _world_faults(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
-        """Faults now, and in the moments between the observation and the end of what it leads to."""
-        for fault in self._faults(state.truth):
-            if state.calm and not state.swapping and fault.truth.cuts != state.truth.cuts:
-                check_cut(state.truth, fault.truth)
-            yield fault.name, replace(state, truth=fault.truth)
-        for amid, rest in _amid(now):
-            for fault in self._faults(amid.truth):
-                yield f"{fault.name} before {names(rest)}", _blind(replace(amid, truth=fault.truth), rest)
-
-    def _faults(self, truth: Truth) -> Iterator[Fault]:
+    def faults(self, truth: Truth) -> Iterator[Fault]:
+        """Whatever may fail in the world."""
         yield from faults(truth)
         if self.with_data_loss:
             yield from data_loss(truth)
 
-    def _driver_faults(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
+    def driver_failed(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
         """The driver dies amid its steps; some of them fail; or one's effect is there and not remembered."""
+        for name, following in self._driver_faults(state, now):
+            yield name, replace(following, faults=state.faults - 1).settled()
+
+    def _driver_faults(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
         fresh = new_driver(state.truth)
         if fresh is not state.truth:
             yield "another driver takes over", replace(state, truth=fresh)
@@ -228,14 +236,30 @@ def _subsets(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
             yield steps[:index]
 
 
-def _amid(now: Round) -> Iterator[tuple[State, tuple[Step, ...]]]:
-    """The moments between the observation and the end of what it leads to, with what is still to come."""
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment between an observation and the end of what it leads to, with the steps that are still to come."""
+
+    state: State
+    rest: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        return f" before {names(self.rest)}" if self.rest else ""
+
+    def struck(self, fault: Fault) -> State:
+        """The state when a fault strikes now, and the rest is carried out all the same."""
+        state = replace(self.state, truth=fault.truth, faults=self.state.faults - 1, calm=False)
+        return _blind(state, self.rest).settled()
+
+
+def moments(state: State, now: Round) -> Iterator[Moment]:
+    """Before the round, and before each change that it makes."""
+    yield Moment(state)
     state, steps = now.state, now.plan.now
     for index, step in enumerate(steps):
-        rest = steps[index + 1 :]
-        changes = flat(step)
+        rest, changes = steps[index + 1 :], flat(step)
         for done in range(len(changes)):
-            yield state, (replace(step, changes=changes[done:]) if isinstance(step, Swap) else step, *rest)
+            yield Moment(state, (replace(step, changes=changes[done:]) if isinstance(step, Swap) else step, *rest))
             state = _blind(state, (changes[done],))
 
 

@@ -39,8 +39,18 @@ def _needed(view: View) -> tuple[str, ...]:
     """The sites whose load balancer must run: where the plane is heading, and every one that a client may use."""
     sites = _held(view)
     if any(view.ready(record) for record in view.world.memory.replicas):
-        sites.add(view.door)
+        sites |= {site for site in (view.door, _refuge(view)) if site}
     return tuple(sorted(sites | {balancer.site for balancer in _running(view)}))
+
+
+def _refuge(view: View) -> str | None:
+    """The site that holds a quorum, while the load balancer that the name leads to leads nowhere (sites were cut from
+    each other): the name can go back there. A fixed address cannot.
+    """
+    world = view.world
+    if world.front is not None or world.balancer(world.record or view.door).ready:
+        return None
+    return view.home
 
 
 def _expired(view: View, since: float) -> bool:
@@ -114,7 +124,7 @@ def let_go(view: View) -> Outcome:
     held = dict(world.memory.held)
     for balancer in _running(view):
         site = balancer.site
-        if site in (view.door, world.record, world.memory.served_site) or not world.record_known:
+        if site in (view.door, world.record, world.memory.served_site, _refuge(view)) or not world.record_known:
             continue
         if site in held and not _expired(view, held[site]):
             waiting.append(f"clients to forget the address of site {site}")
