@@ -48,11 +48,11 @@ def sites(far: PlaneLab) -> tuple[str, str]:
     return source, "n2" if source == "n1" else "n1"
 
 
-def moved_until(far: PlaneLab, target: str, step: str) -> Command:
-    """A migration that has just taken its first step of that kind."""
+def moved_until(far: PlaneLab, target: str, kind: str, text: str = "") -> Command:
+    """A migration that has just taken its first step of that kind, with that in its text."""
     after = far.last_entry(NAME)
     moving = far.start("migrate", NAME, "--to", target, "--yes")
-    far.journal(NAME, lambda seen: did(seen, step), f"a step {step}", after=after, during=moving)
+    far.journal(NAME, lambda seen: did(seen, kind, text=text), f"a step {kind} {text}", after=after, during=moving)
     return moving
 
 

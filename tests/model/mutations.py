@@ -30,14 +30,10 @@ from quarterdeck.planner.view import View
 
 Patch = pytest.MonkeyPatch
 
-CALM = Search(replicas=3, to=3)
-CALM_ONE = Search(replicas=1, to=1)
-FAULT = Search(replicas=3, to=3, faults=1)
-FAULT_ONE = Search(replicas=1, to=1, faults=1)
-LOSS = Search(replicas=3, to=3, faults=1, data_loss=True)
-TO_ONE = Search(replicas=3, to=1, faults=1)
-WISH = Search(replicas=3, to=3, wishes=1)
-BIRTH = Search(replicas=1, to=None, faults=1)
+CALM = Search(replicas=3, to=3, wishes=1)
+FAULT = Search(replicas=3, to=3, faults=1, data_loss=True)
+FAULT_ONE = Search(replicas=1, to=1, faults=1, data_loss=True)
+TO_ONE = Search(replicas=3, to=1, faults=1, data_loss=True)
 
 
 @dataclass(frozen=True)
@@ -364,7 +360,7 @@ MUTATIONS = (
     Mutation(the_swap_takes_all_out_before_it_promotes, 3, CALM),
     Mutation(the_swap_is_not_atomic, 3, CALM),
     Mutation(unwanted_members_are_stopped_early, 1, CALM),
-    Mutation(members_start_on_whatever_is_there, 9, LOSS),
+    Mutation(members_start_on_whatever_is_there, 9, FAULT),
     Mutation(a_plane_that_does_not_answer_is_founded_again, 9, FAULT),
     Mutation(an_unknown_membership_is_an_empty_one, 8, FAULT),
     Mutation(an_unknown_record_is_no_record, 8, FAULT),
@@ -379,5 +375,5 @@ MUTATIONS = (
     Mutation(volumes_are_released_before_the_exchange_is_done, 7, CALM),
     Mutation(done_is_said_before_all_runs, 10, CALM),
     Mutation(former_addresses_are_not_remembered, 10, CALM),
-    Mutation(the_user_cannot_change_their_mind, 3, WISH),
+    Mutation(the_user_cannot_change_their_mind, 3, CALM),
 )

@@ -62,3 +62,27 @@ class Search:
         explorer = self.explorer()
         explorer.explore(self.start())
         return explorer
+
+
+SHAPES = ((5, 3), (3, 3), (3, 1), (1, 3), (1, 1))
+BIRTHS = ((3, None), (1, None), (3, 0), (1, 0))
+
+#: What every run of the tests searches: the biggest first, so that two workers end at about the same time.
+SEARCHES = (
+    Search(replicas=1, to=1, faults=2),
+    Search(replicas=1, to=1, faults=1, wishes=1),
+    *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in SHAPES),
+    *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in BIRTHS),
+    *(Search(replicas=each, to=to, wishes=1) for each, to in (*SHAPES, *BIRTHS[:2])),
+)
+#: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last one most of an hour.
+DEEP = (
+    Search(replicas=1, to=None, faults=1, wishes=1, data_loss=True),
+    Search(replicas=3, to=None, faults=1, wishes=1, data_loss=True),
+    Search(replicas=1, to=1, faults=1, wishes=1, data_loss=True),
+    Search(replicas=1, to=1, faults=2, data_loss=True),
+    Search(replicas=3, to=1, faults=1, wishes=1, data_loss=True),
+    Search(replicas=1, to=3, faults=1, wishes=1, data_loss=True),
+    Search(replicas=3, to=3, faults=1, wishes=1, data_loss=True),
+    Search(replicas=3, to=1, faults=2, data_loss=True),
+)

@@ -9,25 +9,9 @@ import time
 
 import pytest
 
-from model.searches import Search
+from model.searches import DEEP, SEARCHES, Search
 
-SHAPES = ((5, 3), (3, 3), (3, 1), (1, 3), (1, 1))
-BIRTHS = ((3, None), (1, None), (3, 0), (1, 0))
-
-#: The biggest first, so that two workers end at about the same time.
-SEARCHES = (
-    Search(replicas=1, to=1, faults=1, wishes=1),
-    *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in SHAPES),
-    *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in BIRTHS),
-    *(Search(replicas=each, to=to, wishes=1) for each, to in SHAPES),
-)
-DEEP = (
-    Search(replicas=3, to=3, faults=1, wishes=1, data_loss=True),
-    Search(replicas=3, to=1, faults=1, wishes=1, data_loss=True),
-    Search(replicas=1, to=3, faults=1, wishes=1, data_loss=True),
-    Search(replicas=1, to=1, faults=2, data_loss=True),
-    Search(replicas=3, to=1, faults=2, data_loss=True),
-)
+pytestmark = pytest.mark.timeout(7200 if os.environ.get("QUARTERDECK_DEEP") else 1200)
 
 
 @pytest.mark.parametrize("search", (*SEARCHES, *(DEEP if os.environ.get("QUARTERDECK_DEEP") else ())), ids=str)

@@ -9,7 +9,7 @@ import pytest
 
 from model.invariants import Broken
 from model.mutations import MUTATIONS, Mutation
-from model.searches import Search
+from model.searches import SEARCHES
 from quarterdeck.planner import planner
 
 
@@ -23,6 +23,6 @@ def test_a_mutated_planner_is_caught(mutation: Mutation, monkeypatch: pytest.Mon
     print(f"\n{mutation}: {str(caught.value).splitlines()[0]}")
 
 
-@pytest.mark.parametrize("search", sorted({mutation.search for mutation in MUTATIONS}, key=str), ids=str)
-def test_the_planner_itself_passes_the_same_search(search: Search) -> None:
-    assert search.run().states > 10
+def test_the_planner_itself_passes_the_very_same_searches() -> None:
+    """As test_exhaustive.py shows of each of them."""
+    assert {mutation.search for mutation in MUTATIONS} <= set(SEARCHES)

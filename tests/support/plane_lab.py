@@ -504,9 +504,9 @@ def started(entries: Sequence[JournalEntry]) -> int:
     return sum(entry.outcome is Outcome.STARTED for entry in entries)
 
 
-def did(entries: Sequence[JournalEntry], kind: str, *, site: str = "", outcome: Outcome = Outcome.DONE) -> bool:
-    """Whether a step of that kind was taken (at that site)."""
-    return any(entry.kind == kind and entry.outcome is outcome and site in ("", entry.site) for entry in entries)
+def did(entries: Sequence[JournalEntry], kind: str, *, text: str = "") -> bool:
+    """Whether a step of that kind was taken (with that in its text)."""
+    return any(entry.kind == kind and entry.outcome is Outcome.DONE and text in entry.text for entry in entries)
 
 
 @cache

@@ -1,0 +1,89 @@
+"""Short stories for the unit tests: a truth is driven by the planner until something is about to happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from quarterdeck.model.steps import Plan, Step, Swap
+from quarterdeck.model.world import MemberFact, Membership, ReplicaFact, World
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulator import apply, observe, tick
+from quarterdeck.planner.truth import Truth
+
+Stop = Callable[[Truth, Plan], bool]
+
+
+def kind(step: Step) -> str:
+    return type(step).__name__
+
+
+def told(step: Step) -> str:
+    """A step in a few words: its kind, and what it is about."""
+    if isinstance(step, Swap):
+        return f"Swap({', '.join(map(told, step.changes))})"
+    unit = f"{step.component} of " if hasattr(step, "component") else ""
+    about = getattr(step, "replica", "") or getattr(step, "to", "") or step.site
+    return f"{kind(step)} {unit}{about}".strip()
+
+
+def planned(truth: Truth) -> list[str]:
+    """What is to be done now."""
+    return [told(step) for step in plan(observe(truth)).now]
+
+
+def about_to(*kinds: type[Step]) -> Stop:
+    """When a step of one of these kinds is planned."""
+    return lambda _, now: any(isinstance(step, kinds) for step in now.now)
+
+
+def until(truth: Truth, stop: Stop, *, rounds: int = 300) -> Truth:
+    """The truth at the first moment at which ``stop`` holds."""
+    for _ in range(rounds):
+        now = plan(observe(truth))
+        if stop(truth, now):
+            return truth
+        assert not now.done, "it never came to that"
+        truth = after_round(truth, now)
+    raise AssertionError(f"not within {rounds} rounds: {plan(observe(truth))}")
+
+
+def after_round(truth: Truth, now: Plan) -> Truth:
+    for step in now.now:
+        truth = apply(truth, step)
+    return truth if now.now else tick(truth)
+
+
+def steps_until(truth: Truth, stop: Stop, *, rounds: int = 300) -> list[str]:
+    """All that is done until ``stop`` holds."""
+    done: list[str] = []
+    for _ in range(rounds):
+        now = plan(observe(truth))
+        if stop(truth, now):
+            return done
+        done.extend(told(step) for step in now.now)
+        truth = after_round(truth, now)
+    raise AssertionError(f"not within {rounds} rounds; last: {done[-10:]}")
+
+
+def is_done(_: Truth, now: Plan) -> bool:
+    return now.done
+
+
+def with_member(world: World, name: str, change: Callable[[MemberFact], MemberFact]) -> World:
+    """The world with one member seen otherwise."""
+    assert world.membership is not None
+    members = tuple(change(each) if each.replica == name else each for each in world.membership.members)
+    return replace(world, membership=replace(world.membership, members=members))
+
+
+def with_fact(world: World, name: str, change: Callable[[ReplicaFact], ReplicaFact]) -> World:
+    """The world with one replica seen otherwise."""
+    return replace(world, replicas=tuple(change(each) if each.name == name else each for each in world.replicas))
+
+
+def led_by(world: World, name: str) -> World:
+    """The world with another leader."""
+    membership: Membership | None = world.membership
+    assert membership is not None
+    return replace(world, membership=replace(membership, leader=name))

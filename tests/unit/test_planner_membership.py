@@ -1,0 +1,235 @@
+"""Who joins, who votes, who leaves, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.faults import repaired
+from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, with_fact, with_member
+from model.worlds import empty, moving, settled, wanted
+
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import (
+    AddLearner,
+    Promote,
+    RemoveMember,
+    SetBackends,
+    StartUnit,
+    StopUnit,
+    Swap,
+    TransferLeadership,
+)
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Component, Health
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulator import observe, tick
+from quarterdeck.planner.truth import ETCD, Power, Truth
+
+
+def machine_off(truth: Truth, name: str) -> Truth:
+    """The machine of a replica loses its power, and the grace period passes."""
+    machine = truth.machine_of(name).name
+    machines = tuple(replace(each, power=Power.OFF) if each.name == machine else each for each in truth.machines)
+    return tick(tick(replace(truth, machines=machines)))
+
+
+def test_a_voter_is_never_removed_while_its_replacement_lags() -> None:
+    world = observe(until(moving(3, 3), about_to(Swap)))
+    late = with_member(world, "west-6", lambda member: replace(member, lag=world.settings.lag_bound + 1))
+    seen = plan(late)
+    assert not any(isinstance(step, Swap | RemoveMember | Promote) for step in seen.now)
+    assert "learner west-6 to catch up: 1,001 entries behind" in seen.waiting
+    near = with_member(world, "west-6", lambda member: replace(member, lag=world.settings.lag_bound))
+    assert any(isinstance(step, Swap) for step in plan(near).now)
+
+
+@pytest.mark.parametrize("lag", [None, 1_001, 50_000_000])
+def test_a_learner_is_promoted_only_when_its_lag_is_known_and_small(lag: int | None) -> None:
+    world = observe(until(moving(3, 3), about_to(Promote)))
+    for name in ("west-4", "west-5", "west-6"):
+        world = with_member(world, name, lambda member: replace(member, lag=lag))
+    assert not any(isinstance(step, Promote) for step in plan(world).now)
+
+
+def test_learners_are_added_all_at_once() -> None:
+    truth = until(moving(3, 3), about_to(AddLearner))
+    assert planned(truth) == ["AddLearner west-4", "AddLearner west-5", "AddLearner west-6"]
+
+
+def test_a_learner_starts_when_the_one_before_answers_its_peers() -> None:
+    truth = until(moving(3, 3), about_to(StartUnit))
+    assert planned(truth) == ["StartUnit etcd of west-4"]
+    world = observe(until(after_round(truth, plan(observe(truth))), about_to(StartUnit)))
+    assert [told(step) for step in plan(world).now] == ["StartUnit etcd of west-5"]
+    silent = with_fact(world, "west-4", lambda fact: replace(fact, peer_up=False))
+    silent = replace(silent, memory=replace(silent.memory, replicas=tuple(map(_unstarted, silent.memory.replicas))))
+    unheard = with_member(silent, "west-4", lambda member: replace(member, health=Health.SUSPECT))
+    assert not any(isinstance(step, StartUnit) for step in plan(unheard).now)
+
+
+def _unstarted(record: Replica) -> Replica:
+    return replace(record, started=False) if record.name == "west-4" else record
+
+
+def test_no_learner_is_added_while_a_voter_is_sick() -> None:
+    world = observe(until(moving(3, 3), about_to(AddLearner)))
+    sick = with_member(world, "east-2", lambda member: replace(member, health=Health.SUSPECT))
+    seen = plan(sick)
+    assert not any(isinstance(step, AddLearner) for step in seen.now)
+    assert "member east-2 must be healthy before learners are added" in seen.waiting
+
+
+def test_promotion_stops_before_the_source_loses_its_quorum() -> None:
+    truth = until(moving(3, 3), about_to(Swap))
+    assert sorted(voter.replica for voter in truth.voters if voter.site == "west") == ["west-4", "west-5"]
+    assert truth.home == "east"
+
+
+def test_three_to_three_swaps_by_one_promotion_and_one_removal() -> None:
+    truth = until(moving(3, 3), about_to(Swap))
+    assert "Swap(Promote west-6, RemoveMember east-1)" in planned(truth)
+
+
+def test_one_to_three_swaps_by_promotions_alone_and_before_any_apiserver() -> None:
+    truth = until(moving(1, 3), about_to(Swap))
+    assert planned(truth) == ["Swap(Promote west-2, Promote west-3)"]
+    assert truth.serving == {"east-1"}
+
+
+def test_three_to_one_serves_before_it_swaps() -> None:
+    truth = until(moving(3, 1), about_to(Swap))
+    assert truth.serving == {"west-4"}
+    assert planned(truth) == ["Swap(RemoveMember east-1, RemoveMember east-2, RemoveMember east-3)"]
+
+
+def test_five_to_three_keeps_a_quorum_of_seven_or_eight_at_the_source_until_the_swap() -> None:
+    truth = until(moving(5, 3), about_to(Swap))
+    assert len(truth.voters) == 8
+    assert truth.home == "east"
+
+
+def test_one_to_one_lends_a_second_replica_and_takes_it_back() -> None:
+    truth = until(moving(1, 1), about_to(Swap))
+    assert planned(truth) == ["Swap(Promote west-2, Promote west-3)"]
+    assert [record.slot.temporary for record in truth.memory.replicas] == [False, False, True]
+    end = until(truth, is_done)
+    assert [record.name for record in end.memory.replicas] == ["west-2"]
+    assert set(end.members) == {"west-2"}
+
+
+def test_leadership_is_handed_over_before_the_leader_goes() -> None:
+    truth = until(moving(3, 3), about_to(TransferLeadership))
+    assert truth.elected == "east-1"
+    assert not any(isinstance(step, RemoveMember | Swap) for step in plan(observe(truth)).now)
+    assert until(truth, about_to(Swap)).elected == "west-4"
+
+
+def test_the_leader_is_in_no_swap_even_when_it_did_not_hand_over() -> None:
+    truth = replace(until(moving(3, 3), about_to(Swap)), leader="east-1")
+    assert not any(isinstance(step, RemoveMember | Swap) for step in plan(observe(truth)).now)
+
+
+def test_an_abort_at_five_voters_removes_the_targets_one_by_one() -> None:
+    truth = until(moving(3, 3), about_to(SetBackends))
+    truth = until(truth, lambda now, _: len(now.voters) == 5)
+    aborted = replace(truth, slots=wanted("east", 3))
+    steps = steps_until(aborted, is_done)
+    removals = [step for step in steps if "RemoveMember" in step]
+    assert removals == ["RemoveMember west-6", "RemoveMember west-4", "RemoveMember west-5"]
+    assert not any(step.startswith("Swap") for step in steps)
+
+
+def test_an_abort_after_the_swap_is_a_migration_back_on_the_same_replicas() -> None:
+    truth = until(moving(3, 3), about_to(Swap))
+    truth = after_round(truth, plan(observe(truth)))
+    back = until(replace(truth, slots=wanted("east", 3)), is_done)
+    assert back.home == "east"
+    assert {"east-2", "east-3"} < set(back.members)
+    assert "east-1" not in back.members  # it was removed, and a removed member can never come back
+
+
+def test_a_changed_target_goes_back_to_the_source_first() -> None:
+    truth = until(moving(3, 3), lambda now, _: len(now.voters) == 5)
+    north = replace(truth, slots=wanted("north", 3))
+    end = until(north, lambda now, _: now.home == "north")
+    assert {voter.site for voter in until(north, about_to(AddLearner)).voters} == {"east"}
+    assert until(end, is_done).record == "north"
+
+
+def test_a_plane_stays_at_its_source_when_the_target_dies() -> None:
+    truth = until(moving(3, 3), lambda now, _: len(now.voters) == 5)
+    machines = tuple(replace(each, power=Power.OFF) if each.site == "west" else each for each in truth.machines)
+    truth = replace(truth, machines=machines, dead_edges=frozenset({"west"}))
+    for _ in range(40):
+        truth = after_round(truth, plan(observe(truth)))
+    assert {voter.site for voter in truth.voters} == {"east"}
+    assert truth.record == "east"
+    assert truth.reached_from("east") == {"east-1", "east-2", "east-3"}
+    assert until(repaired(truth), is_done).record == "west"
+
+
+def test_a_dead_source_voter_is_removed_at_once_and_does_not_hold_up_the_move() -> None:
+    truth = machine_off(moving(3, 3), "east-3")
+    assert "RemoveMember east-3" in steps_until(truth, about_to(AddLearner))
+    end = until(truth, is_done)
+    assert end.record == "west"
+    assert plan(observe(end)).leftovers == ("east-3 on machine east-c1, which does not answer",)
+
+
+def test_a_dead_voter_stays_while_the_rest_would_be_no_quorum() -> None:
+    world = observe(machine_off(moving(3, 3), "east-3"))
+    also = with_member(world, "east-2", lambda member: replace(member, health=Health.SUSPECT))
+    assert not any(isinstance(step, RemoveMember) for step in plan(also).now)
+
+
+@pytest.mark.parametrize(("replicas", "to"), [(1, 1), (3, 3), (1, 3), (3, 1), (5, 3)])
+def test_nothing_is_taken_away_while_the_membership_is_unknown(replicas: int, to: int) -> None:
+    truth, rounds = moving(replicas, to), 0
+    while not (now := plan(observe(truth))).done:
+        blind = plan(observe(replace(truth, mute=frozenset({ETCD}))))
+        assert not blind.done
+        assert {type(step).__name__ for step in blind.now} <= {"PlaceReplica", "StartUnit"}
+        truth, rounds = after_round(truth, now), rounds + 1
+    assert rounds > 20
+
+
+def test_a_member_is_not_started_on_a_folder_that_was_not_seen() -> None:
+    def stopped(has_data: bool | None) -> list[str]:
+        world = with_fact(
+            observe(settled(empty("east", 3))),
+            "east-2",
+            lambda fact: replace(
+                fact,
+                units=tuple(
+                    (unit, UnitState.STOPPED if unit is Component.ETCD else state) for unit, state in fact.units
+                ),
+                has_data=has_data,
+            ),
+        )
+        return [told(step) for step in plan(world).now]
+
+    assert "StartUnit etcd of east-2" in stopped(True)
+    assert "StartUnit etcd of east-2" not in stopped(None)
+    assert "StartUnit etcd of east-2" not in stopped(False)
+
+
+def test_a_member_that_lost_its_data_is_replaced_under_a_new_name() -> None:
+    truth = settled(empty("east", 3))
+    truth = truth.with_replica("east-2", replace(truth.replica("east-2"), data=False))
+    end = until(truth, is_done)
+    assert set(end.members) == {"east-1", "east-3", "east-4"}
+
+
+def test_the_etcd_of_a_removed_member_is_stopped_and_its_data_kept_until_all_is_done() -> None:
+    truth = until(moving(3, 1), lambda now, _: len(now.voters) == 1)
+    assert planned(truth) == [f"StopUnit etcd of east-{index}" for index in (1, 2, 3)]
+    stopped = after_round(truth, plan(observe(truth)))
+    assert all(stopped.replica(f"east-{index}").data for index in (1, 2, 3))
+    assert not any(isinstance(step, StopUnit) for step in plan(observe(stopped)).now)
+
+
+def test_a_frozen_machine_is_not_touched() -> None:
+    world = observe(until(moving(3, 3), about_to(AddLearner)))
+    frozen = with_fact(world, "west-5", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
+    assert [told(step) for step in plan(frozen).now] == ["AddLearner west-4", "AddLearner west-6"]

@@ -1,0 +1,167 @@
+"""How clients are led from one site to another: backends, the record, load balancers, and when apiservers stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.stories import about_to, after_round, planned, steps_until, told, until, with_fact
+from model.worlds import empty, moving, settled
+
+from quarterdeck.model.steps import NoteDraining, Plan, SetBackends, SetRecord, StartUnit, StopBalancer, StopUnit
+from quarterdeck.model.world import BalancerFact, Component, World
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.truth import DNS, Truth, edge
+
+
+def told_of(now: Plan) -> list[str]:
+    return [told(step) for step in now.now]
+
+
+def stops(now: Plan, component: Component = Component.APISERVER) -> bool:
+    return any(isinstance(step, StopUnit) and step.component is component for step in now.now)
+
+
+def serving_at_west(replicas: int = 3, to: int = 3) -> Truth:
+    """The first moment at which the target's apiservers are ready, and no load balancer knows."""
+    return until(moving(replicas, to), lambda truth, _: any("west" in name for name in truth.serving))
+
+
+def with_balancer(world: World, balancer: BalancerFact) -> World:
+    others = tuple(each for each in world.balancers if each.site != balancer.site)
+    return replace(world, balancers=(*others, balancer))
+
+
+def test_a_backend_is_added_only_when_its_apiserver_said_that_it_is_ready() -> None:
+    world = observe(serving_at_west())
+    starting = with_fact(world, "west-4", lambda fact: replace(fact, ready=False))
+    unknown = with_fact(world, "west-4", lambda fact: replace(fact, ready=None))
+    assert {len(step.backends) for step in plan(world).now if isinstance(step, SetBackends)} == {5}
+    for unready in (starting, unknown):
+        for step in plan(unready).now:
+            assert not isinstance(step, SetBackends) or "west-4" not in step.backends
+
+
+def test_a_listed_backend_stays_through_a_moment_of_unreadiness() -> None:
+    world = observe(settled(empty("east", 3)))
+    moment = with_fact(world, "east-2", lambda fact: replace(fact, ready=False))
+    assert not any(isinstance(step, SetBackends) for step in plan(moment).now)
+
+
+def test_both_load_balancers_send_to_all_ready_apiservers_before_the_name_moves() -> None:
+    truth = until(moving(3, 3), about_to(SetRecord))
+    everyone = frozenset({"east-1", "east-2", "east-3", "west-4", "west-5"})
+    assert dict(truth.balancers) == {"east": everyone, "west": everyone}
+    assert planned(truth)[-1] == "SetRecord west"
+
+
+def test_the_name_does_not_move_to_a_load_balancer_that_finds_no_healthy_backend() -> None:
+    world = observe(until(moving(3, 3), about_to(SetRecord)))
+    west = replace(world.balancer("west"), ready=False)
+    assert not any(isinstance(step, SetRecord) for step in plan(with_balancer(world, west)).now)
+
+
+def test_the_name_goes_back_when_the_load_balancer_that_it_leads_to_leads_nowhere() -> None:
+    truth = until(moving(3, 3), lambda now, _: now.record == "west")
+    dead = replace(truth, dead_edges=frozenset({"west"}))
+    assert "SetRecord east" in steps_until(dead, lambda now, _: now.record == "east")
+
+
+def test_source_backends_leave_only_after_the_name_has_moved_and_that_is_written_down() -> None:
+    truth = moving(3, 3)
+    while True:
+        now = plan(observe(truth))
+        leaving = [step for step in now.now if isinstance(step, SetBackends) and "east-1" not in step.backends]
+        if leaving:
+            break
+        truth = after_round(truth, now)
+    assert (truth.record, truth.memory.served_site) == ("west", "west")
+    assert truth.memory.held[0][0] == "east"
+    assert sorted(step.site for step in leaving) == ["east", "west"]
+
+
+def test_an_apiserver_stops_only_when_no_load_balancer_has_sent_to_it_for_the_length_of_the_drain() -> None:
+    truth = until(moving(3, 3), about_to(NoteDraining))
+    truth = after_round(truth, plan(observe(truth)))
+    drain = truth.settings.drain
+    noted = truth.now
+    truth = until(truth, lambda _, now: stops(now))
+    assert truth.now - noted >= drain
+    assert not any("east" in name for _, names in truth.balancers for name in names)
+    impatient = replace(observe(truth), now=noted + drain / 2)
+    assert not stops(plan(impatient))
+    assert "east-1 to drain" in plan(impatient).waiting
+
+
+def test_nothing_is_drained_while_a_load_balancer_that_clients_use_does_not_answer() -> None:
+    truth = until(moving(3, 3), lambda now, _: now.memory.served_site == "west")
+    mute = replace(truth, mute=frozenset({edge("east")}))
+    waited = truth.now
+    mute = until(mute, lambda _, now: stops(now, Component.APISERVER))
+    assert mute.now - waited >= truth.settings.ttl + truth.settings.drain
+
+
+def test_a_load_balancer_stays_until_the_time_to_live_and_the_drain_have_passed() -> None:
+    truth = until(moving(3, 3), lambda now, _: now.memory.served_site == "west")
+    (site, since), settings = truth.memory.held[0], truth.settings
+    assert site == "east"
+    end = until(truth, about_to(StopBalancer))
+    assert end.now - since >= settings.ttl + settings.drain
+    early = replace(observe(end), now=since + settings.ttl + settings.drain - 0.1)
+    assert not any(isinstance(step, StopBalancer) for step in plan(early).now)
+    assert "clients to forget the address of site east" in plan(early).waiting
+
+
+def test_nothing_is_decided_about_a_name_while_the_dns_server_does_not_answer() -> None:
+    truth = moving(3, 3)
+    while not (now := plan(observe(truth))).done:
+        blind = plan(observe(replace(truth, mute=frozenset({DNS}))))
+        assert not any(isinstance(step, SetRecord | StopBalancer) for step in blind.now)
+        assert not blind.done
+        truth = after_round(truth, now)
+
+
+def test_a_plane_with_a_fixed_address_has_one_load_balancer_and_keeps_it() -> None:
+    truth = until(moving(3, 3), about_to(SetRecord))
+    world = replace(observe(truth), front="east", record="east")
+    world = replace(world, balancers=tuple(each for each in world.balancers if each.site == "east"))
+    told_now = told_of(plan(world))
+    assert not any("SetRecord" in step or ("west" in step and "SetBackends" in step) for step in told_now)
+    assert "SetBackends east" in told_now  # the source's leave it at once: no address has to be forgotten
+
+
+def test_controllers_of_the_source_stop_only_when_those_of_the_target_stand_by() -> None:
+    truth = until(moving(3, 3), lambda _, now: stops(now, Component.CONTROLLER_MANAGER))
+    for name in ("west-4", "west-5"):
+        assert {Component.CONTROLLER_MANAGER, Component.SCHEDULER} <= truth.replica(name).units
+
+
+def test_controllers_start_once_their_apiserver_is_ready() -> None:
+    truth = settled(empty("east", 1))
+    bare = truth.with_replica(
+        "east-1", replace(truth.replica("east-1"), units=frozenset({Component.ETCD, Component.APISERVER}))
+    )
+    starts = {"StartUnit kube-controller-manager of east-1", "StartUnit kube-scheduler of east-1"}
+    assert set(planned(bare)) == starts
+    unready = with_fact(observe(bare), "east-1", lambda fact: replace(fact, ready=False))
+    assert not starts & set(told_of(plan(unready)))
+
+
+def test_no_apiserver_starts_beside_a_learner() -> None:
+    truth = moving(3, 3)
+    while not (now := plan(observe(truth))).done:
+        for step in now.now:
+            if isinstance(step, StartUnit) and step.component is Component.APISERVER:
+                assert step.replica in {voter.replica for voter in truth.voters}
+        truth = after_round(truth, now)
+
+
+def test_in_an_outage_any_healthy_voter_serves_wanted_or_not_and_none_is_removed_meanwhile() -> None:
+    truth = until(moving(3, 3), lambda now, _: now.home == "west")
+    world = observe(truth)
+    for name in ("west-4", "west-5", "west-6"):
+        world = with_fact(world, name, lambda fact: replace(fact, ready=False))
+    steps = told_of(plan(world))
+    assert {"StartUnit kube-apiserver of east-2", "StartUnit kube-apiserver of east-3"} <= set(steps)
+    assert not any("RemoveMember" in step for step in steps)
+    assert any("RemoveMember" in step for step in planned(truth))
