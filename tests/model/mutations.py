@@ -374,6 +374,6 @@ MUTATIONS = (
     Mutation(replicas_are_released_while_they_are_members, 7, CALM),
     Mutation(volumes_are_released_before_the_exchange_is_done, 7, CALM),
     Mutation(done_is_said_before_all_runs, 10, CALM),
-    Mutation(former_addresses_are_not_remembered, 10, CALM),
+    Mutation(former_addresses_are_not_remembered, 5, CALM),
     Mutation(the_user_cannot_change_their_mind, 3, CALM),
 )
