@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from support.plane_lab import Command, PlaneLab, Writer, did, plane_lab
+from support.plane_lab import Command, PlaneLab, Writer, did, plane_lab, until
 
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.netns.lab import Lab, available
@@ -93,6 +93,28 @@ def test_a_plane_serves_on_while_its_sites_are_cut_from_each_other_and_moves_on_
         settled(far, moving, target)
         writer.goes_on("after it was healed")
     assert writer.failures == []
+
+
+def test_the_name_goes_back_to_the_source_when_the_sites_are_cut_after_the_traffic_moved(far: PlaneLab) -> None:
+    source, target = sites(far)
+    with Writer(far.client(NAME), "cut-late") as writer:
+        moving = moved_until(far, target, "StopUnit", "kube-apiserver")
+        moved = far.last_entry(NAME)
+        link(far, Cut.BOTH)
+        try:
+            far.journal(
+                NAME,
+                lambda seen: did(seen, "SetRecord", text=source),
+                "the name leads to the source again",
+                after=moved,
+                during=moving,
+            )
+            until(lambda: ready(far), "a client with a new connection is served")
+            writer.goes_on("at the source")
+        finally:
+            link(far, Cut.NONE)
+        settled(far, moving, target)
+        writer.goes_on("after it was healed")
 
 
 def ready(far: PlaneLab) -> bool:

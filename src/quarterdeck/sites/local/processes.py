@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +17,15 @@ DEADLINE = 10.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One line of the process table. ``state`` is that of proc_pid_stat(5): R, S, D, T, Z, ..."""
+    """One line of the process table. ``state`` is that of proc_pid_stat(5): R, S, D, T, Z, ...
+
+    ``started``, in clock ticks since the boot, tells it from a later process with the same number.
+    """
 
     pid: int
     parent: int
     state: str
+    started: int
 
 
 def processes_of(mark: str) -> tuple[Process, ...]:
@@ -46,8 +51,10 @@ def kill_all(mark: str) -> None:
     """
     deadline = time.monotonic() + DEADLINE
     freeze_all(mark)
-    while found := processes_of(mark):
+    killed: set[tuple[int, int]] = set()
+    while found := (*processes_of(mark), *_still_there(killed)):
         _signal(found, signal.SIGKILL)
+        killed |= {(each.pid, each.started) for each in found}
         _pause(deadline, "killing a machine", found)
 
 
@@ -62,6 +69,13 @@ def freeze_all(mark: str) -> None:
 def thaw_all(mark: str) -> None:
     """Let all processes of a machine go on."""
     _signal(processes_of(mark), signal.SIGCONT)
+
+
+def _still_there(killed: Collection[tuple[int, int]]) -> tuple[Process, ...]:
+    """Those of the killed that have not ended yet: a dying process has lost its mark, and its parent with it."""
+    if not killed:
+        return ()
+    return tuple(each for each in _table() if (each.pid, each.started) in killed and each.state not in "ZX")
 
 
 def _pause(deadline: float, doing: str, left: tuple[Process, ...]) -> None:
@@ -87,8 +101,8 @@ def _table() -> list[Process]:
                 stat = Path("/proc", entry, "stat").read_bytes()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            state, parent = stat[stat.rindex(b")") + 2 :].split()[:2]  # the name before may hold anything
-            found.append(Process(int(entry), int(parent), state.decode()))
+            fields = stat[stat.rindex(b")") + 2 :].split()  # the name before may hold anything
+            found.append(Process(int(entry), int(fields[1]), fields[0].decode(), int(fields[19])))
     return found
 
 

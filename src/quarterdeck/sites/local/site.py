@@ -21,7 +21,7 @@ from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_na
 from quarterdeck.sites.local.unit_files import remove_unit_folder, remove_watched, write_unit, write_watched
 from quarterdeck.sites.local.volumes import VolumeFolders
 
-#: Prints the median time of a few TCP connections, or nothing when one fails.
+#: Prints the median time of a few TCP connections, or why one failed.
 _ROUND_TRIP = """
 import socket, sys, time
 times = []
@@ -29,10 +29,12 @@ for _ in range(5):
     since = time.monotonic()
     try:
         socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=2.0).close()
-    except OSError:
-        sys.exit(0)
+    except OSError as error:
+        print(error)
+        break
     times.append(time.monotonic() - since)
-print(sorted(times)[2])
+else:
+    print(sorted(times)[2])
 """
 
 
@@ -204,11 +206,11 @@ class LocalSite:
         where = self._machine(machine)
         await where.reach()
         said = await where.inside(sys.executable, "-I", "-S", "-c", _ROUND_TRIP, address, str(port))
-        if not said.strip():
-            raise Unavailable(
-                f"measuring the round trip from machine {machine} to {address}:{port}", "nothing answers there"
-            )
-        return float(said)
+        try:
+            return float(said)
+        except ValueError:
+            doing = f"measuring the round trip from machine {machine} to {address}:{port}"
+            raise Unavailable(doing, f"nothing answers there: {said.decode().strip()}") from None
 
     async def clock_offset(self, machine: str) -> float:
         """See Site: all machines share this host's clock."""
