@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -147,6 +148,33 @@ def test_what_clients_hold_on_to_cannot_be_changed_by_applying() -> None:
     assert "spec.endpoint: cannot be changed once the plane exists" in str(caught.value)
     # The default name spelled out is the same name.
     applied_plane(stored, changed(stored, endpoint={"name": "a.quarterdeck.internal"}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"kubernetesVersion": "v1.35.7"}, "spec.kubernetesVersion: cannot be changed once the plane exists (from v"),
+        ({"etcd": {"version": "3.6.15"}}, "spec.etcd.version"),
+        ({"etcd": {"quotaBytes": "4Gi"}}, "spec.etcd.quotaBytes"),
+        (
+            {"etcd": {"heartbeatMilliseconds": 150}},
+            "spec.etcd.heartbeatMilliseconds: cannot be changed once the plane exists (from unset to 150)",
+        ),
+        ({"etcd": {"electionMilliseconds": 2000}}, "spec.etcd.electionMilliseconds"),
+        (
+            {"encryption": {"secrets": False}},
+            'spec.encryption: cannot be changed once the plane exists (from {} to {"secrets":false})',
+        ),
+        ({"audit": {"policyFile": "/policy.yaml"}}, "spec.audit"),
+        ({"extraArgs": {"etcd": {"v": 2}}}, "spec.extraArgs"),
+    ],
+)
+def test_what_running_programs_would_not_take_up_is_refused_and_not_called_done(
+    spec: dict[str, object], said: str
+) -> None:
+    stored = new_control_plane("a", site="east")
+    with pytest.raises(InvalidInput, match=re.escape(said)):
+        applied_plane(stored, changed(stored, **spec))
 
 
 def test_applying_an_outdated_document_is_a_conflict() -> None:

@@ -15,6 +15,7 @@ from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.ports import LAST_PLANE, PlanePorts
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import (
+    Audit,
     ClusterState,
     InitialCluster,
     PlaneSettings,
@@ -99,7 +100,7 @@ def test_equal_settings_give_equal_digests(build: Build, component: Component) -
 
 @pytest.mark.parametrize("component", list(Component))
 def test_every_file_that_is_named_is_written_for_its_owner_only(build: Build, component: Component) -> None:
-    spec = build(component, replace(PLANE, audit_policy="kind: Policy"))
+    spec = build(component, replace(PLANE, audit=Audit(policy="kind: Policy")))
     written = {str(each.path) for each in spec.files}
     named = {value for value in flags(spec).values() if value.startswith(f"/units/{component}/")}
     assert named - written <= {"/units/kube-apiserver/audit.log"}
@@ -212,6 +213,14 @@ def test_secrets_are_stored_encrypted_with_the_key_of_the_plane(build: Build, se
     assert last == {"identity": {}}
 
 
+def test_secrets_are_stored_as_they_are_where_that_is_asked_for_and_encrypted_ones_are_still_read(
+    build: Build,
+) -> None:
+    plane = replace(PLANE, encrypt_secrets=False)
+    (rule,) = yaml.safe_load(file(build(Component.APISERVER, plane), "encryption.yaml"))["resources"]
+    assert [list(provider) for provider in rule["providers"]] == [["identity"], ["secretbox"]]
+
+
 @pytest.mark.parametrize(
     ("address", "reconciler"),
     [("10.0.0.1", "lease"), ("fd00::1", "lease"), ("127.11.0.1", "none"), ("::1", "none")],
@@ -224,9 +233,12 @@ def test_endpoints_are_kept_except_on_loopback(build: Build, address: str, recon
 
 def test_auditing_is_off_until_there_is_a_policy(build: Build) -> None:
     assert not [flag for flag in flags(build(Component.APISERVER)) if flag.startswith("audit")]
-    audited = build(Component.APISERVER, replace(PLANE, audit_policy="kind: Policy"))
+    audit = Audit(policy="kind: Policy", max_age_days=3, max_backups=4, max_size_megabytes=5)
+    audited = build(Component.APISERVER, replace(PLANE, audit=audit))
     assert file(audited, "audit-policy.yaml") == b"kind: Policy"
     assert flags(audited)["audit-log-path"] == "/units/kube-apiserver/audit.log"
+    kept = ("audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize")
+    assert [flags(audited)[flag] for flag in kept] == ["3", "4", "5"]
 
 
 def test_an_apiserver_gets_the_time_that_its_shutdown_needs(build: Build) -> None:

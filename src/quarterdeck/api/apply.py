@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.api.base import Metadata, Resource
+from quarterdeck.api.base import Metadata, Model, Resource
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
 from quarterdeck.errors import Conflict, InvalidInput
@@ -12,7 +12,8 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
     """``current`` with the labels, annotations and spec of ``wanted``.
 
     Raises Conflict if ``wanted`` names a resource version and ``current`` has moved on from it, InvalidInput for
-    changes that clients or stored objects of a plane that exists would not survive.
+    changes that clients or stored objects of a plane that exists would not survive, and for those of settings that
+    its programs were started with, which running ones would not take up.
     """
     doing = f"applying ControlPlane {current.name!r}"
     _check_version(doing, current, wanted)
@@ -22,9 +23,17 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
         ("spec.endpoint.mode", before.endpoint.mode, after.endpoint.mode),
         ("spec.endpoint.port", before.endpoint.port, after.endpoint.port),
         ("spec.endpoint", current.host, wanted.host),
+        ("spec.kubernetesVersion", before.kubernetes_version, after.kubernetes_version),
+        ("spec.etcd.version", before.etcd.version, after.etcd.version),
+        ("spec.etcd.quotaBytes", before.etcd.quota_bytes, after.etcd.quota_bytes),
+        ("spec.etcd.heartbeatMilliseconds", before.etcd.heartbeat_milliseconds, after.etcd.heartbeat_milliseconds),
+        ("spec.etcd.electionMilliseconds", before.etcd.election_milliseconds, after.etcd.election_milliseconds),
+        ("spec.encryption", before.encryption, after.encryption),
+        ("spec.audit", before.audit, after.audit),
+        ("spec.extraArgs", before.extra_args, after.extra_args),
     )
     problems = [
-        f"{path}: cannot be changed once the plane exists (from {old} to {new})"
+        f"{path}: cannot be changed once the plane exists (from {_shown(old)} to {_shown(new)})"
         for path, old, new in changes
         if old != new
     ]
@@ -40,6 +49,12 @@ def applied_site(current: Site, wanted: Site) -> Site:
     if current.spec.isolation != wanted.spec.isolation:
         raise InvalidInput(doing, "spec.isolation: cannot be changed once the site exists", "add another site")
     return current.model_copy(update={"metadata": _merged(current, wanted), "spec": wanted.spec})
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Model):
+        return value.model_dump_json(by_alias=True, exclude_defaults=True)
+    return "unset" if value is None else str(value)
 
 
 def _check_version(doing: str, current: Resource, wanted: Resource) -> None:

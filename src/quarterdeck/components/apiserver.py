@@ -86,11 +86,12 @@ def _serving(
 
 def _authentication(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
     """Who may come in, what they may do, and how Secrets are stored."""
+    encryption = encryption_configuration(secrets.encryption_key, encrypt=plane.encrypt_secrets)
     return {
         "authentication-config": folder.file("authentication.yaml", authentication_configuration(plane.kubernetes)),
         "authorization-mode": "Node,RBAC",
         "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
-        "encryption-provider-config": folder.file("encryption.yaml", encryption_configuration(secrets.encryption_key)),
+        "encryption-provider-config": folder.file("encryption.yaml", encryption),
         "requestheader-client-ca-file": folder.file("front-proxy-ca.crt", secrets.front_proxy_ca.certificate),
         "requestheader-allowed-names": "front-proxy-client",
         "requestheader-extra-headers-prefix": "X-Remote-Extra-",
@@ -134,12 +135,14 @@ def _shutdown(plane: PlaneSettings) -> dict[str, str]:
 
 
 def _audit(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
-    """Auditing, off unless the user gave a policy; a log of 100 MB, ten times, unless they say otherwise."""
-    if plane.audit_policy is None:
+    """Auditing, off unless the user gave a policy."""
+    audit = plane.audit
+    if audit is None:
         return {}
     return {
-        "audit-policy-file": folder.file("audit-policy.yaml", plane.audit_policy),
+        "audit-policy-file": folder.file("audit-policy.yaml", audit.policy),
         "audit-log-path": str(folder.path / "audit.log"),
-        "audit-log-maxsize": "100",
-        "audit-log-maxbackup": "10",
+        "audit-log-maxage": str(audit.max_age_days),
+        "audit-log-maxbackup": str(audit.max_backups),
+        "audit-log-maxsize": str(audit.max_size_megabytes),
     }

@@ -23,18 +23,18 @@ def authentication_configuration(kubernetes: str) -> str:
     )
 
 
-def encryption_configuration(key: bytes) -> str:
-    """An EncryptionConfiguration that stores Secrets with XSalsa20 and Poly1305 (``key``: 32 bytes).
+def encryption_configuration(key: bytes, *, encrypt: bool) -> str:
+    """An EncryptionConfiguration that stores Secrets with XSalsa20 and Poly1305 (``key``: 32 bytes), or as they are.
 
-    Names and bytes must be equal on all replicas. ``identity`` reads what was stored before encryption was on.
+    Names and bytes must be equal on all replicas. The first provider writes; the second reads what was stored
+    before encryption was turned on or off.
     """
     keys = [{"name": "key1", "secret": base64.b64encode(key).decode()}]
+    providers: list[dict[str, object]] = [{"secretbox": {"keys": keys}}, {"identity": {}}]
     return yaml.safe_dump(
         {
             "apiVersion": "apiserver.config.k8s.io/v1",
             "kind": "EncryptionConfiguration",
-            "resources": [
-                {"resources": ["secrets"], "providers": [{"secretbox": {"keys": keys}}, {"identity": {}}]},
-            ],
+            "resources": [{"resources": ["secrets"], "providers": providers if encrypt else providers[::-1]}],
         }
     )

@@ -42,13 +42,23 @@ class Shutdown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """The apiserver's audit log: by which policy (the YAML of an audit.k8s.io/v1 Policy), and how much is kept."""
+
+    policy: str
+    max_age_days: int = 30
+    max_backups: int = 10
+    max_size_megabytes: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlaneSettings:
     """What is equal on all replicas of a plane.
 
     ``kubernetes`` and ``etcd`` are versions (``1.36.3``). ``endpoint_name`` is the plane's DNS name ("" if it has
-    none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database. ``audit_policy`` is the
-    YAML of an audit.k8s.io/v1 Policy; auditing is off without one. ``extra_args`` maps flags, without dashes, to
-    values, per component.
+    none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database. ``encrypt_secrets``:
+    whether new Secrets are stored encrypted. Auditing is off without ``audit``. ``extra_args`` maps flags, without
+    dashes, to values, per component.
     """
 
     name: str
@@ -62,7 +72,8 @@ class PlaneSettings:
     max_learners: int = 5
     quota_bytes: int = 8 * GIB
     shutdown: Shutdown = field(default_factory=Shutdown)
-    audit_policy: str | None = None
+    encrypt_secrets: bool = True
+    audit: Audit | None = None
     extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)
 
     @property

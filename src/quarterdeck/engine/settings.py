@@ -8,7 +8,7 @@ from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, ControlP
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.ports import PlanePorts
-from quarterdeck.components.settings import PlaneSettings
+from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.slots import Slot
@@ -32,21 +32,29 @@ def plane_settings(plane: ControlPlane) -> PlaneSettings:
             election=(spec.etcd.election_milliseconds or ETCD_ELECTION) / 1000,
         ),
         quota_bytes=spec.etcd.quota_bytes,
-        audit_policy=_audit_policy(plane),
+        encrypt_secrets=spec.encryption.secrets,
+        audit=_audit(plane),
         extra_args=spec.extra_args.by_component(),
     )
 
 
-def _audit_policy(plane: ControlPlane) -> str | None:
-    if plane.spec.audit is None:
+def _audit(plane: ControlPlane) -> Audit | None:
+    wanted = plane.spec.audit
+    if wanted is None:
         return None
-    path = Path(plane.spec.audit.policy_file)
+    path = Path(wanted.policy_file)
     try:
-        return path.read_text()
+        policy = path.read_text()
     except OSError as error:
         raise InvalidInput(
             f"reading the audit policy of plane {plane.metadata.name}", f"{path}: {error.strerror}", "put it there"
         ) from error
+    return Audit(
+        policy=policy,
+        max_age_days=wanted.max_age_days,
+        max_backups=wanted.max_backups,
+        max_size_megabytes=wanted.max_size_megabytes,
+    )
 
 
 def planner_settings(plane: ControlPlane) -> Settings:

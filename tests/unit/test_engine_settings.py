@@ -1,0 +1,56 @@
+"""What the user declares reaches the components."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.components.settings import Audit
+from quarterdeck.engine.settings import plane_settings
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.world import Component
+
+
+def plane(**spec: object) -> ControlPlane:
+    document = {"metadata": {"name": "a"}, "spec": {"placement": {"site": "east"}, **spec}}
+    return ControlPlane.model_validate_json(json.dumps(document))
+
+
+def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("kind: Policy")
+    settings = plane_settings(
+        plane(
+            kubernetesVersion="v1.35.7",
+            serviceCidr="10.97.0.0/16",
+            etcd={
+                "version": "3.6.15",
+                "quotaBytes": "1Gi",
+                "heartbeatMilliseconds": 200,
+                "electionMilliseconds": 3000,
+            },
+            endpoint={"name": "a.example"},
+            encryption={"secrets": False},
+            audit={"policyFile": str(policy), "maxAgeDays": 1, "maxBackups": 2, "maxSizeMegabytes": 3},
+            extraArgs={"etcd": {"v": 2}},
+        )
+    )
+    assert (settings.kubernetes, settings.etcd) == ("1.35.7", "3.6.15")
+    assert (settings.service_cidr, settings.endpoint_name) == ("10.97.0.0/16", "a.example")
+    assert (settings.tuning.heartbeat, settings.tuning.election) == (0.2, 3.0)
+    assert settings.quota_bytes == 2**30
+    assert settings.encrypt_secrets is False
+    assert settings.audit == Audit(policy="kind: Policy", max_age_days=1, max_backups=2, max_size_megabytes=3)
+    assert settings.extra_args[Component.ETCD] == {"v": "2"}
+
+
+def test_a_fixed_address_is_no_name() -> None:
+    assert plane_settings(plane(endpoint={"mode": "address", "address": "192.0.2.1"})).endpoint_name == ""
+
+
+def test_an_audit_policy_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"reading the audit policy of plane a: .*No such file"):
+        plane_settings(plane(audit={"policyFile": str(tmp_path / "none")}))
