@@ -11,6 +11,9 @@ from quarterdeck.etcd.facts import LeaseGrant, LeaseLife
 from quarterdeck.etcd.faults import Reason, fault, fault_of, reason_of
 from quarterdeck.etcd.rpc import rpc_pb2, rpc_pb2_grpc
 
+#: What grpc.aio says in place of the status with which a call ended while a request was written to it.
+_WRITTEN_TOO_LATE = "Internal error from Core"
+
 
 class Lease:
     """The Lease service of one member."""
@@ -32,25 +35,36 @@ class Lease:
 
     async def keep_alive(self, lease_id: int, *, deadline: float | None = None) -> int:
         """Refresh a lease once; the seconds that it now has. Raises EtcdNotFound if it is gone."""
-        doing = f"keeping lease {lease_id:x} alive"
-        timeout = self._calls.deadline if deadline is None else deadline
+        doing = self._calls.doing(f"keeping lease {lease_id:x} alive")
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (self._calls.deadline if deadline is None else deadline)
+        response = None
+        while response is None:
+            response = await self._refreshed(lease_id, until - loop.time(), doing)
+        if response.TTL <= 0:  # etcd's way to say that it has expired
+            raise fault(doing, Reason.LEASE_NOT_FOUND, "the lease is gone")
+        return response.TTL
 
+    async def _refreshed(self, lease_id: int, timeout: float, doing: str) -> rpc_pb2.LeaseKeepAliveResponse | None:
+        """One try. None when the member ended the stream just before the request was written: then what it said
+        is lost in the library.
+        """
         call = self._stub.LeaseKeepAlive(timeout=timeout)
         try:
             await call.write(rpc_pb2.LeaseKeepAliveRequest(ID=lease_id))
             response = await call.read()
         except grpc.aio.AioRpcError as error:
-            raise fault_of(error, self._calls.doing(doing)) from error
+            if error.details() == _WRITTEN_TOO_LATE:
+                return None
+            raise fault_of(error, doing) from error
         except asyncio.InvalidStateError as error:  # it had ended before the request was written
             details = await call.details()
-            raise fault(self._calls.doing(doing), reason_of(await call.code(), details), details) from error
+            raise fault(doing, reason_of(await call.code(), details), details) from error
         finally:
             call.cancel()
         if not isinstance(response, rpc_pb2.LeaseKeepAliveResponse):  # grpc.aio.EOF
-            raise fault(self._calls.doing(doing), Reason.UNREACHABLE, "the stream ended without an answer")
-        if response.TTL <= 0:  # etcd's way to say that it has expired
-            raise fault(self._calls.doing(doing), Reason.LEASE_NOT_FOUND, "the lease is gone")
-        return response.TTL
+            raise fault(doing, Reason.UNREACHABLE, "the stream ended without an answer")
+        return response
 
     async def life(self, lease_id: int, *, keys: bool = False, deadline: float | None = None) -> LeaseLife:
         """What is left of a lease. Raises EtcdNotFound if it is gone."""
