@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from quarterdeck.actions.carry_out import NOTES, carry_out
 from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.events import Happening, happenings
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.timeline import snapshot
 from quarterdeck.engine.wording import what
@@ -68,6 +69,7 @@ class Driver:
     monotonic: Callable[[], float]
     _failures: int = 0
     _last: Mapping[str, JsonValue] = field(default_factory=dict)
+    _told: frozenset[Happening] = frozenset()
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
         """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
@@ -112,6 +114,9 @@ class Driver:
 
     async def _sample(self, world: World, plan: Plan) -> None:
         await self.watcher.observed(world, plan)
+        so = happenings(world)
+        await self._tell(so - self._told)
+        self._told = so
         seen = snapshot(world)
         if seen != self._last:
             self._last = seen
@@ -125,6 +130,10 @@ class Driver:
                     detail=seen,
                 )
             )
+
+    async def _tell(self, happened: Iterable[Happening]) -> None:
+        for each in happened:
+            await self.plane.store.record(each.event(self.plane.name, self.plane.clock()))
 
     async def _act(self, plan: Plan, world: World) -> bool:
         """Take all steps of the plan at once. Whether they all went well and need no pause."""
@@ -152,6 +161,7 @@ class Driver:
         except (Unavailable, EtcdFault) as error:
             seconds = self.monotonic() - began
             await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(error)})
+            await self._tell((Happening("StepFailed", f"{what(step)}: {error}"),))
             await self.watcher.ended(step, seconds, error)
             return False
         seconds = self.monotonic() - began

@@ -18,11 +18,12 @@ from quarterdeck.api.operation import (
     OperationType,
 )
 from quarterdeck.components.ports import LAST_PLANE
+from quarterdeck.engine.events import Happening
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.port import Store
+from quarterdeck.stores.port import EventType, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +140,26 @@ async def supersede(store: Store, plane: str, asker: Asker) -> None:
 
 async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
     """Mark it as running, unless it is over already."""
-    return await _advance(store, operation, {"phase": OperationPhase.RUNNING}, asker)
+    begun = await _advance(store, operation, {"phase": OperationPhase.RUNNING}, asker)
+    if not begun.status.phase.over:
+        await _tell(store, begun, asker, f"driven by {asker.who}")
+    return begun
 
 
 async def finish(store: Store, operation: Operation, phase: OperationPhase, message: str, asker: Asker) -> Operation:
     """Mark it as over, unless it is already: another process may have asked for something else meanwhile."""
-    return await _advance(store, operation, {"phase": phase, "message": message, "finished_at": asker.now()}, asker)
+    changes = {"phase": phase, "message": message, "finished_at": asker.now()}
+    finished = await _advance(store, operation, changes, asker)
+    await _tell(store, finished, asker, finished.status.message)
+    return finished
+
+
+async def _tell(store: Store, operation: Operation, asker: Asker, message: str) -> None:
+    """An event of the operation's phase, such as MigrateSucceeded."""
+    spec, phase = operation.spec, operation.status.phase
+    kind = EventType.WARNING if phase is OperationPhase.FAILED else EventType.NORMAL
+    happened = Happening(f"{spec.type.value}{phase.value}", f"{operation.metadata.name}: {message}", kind)
+    await store.record(happened.event(spec.plane, asker.now().timestamp()))
 
 
 async def _advance(store: Store, operation: Operation, changes: Mapping[str, object], asker: Asker) -> Operation:

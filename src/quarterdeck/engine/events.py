@@ -1,0 +1,76 @@
+"""What a person who looks after a plane is told: its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Health, World
+from quarterdeck.stores.port import Event, EventType
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that is so of a plane. ``reason`` is one word for programs, ``message`` a sentence for people."""
+
+    reason: str
+    message: str
+    type: EventType = EventType.WARNING
+
+    def event(self, plane: str, now: float) -> Event:
+        """It as an event seen at ``now``, in seconds."""
+        return Event(plane=plane, type=self.type, reason=self.reason, message=self.message, first=now, last=now)
+
+
+def happenings(world: World) -> frozenset[Happening]:
+    """What one observation has to tell. What goes away because the plane is deleted is no news."""
+    if world.deleting:
+        return frozenset()
+    return frozenset((*_of_etcd(world), *_of_replicas(world), *_of_clients(world)))
+
+
+def _of_etcd(world: World) -> list[Happening]:
+    membership = world.membership
+    if membership is None:
+        if not world.memory.created:
+            return []  # it was never there
+        return [Happening("NoQuorum", "no quorum of its etcd members answers")]
+    found = [Happening("Alarm", f"etcd raised an alarm: {alarm}") for alarm in membership.alarms]
+    for member in membership.members:
+        if member.health is Health.DOWN:
+            kind = "learner" if member.learner else "voter"
+            found.append(Happening("MemberDown", f"{kind} {member.replica} of etcd does not answer"))
+    if membership.leader is not None:
+        found.append(Happening("LeaderElected", f"{membership.leader} leads etcd", EventType.NORMAL))
+    return found
+
+
+def _of_replicas(world: World) -> list[Happening]:
+    return [each for record in world.memory.replicas for each in _of_replica(world, record)]
+
+
+def _of_replica(world: World, record: Replica) -> list[Happening]:
+    fact = world.replica(record.name)
+    if fact.machine is not MachineState.UP:
+        what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
+        return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
+    found = [
+        Happening("UnitFailed", f"{component} of {record.name} exits again and again: see 'quarterdeck logs'")
+        for component, state in fact.units
+        if state is UnitState.FAILED
+    ]
+    if record.started and fact.has_data is False:
+        found.append(Happening("DataLost", f"the data of {record.name} is gone from machine {record.machine}"))
+    return found
+
+
+def _of_clients(world: World) -> list[Happening]:
+    found = []
+    if world.record is not None:
+        found.append(Happening("NameLeads", f"its name leads to site {world.record}", EventType.NORMAL))
+        if not world.balancer(world.record).ready:
+            found.append(
+                Happening("NoBackends", f"the load balancer of site {world.record} leads to no ready apiserver")
+            )
+    return found

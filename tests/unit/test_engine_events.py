@@ -1,0 +1,97 @@
+"""What a person is told of a plane."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.stories import with_fact
+from model.worlds import empty, settled
+
+from quarterdeck.engine.events import Happening, happenings
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Component, Health, World
+from quarterdeck.planner.simulator import observe
+from quarterdeck.stores.port import Event, EventType
+
+
+@pytest.fixture
+def world() -> World:
+    return observe(settled(empty("east", 3)))
+
+
+def warnings(world: World) -> set[tuple[str, str]]:
+    return {(each.reason, each.message) for each in happenings(world) if each.type is EventType.WARNING}
+
+
+def member(world: World, replica: str, health: Health) -> World:
+    assert world.membership is not None
+    members = tuple(
+        replace(each, health=health) if each.replica == replica else each for each in world.membership.members
+    )
+    return replace(world, membership=replace(world.membership, members=members))
+
+
+def test_of_a_plane_that_is_well_only_who_leads_and_where_is_told(world: World) -> None:
+    assert world.membership is not None
+    assert happenings(world) == {
+        Happening("LeaderElected", f"{world.membership.leader} leads etcd", EventType.NORMAL),
+        Happening("NameLeads", "its name leads to site east", EventType.NORMAL),
+    }
+
+
+def test_a_plane_that_never_was_has_nothing_to_tell() -> None:
+    assert happenings(observe(empty("east", 3))) == frozenset()
+
+
+def test_a_lost_quorum_is_told_except_where_the_plane_is_deleted(world: World) -> None:
+    silent = replace(world, membership=None)
+    assert warnings(silent) == {("NoQuorum", "no quorum of its etcd members answers")}
+    assert happenings(replace(silent, deleting=True)) == frozenset()
+
+
+def test_a_member_is_told_of_once_it_counts_as_down(world: World) -> None:
+    assert warnings(member(world, "east-2", Health.SUSPECT)) == set()
+    assert warnings(member(world, "east-2", Health.DOWN)) == {("MemberDown", "voter east-2 of etcd does not answer")}
+
+
+def test_alarms_are_told(world: World) -> None:
+    assert world.membership is not None
+    full = replace(world, membership=replace(world.membership, alarms=("NOSPACE",)))
+    assert warnings(full) == {("Alarm", "etcd raised an alarm: NOSPACE")}
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [(MachineState.DOWN, "is off"), (MachineState.UNREACHABLE, "does not answer")]
+)
+def test_of_a_machine_that_is_gone_nothing_else_is_told(world: World, state: MachineState, words: str) -> None:
+    gone = with_fact(world, "east-2", lambda fact: replace(fact, machine=state, has_data=False))
+    assert warnings(gone) == {("MachineDown", f"machine east-b1 of replica east-2 {words}")}
+
+
+def test_lost_data_and_failing_programs_are_told(world: World) -> None:
+    units = tuple((each, UnitState.FAILED if each is Component.SCHEDULER else UnitState.RUNNING) for each in Component)
+    hurt = with_fact(world, "east-2", lambda fact: replace(fact, has_data=False, units=units))
+    assert warnings(hurt) == {
+        ("DataLost", "the data of east-2 is gone from machine east-b1"),
+        ("UnitFailed", "kube-scheduler of east-2 exits again and again: see 'quarterdeck logs'"),
+    }
+
+
+def test_a_load_balancer_without_a_ready_apiserver_is_told(world: World) -> None:
+    balancers = tuple(replace(each, ready=False) for each in world.balancers)
+    assert warnings(replace(world, balancers=balancers)) == {
+        ("NoBackends", "the load balancer of site east leads to no ready apiserver")
+    }
+
+
+def test_an_event_is_of_one_moment() -> None:
+    made = Happening("Alarm", "etcd raised an alarm: NOSPACE").event("demo", 7.0)
+    assert made == Event(
+        plane="demo",
+        type=EventType.WARNING,
+        reason="Alarm",
+        message="etcd raised an alarm: NOSPACE",
+        first=7.0,
+        last=7.0,
+    )
