@@ -77,6 +77,7 @@ def test_a_member_whose_data_was_deleted_under_it_is_replaced(demo: PlaneLab) ->
         os.kill(etcd.pid, signal.SIGKILL)
         demo.run("wait", "demo")
         writer.goes_on("after the member was replaced")
+    assert "DataLost" in {each["reason"] for each in demo.run("events", "demo", "-o", "json").json}
     fact = demo.status("demo", code=0)
     assert fact["voters"] == 3
     assert {each["health"] for each in fact["members"]} == {"healthy"}

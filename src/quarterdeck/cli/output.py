@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 from pydantic import JsonValue
+from rich.console import Console
 from rich.table import Table
 
 from quarterdeck.cli.context import Output, out
+
+#: More than any line has characters.
+_ANY_WIDTH = 10_000
 
 
 def show(
@@ -19,7 +23,7 @@ def show(
     if output is Output.JSON:
         out.print_json(json.dumps(list(rows)))
     elif output is Output.YAML:
-        out.print(yaml.safe_dump(list(rows), sort_keys=False), end="", highlight=False, markup=False)
+        out.print(yaml.safe_dump(list(rows), sort_keys=False), end="", highlight=False, markup=False, soft_wrap=True)
     else:
         table(rows, (*columns, *wide) if output is Output.WIDE else columns)
 
@@ -29,17 +33,21 @@ def show_one(fact: Mapping[str, JsonValue], output: Output) -> None:
     if output is Output.JSON:
         out.print_json(json.dumps(fact))
     else:
-        out.print(yaml.safe_dump(fact, sort_keys=False), end="", highlight=False, markup=False)
+        out.print(yaml.safe_dump(fact, sort_keys=False), end="", highlight=False, markup=False, soft_wrap=True)
 
 
 def table(rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str]) -> None:
-    """A plain table as kubectl prints it: a header and aligned columns, easy to cut and to grep."""
+    """A plain table as kubectl prints it: a header and aligned columns, easy to cut and to grep.
+
+    A line is as long as it needs to be, whatever the terminal's width: a name that is broken cannot be copied.
+    """
     made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     for column in columns:
-        made.add_column(column.upper(), overflow="fold", no_wrap=column == columns[0])
+        made.add_column(column.upper(), no_wrap=True)
     for row in rows:
         made.add_row(*(_cell(row.get(column)) for column in columns))
-    out.print(made)
+    natural = made.__rich_measure__(out, out.options.update(max_width=_ANY_WIDTH)).maximum
+    Console(file=out.file, width=max(natural, 1)).print(made, soft_wrap=True)
 
 
 def _cell(value: JsonValue) -> str:
