@@ -154,9 +154,9 @@ async def test_429_is_a_failure(server: FakeApiserver, http: Http) -> None:
 @pytest.mark.parametrize("http", Http)
 async def test_a_server_that_never_answers_is_a_failure_at_the_deadline(server: FakeApiserver, http: Http) -> None:
     server.act = once(Act.HANG)
-    client = client_of(server.target(), http, timeout=0.2)
+    client = client_of(server.target(), http, timeout=2.0)
     outcome = await client.call(READ)
-    assert outcome.reason == "no answer within 0.2 s"
+    assert outcome.reason == "no answer within 2 s"
     assert (await client.call(READ)).ok
     await client.drop()
 
