@@ -169,6 +169,14 @@ async def test_the_metrics_tell_the_applied_index(lab: Lab) -> None:
         await lab.etcd.applied_index(lab.spares[0].metrics_url)
 
 
+async def test_the_metrics_tell_how_many_writes_are_under_way(lab: Lab) -> None:
+    founder = await leader(lab)
+    await lab.write(3)
+    assert await lab.etcd.pending_proposals(founder.metrics_url) == 0
+    with pytest.raises(Unavailable):
+        await lab.etcd.pending_proposals(lab.spares[0].metrics_url)
+
+
 async def test_leadership_moves_and_moving_it_again_is_fine(lab: Lab) -> None:
     old, new = await leader(lab), await follower(lab)
     target = await member(lab, new)

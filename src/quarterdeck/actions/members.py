@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quarterdeck.actions.hold import held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.errors import Unavailable
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.quorum import Change, Voter, after, home
 from quarterdeck.planner.view import voters
+
+#: Seconds: how long it is waited at most for writes to end while clients wait, and how often it is looked.
+_QUIET = 0.2
+_BETWEEN = 0.003
 
 
 async def add_learner(plane: Plane, step: AddLearner) -> None:
@@ -30,11 +38,49 @@ async def remove_member(plane: Plane, step: RemoveMember, world: World) -> None:
 
 
 async def transfer_leadership(plane: Plane, step: TransferLeadership, world: World) -> None:
-    """Have the leader hand over."""
+    """Have the leader hand over, without a client's write being under way.
+
+    A write that a follower passes on to a leader that is just handing over is dropped there without a word (etcd:
+    raft, ErrProposalDropped on a forwarded MsgProp), and fails 5 s + 2 x election timeout later. So the load
+    balancers pass nothing on from before until every apiserver's member follows the new leader.
+    """
     leader = world.membership.leader if world.membership is not None else None
     if leader is None:
         raise Unavailable("transferring etcd's leadership", "no member leads", "it is tried again")
-    await plane.etcd.move_leader(plane.client_url(plane.memory.replica(leader)), step.member)
+    servers = [record for record in plane.memory.replicas if world.replica(record.name).ready]
+    async with held(plane, world, servers):
+        await _until_quiet(plane, servers)
+        moving = asyncio.create_task(
+            plane.etcd.move_leader(plane.client_url(plane.memory.replica(leader)), step.member)
+        )
+        await _until_followed(plane, servers, step.member, moving)
+    await moving
+
+
+async def _until_quiet(plane: Plane, servers: Sequence[Replica]) -> None:
+    """Return when no write is under way at the members of these apiservers; or after a while, since what comes from
+    the apiservers themselves and from controllers never ends, and they try again.
+    """
+    deadline = time.monotonic() + _QUIET
+    while time.monotonic() < deadline:
+        pending = await asyncio.gather(*(plane.etcd.pending_proposals(plane.metrics_url(each)) for each in servers))
+        if not any(pending):
+            return
+        await asyncio.sleep(_BETWEEN)
+
+
+async def _until_followed(plane: Plane, servers: Sequence[Replica], leader: int, moving: asyncio.Task[None]) -> None:
+    """Return when the members of these apiservers follow the new leader, or when the transfer is over: it says so
+    only at a tick of etcd's, up to a heartbeat later.
+    """
+    while not moving.done():
+        try:
+            seen = await asyncio.gather(*(plane.etcd.status(plane.client_url(each)) for each in servers))
+        except Unavailable:
+            seen = []  # then the transfer itself tells how it went
+        if seen and all(status.leader_id == leader for status in seen):
+            return
+        await asyncio.sleep(_BETWEEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

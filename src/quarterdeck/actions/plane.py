@@ -150,7 +150,7 @@ class Plane:
         )
         found = self.secrets.replica(record.name)
         if found is None:
-            await self._write_secrets(lambda secrets: with_replica(secrets, names, datetime.now(UTC)))
+            await self._write_secrets(lambda secrets: _with_replica(secrets, names))
             found = self.secrets.replica(record.name)
         assert found is not None
         return found
@@ -163,9 +163,11 @@ class Plane:
     async def _write_secrets(self, change: Callable[[PlaneSecrets], PlaneSecrets]) -> None:
         async with self._writing:
             stored = await self.store.get(SecretsResource, self.name)
-            changed = change(decode(stored.data.get_secret_value()))
-            data = SecretStr(encode(changed))
-            await self.store.update(stored.model_copy(update={"data": data}), lease=self._lease())
+            secrets = decode(stored.data.get_secret_value())
+            changed = change(secrets)
+            if changed is not secrets:
+                data = SecretStr(encode(changed))
+                await self.store.update(stored.model_copy(update={"data": data}), lease=self._lease())
             self.secrets = changed
 
     def _lease(self) -> Lease | None:
@@ -213,3 +215,8 @@ class Plane:
                 await self.refresh()
             else:
                 return
+
+
+def _with_replica(secrets: PlaneSecrets, names: ReplicaNames) -> PlaneSecrets:
+    """The secrets with certificates for a replica: those it has, if another of its units was faster."""
+    return secrets if secrets.replica(names.replica) else with_replica(secrets, names, datetime.now(UTC))

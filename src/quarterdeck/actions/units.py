@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from quarterdeck.actions.hold import LONGEST_HOLD, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
@@ -15,10 +16,7 @@ from quarterdeck.model.world import Component, Health, World
 
 #: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
 CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
-#: Seconds: how long load balancers may pass nothing on, what a packet needs besides the round trip, and how often
-#: and how patiently a listener is tried.
-_LONGEST_HOLD = 0.5
-_SETTLE = 0.01
+#: Seconds: how often and how patiently a listener is tried.
 _BETWEEN = 0.003
 _PROBE = 0.5
 
@@ -90,24 +88,12 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
     if _serves_nobody(world, record):
         await site.stop_unit(record.machine, unit, kill=True)
         return
-    running = [plane.balancers[each.site] for each in world.balancers if each.running and each.reachable]
     address = plane.apiserver(record)
-    async with plane.holding:
-        settle = _SETTLE + await _farthest(plane, record, world)
-        stopping: asyncio.Task[None] | None = None
-        try:
-            for balancer in running:
-                await balancer.hold(_LONGEST_HOLD + 2 * settle)
-            await asyncio.sleep(settle)  # what is on its way arrives,
-            await plane.kube.livez(address)  # and what came before this was begun before this was answered
-            stopping = asyncio.create_task(site.stop_unit(record.machine, unit))
-            await _until_refused(address.host, address.port, _LONGEST_HOLD)
-            await asyncio.sleep(settle)  # and so does what it says last
-        finally:
-            for balancer in running:
-                await balancer.let_go()
-    if stopping is not None:
-        await stopping
+    async with held(plane, world, (record,)) as settle:
+        stopping = asyncio.create_task(site.stop_unit(record.machine, unit))
+        await _until_refused(address.host, address.port, LONGEST_HOLD)
+        await asyncio.sleep(settle)  # what it says last arrives
+    await stopping
 
 
 def _serves_nobody(world: World, record: Replica) -> bool:
@@ -115,21 +101,6 @@ def _serves_nobody(world: World, record: Replica) -> bool:
     member = world.membership.of(record.name) if world.membership is not None else None
     well = member is not None and member.health is Health.HEALTHY
     return not well and world.replica(record.name).ready is not True
-
-
-async def _farthest(plane: Plane, record: Replica, world: World) -> float:
-    """Seconds of the longest round trip from a load balancer to this apiserver; 0 where nothing answers."""
-    port = plane.settings.ports.apiserver
-    asked = [
-        plane.site(each.site).round_trip(plane.edge(each.site).name, plane.address(record), port)
-        for each in world.balancers
-        if each.running and each.site != record.site
-    ]
-    times = await asyncio.gather(*asked, return_exceptions=True)
-    for each in times:
-        if isinstance(each, BaseException) and not isinstance(each, Unavailable):
-            raise each
-    return max((each for each in times if isinstance(each, float)), default=0.0)
 
 
 async def _until_refused(host: str, port: int, patience: float) -> None:

@@ -247,6 +247,11 @@ class FakeEtcd:
                 return self.cluster.applied(node)
         raise _fault(f"reading etcd's metrics at {metrics_url}", Reason.UNREACHABLE)
 
+    async def pending_proposals(self, metrics_url: str) -> int:
+        """See the port: what is written here is applied at once."""
+        await self.applied_index(metrics_url)
+        return 0
+
     async def close(self) -> None:
         """See the port."""
 

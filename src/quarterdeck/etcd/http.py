@@ -1,4 +1,4 @@
-"""What etcd tells over plain HTTP requests: the version on its peer port, the applied index in its metrics."""
+"""What etcd tells over plain HTTP requests: the version on its peer port, numbers in its metrics."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import httpx2
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.pki.tls import client_context
-
-_APPLIED = "etcd_server_proposals_applied_total"
 
 
 class EtcdHttp:
@@ -30,8 +28,8 @@ class EtcdHttp:
             return False
         return response.status_code == httpx2.codes.OK
 
-    async def applied_index(self, metrics_url: str) -> int:
-        """The raft index that the member has applied. Raises Unavailable."""
+    async def metric(self, metrics_url: str, wanted: str) -> int:
+        """A counter or gauge without labels. Raises Unavailable."""
         doing = f"reading etcd's metrics at {metrics_url}"
         try:
             response = await self._client.get(f"{metrics_url}/metrics")
@@ -41,6 +39,6 @@ class EtcdHttp:
             raise fault(doing, Reason.UNREACHABLE, str(error) or type(error).__name__) from error
         for line in response.text.splitlines():
             name, _, number = line.partition(" ")
-            if name == _APPLIED:
+            if name == wanted:
                 return int(float(number))
-        raise fault(doing, Reason.OTHER, f"status {response.status_code} without {_APPLIED}")
+        raise fault(doing, Reason.OTHER, f"status {response.status_code} without {wanted}")

@@ -65,6 +65,10 @@ class Etcd(Protocol):
         """
         ...
 
+    async def pending_proposals(self, metrics_url: str) -> int:
+        """How many writes that came to this member have not been applied yet, by its metrics. Raises Unavailable."""
+        ...
+
     async def close(self) -> None:
         """Close all connections; nothing may be called after it."""
         ...

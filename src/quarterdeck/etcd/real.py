@@ -12,6 +12,9 @@ from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus
 from quarterdeck.etcd.faults import EtcdFault, EtcdNotFound, EtcdRefused, EtcdUnavailable, Reason, fault
 from quarterdeck.etcd.http import EtcdHttp
 
+_APPLIED = "etcd_server_proposals_applied_total"
+_PENDING = "etcd_server_proposals_pending"
+
 
 class RealEtcd:
     """The driver for one cluster, which knows quarterdeck by ``tls`` on client and peer ports.
@@ -123,7 +126,11 @@ class RealEtcd:
 
     async def applied_index(self, metrics_url: str) -> int:
         """See the port."""
-        return await self._http.applied_index(metrics_url)
+        return await self._http.metric(metrics_url, _APPLIED)
+
+    async def pending_proposals(self, metrics_url: str) -> int:
+        """See the port."""
+        return await self._http.metric(metrics_url, _PENDING)
 
     async def close(self) -> None:
         """See the port."""

@@ -1,0 +1,57 @@
+"""Having all load balancers pass nothing on for a moment: clients wait, and see no failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.world import World
+
+#: Seconds: how long load balancers may pass nothing on, and what a packet needs besides the round trip.
+LONGEST_HOLD = 0.5
+_SETTLE = 0.01
+
+
+@asynccontextmanager
+async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncIterator[float]:
+    """Within the block no load balancer passes anything on, and what one passed on before has been begun by the
+    apiservers of ``servers``. Yields the seconds that a packet is on its way at most.
+
+    The machines of the load balancers let them go by themselves if this process dies. Raises Unavailable when a load
+    balancer cannot be held, or an apiserver does not answer.
+    """
+    running = [plane.balancers[each.site] for each in world.balancers if each.running and each.reachable]
+    async with plane.holding:
+        settle = _SETTLE + await _farthest(plane, world, servers)
+        try:
+            for balancer in running:
+                await balancer.hold(LONGEST_HOLD + 2 * settle)
+            await asyncio.sleep(settle)  # what is on its way arrives,
+            # and what came before this was begun before this was answered
+            await asyncio.gather(*(plane.kube.livez(plane.apiserver(each)) for each in servers))
+            yield settle
+        finally:
+            for balancer in running:
+                await balancer.let_go()
+
+
+async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> float:
+    """Seconds of the longest round trip from a load balancer to an apiserver; 0 where nothing answers."""
+    one_of_site = {record.site: record for record in servers}
+    asked = [
+        plane.site(each.site).round_trip(
+            plane.edge(each.site).name, plane.address(record), plane.settings.ports.apiserver
+        )
+        for each in world.balancers
+        for site, record in one_of_site.items()
+        if each.running and each.site != site
+    ]
+    times = await asyncio.gather(*asked, return_exceptions=True)
+    for each in times:
+        if isinstance(each, BaseException) and not isinstance(each, Unavailable):
+            raise each
+    return max((each for each in times if isinstance(each, float)), default=0.0)
