@@ -44,12 +44,15 @@ qd_environment() {  # $1: run | dev
       [ -e "$qd_env/.complete" ] && exit 0
       rm -rf "$qd_env"
       "$qd_uv_bin" venv --quiet --python "$qd_py" "$qd_env" &&
-        VIRTUAL_ENV="$qd_env" "$qd_uv_bin" pip install --quiet --compile-bytecode --require-hashes -r "$qd_lock" &&
+        VIRTUAL_ENV="$qd_env" "$qd_uv_bin" pip install --quiet --require-hashes -r "$qd_lock" &&
         : > "$qd_env/.complete"
     ) 9> "$qd_env.lock" || qd_fail "setting up: the locked packages could not be installed; is the network up?"
   fi
   QD_PYTHON="$qd_env/bin/python"
   PATH="$qd_env/bin:$PATH"
   PYTHONPATH="$QD_ROOT/src"
-  export PATH PYTHONPATH QD_PYTHON
+  # Bytecode is kept beside the environments: a checkout stays clean, and no run compiles what another has.
+  PYTHONPYCACHEPREFIX="$QD_CACHE/bytecode"
+  unset PYTHONDONTWRITEBYTECODE
+  export PATH PYTHONPATH PYTHONPYCACHEPREFIX QD_PYTHON
 }

@@ -5,7 +5,6 @@ made. Nothing of it is left at the end, however the test ended.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import json
 import os
 import shutil
@@ -263,9 +262,8 @@ class PlaneLab:
     def start(self, *argv: str, **environment: str) -> Command:
         """A command that runs on its own."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("QUARTERDECK_")}
-        env.pop("PYTHONDONTWRITEBYTECODE", None)  # each of very many commands would compile everything again
         env |= {"QUARTERDECK_HOME": str(self.home), "PYTHONPATH": str(SOURCE), "COLUMNS": "200"}
-        env |= {"PYTHONPYCACHEPREFIX": compiled()} | environment
+        env |= environment
         self.commands.append(Command(self, argv, env))
         return self.commands[-1]
 
@@ -507,14 +505,6 @@ def started(entries: Sequence[JournalEntry]) -> int:
 def did(entries: Sequence[JournalEntry], kind: str, *, text: str = "") -> bool:
     """Whether a step of that kind was taken (with that in its text)."""
     return any(entry.kind == kind and entry.outcome is Outcome.DONE and text in entry.text for entry in entries)
-
-
-@cache
-def compiled() -> str:
-    """Where the commands of all labs keep their compiled modules: not in the checkout."""
-    folder = tempfile.mkdtemp(prefix="qd-compiled-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 @cache

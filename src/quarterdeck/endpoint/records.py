@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ from quarterdeck.model.endpoints import Record
 
 #: The record types that lead to addresses.
 ADDRESS_TYPES = (dns.rdatatype.A, dns.rdatatype.AAAA)
+
+#: Seconds after which a question is asked again for the first time.
+_FIRST_PATIENCE = 0.1
 
 MAX_TTL = 2**31 - 1  # RFC 2181, section 8
 
@@ -79,12 +83,31 @@ async def ask(server: DnsServer, name: str, *, timeout: float = 2.0, recurse: bo
 
     Unless ``recurse``, only an authoritative answer counts, and an alias raises PreconditionFailed. Raises
     Unavailable for every other answer, and when none comes within ``timeout`` seconds (for each of the two
-    record types; UDP, then TCP if cut short).
+    record types; UDP, asked again ever more patiently, then TCP if cut short).
     """
     rrsets: list[dns.rrset.RRset] = []
     for kind in ADDRESS_TYPES:
         rrsets += await _ask_for(server, absolute(name), kind, timeout, recurse)
     return record_from(rrsets)
+
+
+async def _exchange(server: DnsServer, query: dns.message.Message, timeout: float) -> dns.message.Message:
+    """Send a question again and again: a datagram may be lost, or come before the server listens."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout
+    patience = _FIRST_PATIENCE
+    while True:
+        left = deadline - loop.time()
+        try:
+            response, _ = await dns.asyncquery.udp_with_fallback(
+                query, server.ip, port=server.port, timeout=min(patience, left)
+            )
+        except dns.exception.Timeout:
+            if patience >= left:
+                raise
+            patience *= 2
+        else:
+            return response
 
 
 async def _ask_for(
@@ -95,7 +118,7 @@ async def _ask_for(
     if not recurse:
         query.flags &= ~dns.flags.RD
     try:
-        response, _ = await dns.asyncquery.udp_with_fallback(query, server.ip, port=server.port, timeout=timeout)
+        response = await _exchange(server, query, timeout)
     except (dns.exception.DNSException, OSError) as error:
         raise Unavailable(doing, str(error) or type(error).__name__) from error
     if response.rcode() not in {dns.rcode.NOERROR, dns.rcode.NXDOMAIN}:

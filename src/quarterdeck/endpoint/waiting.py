@@ -9,7 +9,6 @@ from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import Record
 
 _PAUSE = 0.02  # seconds between two questions
-_FIRST_TIMEOUT, _LAST_TIMEOUT = 0.1, 2.0  # seconds for one question
 
 
 async def until_answer(server: DnsServer, name: str, wanted: Record | None, *, patience: float) -> None:
@@ -18,15 +17,13 @@ async def until_answer(server: DnsServer, name: str, wanted: Record | None, *, p
     Raises TimedOut with what was seen last after ``patience`` seconds.
     """
     seen = "no answer"
-    timeout = _FIRST_TIMEOUT  # short at first: nobody says that a datagram found no listener
     try:
         async with asyncio.timeout(patience):
             while True:
                 try:
-                    record = await ask(server, name, timeout=timeout)
+                    record = await ask(server, name)
                 except Unavailable as error:  # it may be just starting
                     seen = error.seen
-                    timeout = min(2 * timeout, _LAST_TIMEOUT)
                 else:
                     if record == wanted:
                         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -25,7 +26,7 @@ from quarterdeck.stores.port import JournalEntry, Outcome
 #: Seconds between two observations while something is waited for, and the longest pause after failures.
 POLL = 0.1
 LONGEST_PAUSE = 2.0
-#: A pause is at least this many times as long as the look before it.
+#: A pause is at least this many times as long as the processor time of the look before it.
 _LOOKING_SHARE = 3
 
 
@@ -81,9 +82,9 @@ class Driver:
             await self.plane.refresh()
             if changed(self.plane):
                 return Plan(waiting=("the user wants something else",))
-            began = self.monotonic()
+            began = time.process_time()
             world = await self.observer.observe()
-            looked = self.monotonic() - began
+            looked = time.process_time() - began
             plan = await self._write_down(world)
             if plan.done:
                 return plan
