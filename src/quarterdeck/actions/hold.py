@@ -14,6 +14,8 @@ from quarterdeck.model.world import World
 #: Seconds: how long load balancers may pass nothing on, and what a packet needs besides the round trip.
 LONGEST_HOLD = 0.5
 _SETTLE = 0.01
+#: Seconds between two holds: what has waited for one is not to wait for the next as well.
+_BREATH = 0.2
 
 
 @asynccontextmanager
@@ -37,6 +39,7 @@ async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncI
         finally:
             for balancer in running:
                 await balancer.let_go()
+            await asyncio.sleep(_BREATH)
 
 
 async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> float:
