@@ -13,6 +13,7 @@ from pathlib import Path
 from lab import markdown, quarterdeck, temporary_home, this_machine
 from migrate import report_of, row
 
+from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.netns.lab import Lab
 
 SITES = """
@@ -37,6 +38,8 @@ spec:
 
 async def _delay(folder: Path, rtt: float) -> None:
     lab = await Lab.open(folder)
+    for site in ("near", "far"):
+        await lab.add_site(site, site_number(folder, site))
     await lab.set_link("near", "far", delay_ms=rtt / 2)
 
 

@@ -119,7 +119,7 @@ async def _answer(check: Callable[[Move], Awaitable[Finding]], move: Move) -> Fi
     except Unavailable as error:
         return refuse(name, str(error), "unknown is not well: have it answer first")
     except QuarterdeckError as error:
-        return refuse(name, error.seen, error.next_step)
+        return refuse(name, f"{error.doing}: {error.seen}", error.next_step)
 
 
 def _machines(plane: Plane, site: str) -> tuple[Machine, ...]:

@@ -1,0 +1,79 @@
+"""What a migration checks before the first change, where no real plane is needed for it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from quarterdeck.engine.preconditions import Finding, Move, Verdict, _answer, certificates, clocks, machines
+from quarterdeck.model.units import Machine, MachineState
+from quarterdeck.pki.issuing import create_plane_secrets
+
+
+def move(**facts: object) -> Move:
+    return cast("Move", SimpleNamespace(**facts))
+
+
+def with_secrets_of(when: datetime) -> Move:
+    return move(plane=SimpleNamespace(secrets=create_plane_secrets("demo", when)))
+
+
+async def test_valid_certificates_are_fine() -> None:
+    found = await _answer(certificates, with_secrets_of(datetime.now(UTC)))
+    assert found == Finding("certificates", Verdict.OK, "valid; one CA for all replicas")
+
+
+@pytest.mark.parametrize(
+    ("ago", "says"),
+    [
+        (timedelta(days=366 * 30), "expired on"),
+        (timedelta(days=-30), "it is valid from"),  # the clock was set back behind their beginning
+    ],
+)
+async def test_certificates_that_do_not_hold_now_are_named(ago: timedelta, says: str) -> None:
+    found = await _answer(certificates, with_secrets_of(datetime.now(UTC) - ago))
+    assert found.verdict is Verdict.REFUSE
+    assert says in found.seen
+    assert "kubernetes-ca" in found.seen
+
+
+def machine(name: str, zone: str = "a", state: MachineState = MachineState.UP) -> Machine:
+    return Machine(name=name, site="west", zone=zone, address="127.0.0.1", state=state)
+
+
+@pytest.mark.parametrize(("offset", "verdict"), [(0.1, Verdict.OK), (-3600.0, Verdict.REFUSE)])
+async def test_a_clock_that_is_off_is_named_with_its_machine(offset: float, verdict: Verdict) -> None:
+    async def clock_offset(name: str) -> float:
+        return offset if name == "west-b1" else 0.0
+
+    site = SimpleNamespace(clock_offset=clock_offset)
+    found = await clocks(
+        move(
+            plane=SimpleNamespace(site=lambda _: site),
+            wanted=SimpleNamespace(spec=SimpleNamespace(placement=SimpleNamespace(site="west"))),
+            target=(machine("west-a1"), machine("west-b1", "b")),
+        )
+    )
+    assert found.verdict is verdict
+    if verdict is Verdict.REFUSE:
+        assert found.seen == "the clock of west-b1 is off by -3600 s"
+
+
+@pytest.mark.parametrize(("up", "verdict"), [(2, Verdict.OK), (1, Verdict.REFUSE)])
+async def test_one_replica_needs_a_second_machine_to_move_to(up: int, verdict: Verdict) -> None:
+    states = [MachineState.UP] * up + [MachineState.DOWN] * (3 - up)
+    spec = SimpleNamespace(replicas=1, placement=SimpleNamespace(site="west", zones=None))
+    found = await machines(
+        move(
+            wanted=SimpleNamespace(spec=spec),
+            plane=SimpleNamespace(resource=SimpleNamespace(spec=SimpleNamespace(replicas=1))),
+            target=tuple(machine(f"west-{zone}1", zone, state) for zone, state in zip("abc", states, strict=True)),
+            target_site=SimpleNamespace(spec=SimpleNamespace(zones=("a", "b", "c"))),
+        )
+    )
+    assert found.verdict is verdict
+    if verdict is Verdict.REFUSE:
+        assert found.seen == "1 machines are up at west, 2 are needed (one is lent for the move)"
