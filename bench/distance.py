@@ -11,7 +11,7 @@ import asyncio
 from pathlib import Path
 
 from lab import markdown, quarterdeck, temporary_home, this_machine
-from migrate import report_of, row
+from migrate import HEADER, report_of, row
 
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.netns.lab import Lab
@@ -61,26 +61,13 @@ def main() -> None:
             for number, rtt in enumerate(parser.parse_args().rtt):
                 asyncio.run(_delay(folder, rtt))
                 target = ("far", "near")[number % 2]
-                quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", "20", "--yes", allowed=1)
+                quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", "25", "--yes", allowed=1)
                 rows.append([f"{rtt:.0f}", *row(number, report_of(folder))[1:]])
                 print(" ".join(rows[-1]), flush=True)
         finally:
             asyncio.run(_close(folder))
-    header = [
-        "rtt ms",
-        "whole s",
-        "swap ms",
-        "requests",
-        "failed",
-        "re-sent",
-        "lost",
-        "missed",
-        "stall ms",
-        "quiet ms",
-        "ratio",
-    ]
     print(f"\n{this_machine()}\n")
-    print(markdown(header, rows))
+    print(markdown(("rtt ms", *HEADER), rows))
 
 
 if __name__ == "__main__":

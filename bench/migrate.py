@@ -18,6 +18,19 @@ from fill import fill
 from lab import markdown, quarterdeck, temporary_home, this_machine
 
 SITES = ("east", "west")
+#: The columns of a row, after the first.
+HEADER = (
+    "whole s",
+    "swap ms",
+    "requests",
+    "failed",
+    "re-sent",
+    "lost",
+    "missed",
+    "stall ms",
+    "quiet ms",
+    "ratio",
+)
 
 
 def report_of(folder: Path) -> dict:  # type: ignore[type-arg]
@@ -52,21 +65,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--objects", type=int, default=2_000)
     parser.add_argument("--bytes", type=int, default=10_000)
-    parser.add_argument("--quiet", type=float, default=20.0)
+    parser.add_argument("--quiet", type=float, default=25.0)
     given = parser.parse_args()
-    header = [
-        "run",
-        "whole s",
-        "swap ms",
-        "requests",
-        "failed",
-        "re-sent",
-        "lost",
-        "missed",
-        "stall ms",
-        "quiet ms",
-        "ratio",
-    ]
     rows = []
     with temporary_home() as folder:
         quarterdeck("create", "bench")
@@ -78,7 +78,7 @@ def main() -> None:
             print(" ".join(rows[-1]), flush=True)
     size = given.objects * given.bytes / 1e6
     print(f"\n{this_machine()}; {given.objects:,} objects, {size:,.0f} MB\n")
-    print(markdown(header, rows))
+    print(markdown(("run", *HEADER), rows))
     print(f"\nmost memory of one driver process: {peak_of_children() / 2**20:.0f} MiB")
     print(f"median whole migration: {statistics.median(float(each[1]) for each in rows):.1f} s")
 

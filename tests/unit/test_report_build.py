@@ -71,7 +71,8 @@ def test_each_thing_that_goes_wrong_breaks_its_own_verdict_only(wrong: str) -> N
 
 
 def test_a_window_over_its_limit_breaks_the_last_verdict() -> None:
-    assert not verdicts(None, 50.1, Limits())[-1].holds
+    missed = verdicts(None, 50.1, Limits())[-1]
+    assert (missed.holds, missed.promised) == (False, False)
     assert verdicts(None, 0.0, Limits())[-1].measured == "always"
     assert verdicts(None, None, Limits()) == ()
 

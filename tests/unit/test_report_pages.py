@@ -17,7 +17,7 @@ from quarterdeck.report.build import build
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.downsample import downsampled
 from quarterdeck.report.html import render_html
-from quarterdeck.report.schema import Samples
+from quarterdeck.report.schema import Samples, Verdict
 from quarterdeck.report.spans import Look, Span, member_spans
 from quarterdeck.report.text import render_text
 
@@ -75,7 +75,14 @@ def drawn_in(page: str) -> dict:
 
 def test_the_page_says_the_verdict_first_and_all_that_it_rests_on(page: str) -> None:
     text = Page(own(page)).text
-    order = ["demo moved east → west in 14.2 s", "2 failed", "What must hold", "What clients saw", "Timeline", "Steps"]
+    order = [
+        "demo moved east → west in 14.2 s",
+        "2 failed",
+        "What is promised, and what is aimed at",
+        "What clients saw",
+        "Timeline",
+        "Steps",
+    ]
     positions = [text.index(words) for words in order]
     assert positions == sorted(positions)
     for words in (
@@ -195,3 +202,13 @@ def test_the_terminal_shows_the_same(page: str) -> None:
     ):
         assert words in text
     assert "for 9.0 ms" in text
+
+
+def test_an_aim_that_a_busy_machine_missed_is_marked_and_breaks_no_promise() -> None:
+    missed = Verdict(claim="clients wait little", measured="long", holds=False, promised=False)
+    made = report().model_copy(update={"verdicts": (*report().verdicts, missed)})
+    assert made.holds
+    console = Console(width=100, record=True)
+    console.print(render_text(made))
+    assert re.search(r"^  !  clients wait little +long", console.export_text(), re.MULTILINE)
+    assert '<li class="missed"><i>!</i><span>clients wait little</span>' in render_html(made)

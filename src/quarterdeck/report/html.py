@@ -79,13 +79,24 @@ def _tile(value: str, words: str, bad: bool) -> str:
     return f'<div class="tile{" bad" if bad else ""}"><b>{escape(value)}</b><span>{escape(words)}</span></div>'
 
 
+_MARKS = {"good": "✓", "bad": "✗", "missed": "!"}
+
+
+def _kind(verdict: Verdict) -> str:
+    return "good" if verdict.holds else "bad" if verdict.promised else "missed"
+
+
 def _claims(verdicts: Iterable[Verdict]) -> str:
     items = "".join(
-        f'<li class="{"good" if each.holds else "bad"}"><i>{"✓" if each.holds else "✗"}</i>'
+        f'<li class="{_kind(each)}"><i>{_MARKS[_kind(each)]}</i>'
         f"<span>{escape(each.claim)}</span><em>{escape(each.measured)}</em></li>"
         for each in verdicts
     )
-    return f'<section><h2>What must hold</h2><ul class="claims">{items}</ul></section>' if items else ""
+    return (
+        f'<section><h2>What is promised, and what is aimed at</h2><ul class="claims">{items}</ul></section>'
+        if items
+        else ""
+    )
 
 
 def _clients(probe: Probe) -> str:

@@ -301,14 +301,16 @@ class Probe(Part):
 
 
 class Verdict(Part):
-    """One thing that must hold."""
+    """One thing that is promised, or aimed at."""
 
     claim: str
-    """What must hold."""
+    """What is to hold."""
     measured: str
     """What was measured."""
     holds: bool
     """Whether it holds."""
+    promised: bool = True
+    """Whether it must hold everywhere; else it is an aim, which a busy machine may miss."""
 
 
 class Machine(Part):
@@ -352,7 +354,7 @@ class Report(Part):
     swap_window_ms: float | None
     """How long no site held a quorum by itself; null when the members are not known."""
     verdicts: tuple[Verdict, ...]
-    """What must hold, and whether it does."""
+    """What is promised or aimed at, and whether it holds."""
     phases: tuple[PhaseSpan, ...]
     """The phases, by their start."""
     steps: tuple[Step, ...]
@@ -366,8 +368,9 @@ class Report(Part):
 
     @property
     def holds(self) -> bool:
-        """Whether the operation succeeded and everything that must hold does."""
-        return self.outcome is Outcome.SUCCEEDED and all(verdict.holds for verdict in self.verdicts)
+        """Whether the operation succeeded and everything that is promised holds."""
+        kept = all(verdict.holds for verdict in self.verdicts if verdict.promised)
+        return self.outcome is Outcome.SUCCEEDED and kept
 
 
 def dump(report: Report) -> bytes:

@@ -36,8 +36,9 @@ def render_text(report: Report) -> RenderableType:
 def _verdicts(report: Report) -> Table:
     table = Table.grid(padding=(0, 2))
     for verdict in report.verdicts:
-        mark = Text("  ✓", style="green") if verdict.holds else Text("  ✗", style="bold red")
-        table.add_row(mark, escape(verdict.claim), Text(verdict.measured, style="dim" if verdict.holds else "red"))
+        mark, color = ("✓", "green") if verdict.holds else ("✗", "red") if verdict.promised else ("!", "yellow")
+        measured = Text(verdict.measured, style="dim" if verdict.holds else color)
+        table.add_row(Text(f"  {mark}", style=f"bold {color}"), escape(verdict.claim), measured)
     return table
 
 
