@@ -85,6 +85,12 @@ def test_a_load_balancer_without_a_ready_apiserver_is_told(world: World) -> None
     }
 
 
+def test_an_address_that_has_never_served_needs_no_backends_yet(world: World) -> None:
+    balancers = tuple(replace(each, ready=False) for each in world.balancers)
+    begins = replace(world, balancers=balancers, memory=replace(world.memory, served_site=None))
+    assert warnings(begins) == set()
+
+
 def test_an_event_is_of_one_moment() -> None:
     made = Happening("Alarm", "etcd raised an alarm: NOSPACE").event("demo", 7.0)
     assert made == Event(

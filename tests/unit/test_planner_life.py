@@ -103,6 +103,13 @@ def test_a_plane_is_deleted_from_its_name_to_its_data() -> None:
     ]
 
 
+def test_a_fixed_address_cannot_be_removed_and_does_not_hold_up_a_deletion() -> None:
+    world = replace(observe(replace(settled(empty("east", 1)), deleting=True)), front="east")
+    assert [told(step) for step in plan(world).now] == ["StopBalancer east"]
+    down = replace(world, balancers=())
+    assert [told(step) for step in plan(down).now] == ["StopUnit kube-scheduler of east-1"]
+
+
 def test_a_deletion_waits_for_machines_that_do_not_answer() -> None:
     def off(truth: Truth) -> Truth:
         cut = tuple(replace(each, power=Power.OFF) if each.name == "east-b1" else each for each in truth.machines)

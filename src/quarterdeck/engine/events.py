@@ -69,7 +69,8 @@ def _of_clients(world: World) -> list[Happening]:
     found = []
     if world.record is not None:
         found.append(Happening("NameLeads", f"its name leads to site {world.record}", EventType.NORMAL))
-        if not world.balancer(world.record).ready:
+        # A fixed address is there before anything serves.
+        if world.memory.served_site is not None and not world.balancer(world.record).ready:
             found.append(
                 Happening("NoBackends", f"the load balancer of site {world.record} leads to no ready apiserver")
             )

@@ -31,11 +31,11 @@ def _release(record: Replica, why: str) -> ReleaseReplica:
 
 
 def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-    """Steps and waits that delete a whole plane: the name first, the data last."""
+    """Steps and waits that delete a whole plane: the name first (a fixed address has none), the data last."""
     why = "the plane is deleted"
     if not world.record_known:
         return (), ("the DNS server to answer",)
-    if world.record is not None:
+    if world.record is not None and world.front is None:
         return (RemoveRecord(site="", why=why),), ()
     balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.running)
     if balancers:
