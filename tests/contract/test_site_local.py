@@ -149,11 +149,16 @@ async def test_two_drivers_at_once_start_one_supervisord(site: LocalSite, tmp_pa
     assert len(pids) == 4
 
 
+def has_fled(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep")
+    except FileNotFoundError:
+        return False
+
+
 async def test_power_loss_reaches_what_fled_its_session_and_emptied_its_environment(site: LocalSite) -> None:
     await site.start_unit(A, UnitSpec(name="flees", argv=(sys.executable, "-c", RUN_AWAY)))
-    pids = await eventually(lambda: site.processes(A), lambda seen: len(seen) == 4)
-    fled = {pid for pid in pids if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep")}
-    assert len(fled) == 1
+    pids = await eventually(lambda: site.processes(A), lambda seen: len(seen) == 4 and any(map(has_fled, seen)))
     await site.kill_machine(A)
     assert not {pid for pid in pids if process_alive(pid)}
 

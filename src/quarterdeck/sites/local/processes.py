@@ -59,10 +59,20 @@ def kill_all(mark: str) -> None:
 
 
 def freeze_all(mark: str) -> None:
-    """Stop all processes of a machine where they stand; returns when they stand still; raises TimedOut."""
+    """Stop all processes of a machine where they stand; returns when they stand still; raises TimedOut.
+
+    One that sleeps in the kernel (D) stops before it runs on. It may sleep for as long as the machine is frozen: in
+    vfork(2), for a child that was stopped.
+    """
     deadline = time.monotonic() + DEADLINE
-    while moving := tuple(each for each in processes_of(mark) if each.state not in "Tt"):
+    told: set[tuple[int, int]] = set()
+    while moving := tuple(
+        each
+        for each in processes_of(mark)
+        if each.state not in "Tt" and not (each.state == "D" and (each.pid, each.started) in told)
+    ):
         _signal(moving, signal.SIGSTOP)
+        told |= {(each.pid, each.started) for each in moving}
         _pause(deadline, "freezing a machine", moving)
 
 

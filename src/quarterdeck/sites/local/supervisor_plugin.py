@@ -28,6 +28,7 @@ from supervisor.states import STOPPED_STATES, ProcessStates
 from supervisor.xmlrpc import Faults, RPCError
 
 from quarterdeck.errors import Corrupt
+from quarterdeck.sites.local.courtesy import Courtesy
 from quarterdeck.sites.local.machine_init import PR_SET_PDEATHSIG, READY_FD
 from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, unit_folders
 
@@ -58,9 +59,12 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         self.starts += 1
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         try:
-            return super().spawn()
+            pid = super().spawn()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        if pid:
+            self.config.courtesy.begins(pid)
+        return pid
 
     def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
         supervisord = os.getppid()
@@ -102,9 +106,10 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
 class UnitConfig(ProcessConfig):  # type: ignore[misc]
     """A unit as supervisor wants it."""
 
-    def __init__(self, options: Any, folder: Path, record: UnitRecord, libc: ctypes.CDLL) -> None:
+    def __init__(self, options: Any, folder: Path, record: UnitRecord, libc: ctypes.CDLL, courtesy: Courtesy) -> None:
         self.record = record
         self.libc = libc
+        self.courtesy = courtesy
         nothing = dict.fromkeys(ProcessConfig.req_param_names)
         settings = {
             "name": record.name,
@@ -138,9 +143,10 @@ class UnitConfig(ProcessConfig):  # type: ignore[misc]
 class PromptPoller:
     """Supervisord's poller, which does not sleep for a whole second while a unit starts, stops or waits."""
 
-    def __init__(self, supervisord: Any, inner: Any) -> None:
+    def __init__(self, supervisord: Any, inner: Any, courtesy: Courtesy) -> None:
         self._supervisord = supervisord
         self._inner = inner
+        self._courtesy = courtesy
         self.held: dict[int, float] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -155,7 +161,8 @@ class PromptPoller:
             timeout = PROMPT
             if time.monotonic() > until:
                 self.let_go(pid)
-        return self._inner.poll(timeout)
+        due = self._courtesy.look()
+        return self._inner.poll(timeout if due is None else min(timeout, due))
 
     def hold(self, pid: int, until: float) -> None:
         """Stop a process where it stands until then (CLOCK_MONOTONIC), whatever becomes of whoever asked for it."""
@@ -177,7 +184,10 @@ class MachineInterface:
         self._options = supervisord.options
         self._units = Path.cwd() / "units"
         self._libc = ctypes.CDLL(None)
-        self._poller = self._options.poller = PromptPoller(supervisord, self._options.poller)
+        self._courtesy = Courtesy()
+        self._poller = self._options.poller = PromptPoller(supervisord, self._options.poller, self._courtesy)
+        # A unit is a session, which is more than supervisor's process group, and what the kernel shares fairly.
+        self._options.setpgrp = os.setsid
         for folder in unit_folders(self._units):
             try:
                 record = read_record(folder)
@@ -254,7 +264,7 @@ class MachineInterface:
         return None if group is None else group.processes[name]
 
     def _add(self, folder: Path, record: UnitRecord) -> UnitProcess:
-        config = UnitConfig(self._options, folder, record, self._libc)
+        config = UnitConfig(self._options, folder, record, self._libc, self._courtesy)
         self._supervisord.add_process_group(ProcessGroupConfig(self._options, record.name, 999, [config]))
         process: UnitProcess = self._supervisord.process_groups[record.name].processes[record.name]
         return process

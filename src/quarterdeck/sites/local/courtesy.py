@@ -1,0 +1,91 @@
+"""Units that have just started give way to all others of the host. Part of what runs inside supervisord."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+#: How much a start gives way: a nice value.
+NICE = 10
+#: Seconds between two looks at how much processor time a unit has asked for (got, or waited for); it is up once that
+#: was less than this share of a core in between, and counts as up after a while in any case.
+LOOK = 0.5
+CALM = 0.3
+LONGEST = 15.0
+#: Seconds between two tries: the kernel takes one change in 0.1 s, from all of the host.
+AGAIN = 0.03
+
+
+@dataclass(slots=True)
+class _Start:
+    began: float
+    looked: float
+    asked: float = 0.0
+    wanted: int = NICE
+    set: int = 0
+
+
+class Courtesy:
+    """Lowers the share of the processor that starting units get, for as long as their start takes.
+
+    A start takes all the processor that it can get, from those that serve on the same host. Each unit is a session of
+    its own and so an autogroup (sched(7)), whose nice value can be raised and lowered again without any rights.
+    Where the kernel has no autogroups nothing happens.
+    """
+
+    def __init__(self) -> None:
+        self._starts: dict[int, _Start] = {}
+
+    def begins(self, pid: int) -> None:
+        """The process of a unit has just been made."""
+        now = time.monotonic()
+        self._starts[pid] = _Start(began=now, looked=now)
+
+    def look(self) -> float | None:
+        """Do what is due; seconds until the next look (None: there is nothing to look at)."""
+        now = time.monotonic()
+        for pid, start in tuple(self._starts.items()):
+            if start.wanted and now - start.looked >= LOOK:
+                asked = _asked_for(pid)
+                calm = asked - start.asked < CALM * (now - start.looked)
+                start.looked, start.asked = now, asked
+                if calm or now - start.began > LONGEST:
+                    start.wanted = 0
+            if start.set != start.wanted and _leads_a_session(pid) and _set_nice(pid, start.wanted):
+                start.set = start.wanted
+            if start.set == start.wanted == 0:
+                del self._starts[pid]
+        if not self._starts:
+            return None
+        return AGAIN if any(start.set != start.wanted for start in self._starts.values()) else LOOK / 2
+
+
+def _set_nice(pid: int, nice: int) -> bool:
+    """Whether it is set, or never can be; else it is to be tried again."""
+    try:
+        Path("/proc", str(pid), "autogroup").write_text(str(nice))
+    except OSError as error:
+        return error.errno != errno.EAGAIN  # else it has ended, or this kernel has no autogroups
+    return True
+
+
+def _asked_for(pid: int) -> float:
+    """Seconds for which its threads have run, or waited for a processor; 0 when it has ended."""
+    total = 0
+    for each in Path("/proc", str(pid), "task").glob("*/schedstat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            ran, waited, _ = each.read_bytes().split()
+            total += int(ran) + int(waited)
+    return total / 1e9
+
+
+def _leads_a_session(pid: int) -> bool:
+    """Not yet right after the fork: then it still is in supervisord's own autogroup. True when it has ended."""
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return True

@@ -1,0 +1,89 @@
+"""A unit that starts gives way, and no longer than its start takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.sites.local import courtesy
+from quarterdeck.sites.local.courtesy import NICE, Courtesy
+
+BUSY = "while True: pass"
+CALM = "import time; time.sleep(100)"
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/autogroup").exists(), reason="this kernel has no autogroups, and then nothing is to be done"
+)
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[[str], int]]:
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(program: str, *, session: bool = True) -> int:
+        running.append(subprocess.Popen([sys.executable, "-c", program], start_new_session=session))
+        return running[-1].pid
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def nice(pid: int) -> int:
+    return int(Path("/proc", str(pid), "autogroup").read_text().split()[-1])
+
+
+def looked(made: Courtesy, until: Callable[[], bool], seconds: float = 10.0) -> float | None:
+    """Look whenever it is due, until something is so; what the last look said."""
+    deadline = time.monotonic() + seconds
+    while True:
+        due = made.look()
+        if until():
+            return due
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(min(due or 0.05, 0.05))
+
+
+def test_a_start_gives_way_until_it_is_calm(started: Callable[[str], int]) -> None:
+    made, pid = Courtesy(), started(CALM)
+    made.begins(pid)
+    looked(made, lambda: nice(pid) == NICE)
+    assert looked(made, lambda: nice(pid) == 0 and made.look() is None) is None
+
+
+def test_a_start_that_takes_long_gives_way_no_longer_than_that(
+    started: Callable[[str], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courtesy, "LONGEST", 2.0)
+    made, pid = Courtesy(), started(BUSY)
+    began = time.monotonic()
+    made.begins(pid)
+    looked(made, lambda: nice(pid) == NICE)
+    looked(made, lambda: nice(pid) == 0)
+    assert time.monotonic() - began >= 2.0
+
+
+def test_a_process_that_is_no_session_yet_does_not_slow_down_who_started_it(
+    monkeypatch: pytest.MonkeyPatch, started: Callable[..., int]
+) -> None:
+    before = nice(os.getpid())
+    monkeypatch.setattr(courtesy, "LONGEST", 1.0)
+    made, pid = Courtesy(), started(BUSY, session=False)
+    made.begins(pid)
+    looked(made, lambda: made.look() is None)
+    assert nice(os.getpid()) == before
+
+
+def test_a_process_that_has_ended_is_forgotten(started: Callable[[str], int]) -> None:
+    made, pid = Courtesy(), started(CALM)
+    made.begins(pid)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    looked(made, lambda: made.look() is None)
