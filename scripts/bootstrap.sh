@@ -51,7 +51,7 @@ qd_environment() {  # $1: run | dev
   QD_PYTHON="$qd_env/bin/python"
   PATH="$qd_env/bin:$PATH"
   PYTHONPATH="$QD_ROOT/src"
-  # Bytecode is kept beside the environments: a checkout stays clean, and no run compiles what another has.
+  # Bytecode is kept beside the environments: no command compiles what another has, whatever the user exports.
   PYTHONPYCACHEPREFIX="$QD_CACHE/bytecode"
   unset PYTHONDONTWRITEBYTECODE
   export PATH PYTHONPATH PYTHONPYCACHEPREFIX QD_PYTHON

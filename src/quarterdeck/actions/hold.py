@@ -14,6 +14,8 @@ from quarterdeck.model.world import World
 #: Seconds: how long load balancers may pass nothing on, and what a packet needs besides the round trip.
 LONGEST_HOLD = 0.5
 _SETTLE = 0.01
+#: Seconds between two looks at what clients wait for.
+BETWEEN = 0.003
 #: Seconds between two holds: what has waited for one is not to wait for the next as well.
 _BREATH = 0.2
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quarterdeck.actions.hold import held
+from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.memory import Replica
@@ -16,9 +16,8 @@ from quarterdeck.model.world import Health, World
 from quarterdeck.planner.quorum import Change, Voter, after, home
 from quarterdeck.planner.view import voters
 
-#: Seconds: how long it is waited at most for writes to end while clients wait, and how often it is looked.
+#: Seconds: how long it is waited at most for writes to end while clients wait.
 _QUIET = 0.2
-_BETWEEN = 0.003
 
 
 async def add_learner(plane: Plane, step: AddLearner) -> None:
@@ -66,7 +65,7 @@ async def _until_quiet(plane: Plane, servers: Sequence[Replica]) -> None:
         pending = await asyncio.gather(*(plane.etcd.pending_proposals(plane.metrics_url(each)) for each in servers))
         if not any(pending):
             return
-        await asyncio.sleep(_BETWEEN)
+        await asyncio.sleep(BETWEEN)
 
 
 async def _until_followed(plane: Plane, servers: Sequence[Replica], leader: int, moving: asyncio.Task[None]) -> None:
@@ -80,7 +79,7 @@ async def _until_followed(plane: Plane, servers: Sequence[Replica], leader: int,
             seen = []  # then the transfer itself tells how it went
         if seen and all(status.leader_id == leader for status in seen):
             return
-        await asyncio.sleep(_BETWEEN)
+        await asyncio.sleep(BETWEEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quarterdeck.actions.hold import LONGEST_HOLD, held
+from quarterdeck.actions.hold import BETWEEN, LONGEST_HOLD, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
@@ -16,8 +16,7 @@ from quarterdeck.model.world import Component, Health, World
 
 #: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
 CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
-#: Seconds: how often and how patiently a listener is tried.
-_BETWEEN = 0.003
+#: Seconds: how patiently a listener is tried.
 _PROBE = 0.5
 
 
@@ -114,7 +113,7 @@ async def _until_refused(host: str, port: int, patience: float) -> None:
         except OSError:
             return
         writer.close()
-        await asyncio.sleep(_BETWEEN)
+        await asyncio.sleep(BETWEEN)
 
 
 async def _holder(plane: Plane, record: Replica) -> str | None:

@@ -20,16 +20,18 @@ def show(
     rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str], output: Output, *, wide: Sequence[str] = ()
 ) -> None:
     """Print rows. Tables show ``columns`` (and ``wide`` ones if asked for); JSON and YAML all there is."""
-    if output is Output.JSON:
-        out.print_json(json.dumps(list(rows)))
-    elif output is Output.YAML:
-        out.print(yaml.safe_dump(list(rows), sort_keys=False), end="", highlight=False, markup=False, soft_wrap=True)
+    if output in (Output.JSON, Output.YAML):
+        _document(list(rows), output)
     else:
         table(rows, (*columns, *wide) if output is Output.WIDE else columns)
 
 
 def show_one(fact: Mapping[str, JsonValue], output: Output) -> None:
     """Print one mapping as JSON or YAML."""
+    _document(fact, output)
+
+
+def _document(fact: object, output: Output) -> None:
     if output is Output.JSON:
         out.print_json(json.dumps(fact))
     else:

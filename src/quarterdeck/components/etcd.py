@@ -49,14 +49,7 @@ def etcd_unit(
         "name": replica.name,
         "data-dir": str(replica.volume / DATA),
         **_addresses(plane, replica),
-        "cert-file": folder.file("server.crt", certificates.etcd_server.certificate),
-        "key-file": folder.file("server.key", certificates.etcd_server.key),
-        "trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.certificate),
-        "client-cert-auth": boolean(True),
-        "peer-cert-file": folder.file("peer.crt", certificates.etcd_peer.certificate),
-        "peer-key-file": folder.file("peer.key", certificates.etcd_peer.key),
-        "peer-trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.certificate),
-        "peer-client-cert-auth": boolean(True),
+        **_identity(folder, secrets, certificates),
         "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
         "election-timeout": milliseconds(plane.tuning.election),
         etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(plane.max_learners),
@@ -82,6 +75,20 @@ def etcd_unit(
         files=folder.files,
         stop_timeout=15.0,
     )
+
+
+def _identity(folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecrets) -> dict[str, str]:
+    """What it proves itself with, and whom it believes: clients and peers show certificates, too."""
+    return {
+        "cert-file": folder.file("server.crt", certificates.etcd_server.certificate),
+        "key-file": folder.file("server.key", certificates.etcd_server.key),
+        "trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.certificate),
+        "client-cert-auth": boolean(True),
+        "peer-cert-file": folder.file("peer.crt", certificates.etcd_peer.certificate),
+        "peer-key-file": folder.file("peer.key", certificates.etcd_peer.key),
+        "peer-trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.certificate),
+        "peer-client-cert-auth": boolean(True),
+    }
 
 
 def _addresses(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]:

@@ -201,6 +201,12 @@ def fault(doing: str, reason: Reason, seen: str) -> EtcdFault:
     return kind(doing, seen, _NEXT.get(reason, ""), reason=reason)
 
 
+async def fault_of_ended(call: grpc.aio.Call, doing: str) -> EtcdFault:
+    """The error for a call that ended before its request was written: the call itself still knows why."""
+    details = await call.details()
+    return fault(doing, reason_of(await call.code(), details), details)
+
+
 def fault_of(error: grpc.aio.AioRpcError, doing: str) -> EtcdFault:
     """The error for a failed call."""
     details = error.details() or error.code().name

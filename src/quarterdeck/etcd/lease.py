@@ -8,7 +8,7 @@ import grpc
 
 from quarterdeck.etcd.calls import Calls
 from quarterdeck.etcd.facts import LeaseGrant, LeaseLife
-from quarterdeck.etcd.faults import Reason, fault, fault_of, reason_of
+from quarterdeck.etcd.faults import Reason, fault, fault_of, fault_of_ended
 from quarterdeck.etcd.rpc import rpc_pb2, rpc_pb2_grpc
 
 #: What grpc.aio says in place of the status with which a call ended while a request was written to it.
@@ -58,8 +58,7 @@ class Lease:
                 return None
             raise fault_of(error, doing) from error
         except asyncio.InvalidStateError as error:  # it had ended before the request was written
-            details = await call.details()
-            raise fault(doing, reason_of(await call.code(), details), details) from error
+            raise await fault_of_ended(call, doing) from error
         finally:
             call.cancel()
         if not isinstance(response, rpc_pb2.LeaseKeepAliveResponse):  # grpc.aio.EOF

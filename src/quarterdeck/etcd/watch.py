@@ -19,6 +19,7 @@ from quarterdeck.etcd.faults import (
     Reason,
     fault,
     fault_of,
+    fault_of_ended,
     reason_of,
 )
 from quarterdeck.etcd.kv import key_value
@@ -99,8 +100,7 @@ class Watch:
         except grpc.aio.AioRpcError as error:
             raise fault_of(error, doing) from error
         except asyncio.InvalidStateError as error:  # it had ended before the request was written
-            details = await call.details()
-            raise fault(doing, reason_of(await call.code(), details), details) from error
+            raise await fault_of_ended(call, doing) from error
         except TimeoutError as error:
             raise fault(doing, Reason.DEADLINE, f"no answer within {patience:g} s") from error
         finally:

@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.schema import Figures, Machine, Probe, Report, Step, StepOutcome, Verdict
-from quarterdeck.report.words import count, headline, milliseconds, seconds, summary, times, totals
+from quarterdeck.report.words import count, headline, mark, milliseconds, seconds, summary, times, totals
 
 
 def render_html(report: Report) -> str:
@@ -79,16 +79,12 @@ def _tile(value: str, words: str, bad: bool) -> str:
     return f'<div class="tile{" bad" if bad else ""}"><b>{escape(value)}</b><span>{escape(words)}</span></div>'
 
 
-_MARKS = {"good": "✓", "bad": "✗", "missed": "!"}
-
-
-def _kind(verdict: Verdict) -> str:
-    return "good" if verdict.holds else "bad" if verdict.promised else "missed"
+_CLASSES = {"✓": "good", "✗": "bad", "!": "missed"}
 
 
 def _claims(verdicts: Iterable[Verdict]) -> str:
     items = "".join(
-        f'<li class="{_kind(each)}"><i>{_MARKS[_kind(each)]}</i>'
+        f'<li class="{_CLASSES[mark(each)]}"><i>{mark(each)}</i>'
         f"<span>{escape(each.claim)}</span><em>{escape(each.measured)}</em></li>"
         for each in verdicts
     )

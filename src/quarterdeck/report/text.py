@@ -8,7 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from quarterdeck.report.schema import Figures, Probe, Report
-from quarterdeck.report.words import count, headline, milliseconds, seconds, summary, times
+from quarterdeck.report.words import count, headline, mark, milliseconds, seconds, summary, times
+
+_COLORS = {"✓": "green", "✗": "red", "!": "yellow"}
 
 
 def render_text(report: Report) -> RenderableType:
@@ -36,9 +38,9 @@ def render_text(report: Report) -> RenderableType:
 def _verdicts(report: Report) -> Table:
     table = Table.grid(padding=(0, 2))
     for verdict in report.verdicts:
-        mark, color = ("✓", "green") if verdict.holds else ("✗", "red") if verdict.promised else ("!", "yellow")
+        color = _COLORS[mark(verdict)]
         measured = Text(verdict.measured, style="dim" if verdict.holds else color)
-        table.add_row(Text(f"  {mark}", style=f"bold {color}"), escape(verdict.claim), measured)
+        table.add_row(Text(f"  {mark(verdict)}", style=f"bold {color}"), escape(verdict.claim), measured)
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.report.schema import Outcome, Place, Probe, Report
+from quarterdeck.report.schema import Outcome, Place, Probe, Report, Verdict
 
 _VERBS = {
     "Create": "created",
@@ -28,6 +28,11 @@ def seconds(value: float) -> str:
     if value < 120:
         return f"{value:.1f} s"
     return f"{int(value // 60)} min {int(value % 60):02d} s"
+
+
+def mark(verdict: Verdict) -> str:
+    """``✓`` holds, ``✗`` a broken promise, ``!`` an aim that was missed."""
+    return "✓" if verdict.holds else "✗" if verdict.promised else "!"
 
 
 def count(value: int) -> str:

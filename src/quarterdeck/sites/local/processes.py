@@ -27,6 +27,11 @@ class Process:
     state: str
     started: int
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What no other process has or will have."""
+        return self.pid, self.started
+
 
 def processes_of(mark: str) -> tuple[Process, ...]:
     """The living processes whose environment says ``QUARTERDECK_MACHINE=mark``, and all their descendants.
@@ -54,7 +59,7 @@ def kill_all(mark: str) -> None:
     killed: set[tuple[int, int]] = set()
     while found := (*processes_of(mark), *_still_there(killed)):
         _signal(found, signal.SIGKILL)
-        killed |= {(each.pid, each.started) for each in found}
+        killed |= {each.identity for each in found}
         _pause(deadline, "killing a machine", found)
 
 
@@ -69,10 +74,10 @@ def freeze_all(mark: str) -> None:
     while moving := tuple(
         each
         for each in processes_of(mark)
-        if each.state not in "Tt" and not (each.state == "D" and (each.pid, each.started) in told)
+        if each.state not in "Tt" and not (each.state == "D" and each.identity in told)
     ):
         _signal(moving, signal.SIGSTOP)
-        told |= {(each.pid, each.started) for each in moving}
+        told |= {each.identity for each in moving}
         _pause(deadline, "freezing a machine", moving)
 
 
@@ -85,7 +90,7 @@ def _still_there(killed: Collection[tuple[int, int]]) -> tuple[Process, ...]:
     """Those of the killed that have not ended yet: a dying process has lost its mark, and its parent with it."""
     if not killed:
         return ()
-    return tuple(each for each in _table() if (each.pid, each.started) in killed and each.state not in "ZX")
+    return tuple(each for each in _table() if each.identity in killed and each.state not in "ZX")
 
 
 def _pause(deadline: float, doing: str, left: tuple[Process, ...]) -> None:
