@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -26,14 +28,16 @@ pytestmark = pytest.mark.skipif(
 def started() -> Iterator[Callable[[str], int]]:
     running: list[subprocess.Popen[bytes]] = []
 
-    def start(program: str, *, session: bool = True) -> int:
-        running.append(subprocess.Popen([sys.executable, "-c", program], start_new_session=session))
+    def start(program: str) -> int:
+        running.append(
+            subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, start_new_session=True)
+        )
         return running[-1].pid
 
     yield start
     for process in running:
-        process.kill()
-        process.wait()
+        with process, contextlib.suppress(ProcessLookupError):  # its children are part of its process group
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def nice(pid: int) -> int:
@@ -71,14 +75,25 @@ def test_a_start_that_takes_long_gives_way_no_longer_than_that(
 
 
 def test_a_process_that_is_no_session_yet_does_not_slow_down_who_started_it(
-    monkeypatch: pytest.MonkeyPatch, started: Callable[..., int]
+    monkeypatch: pytest.MonkeyPatch, started: Callable[[str], int], tmp_path: Path
 ) -> None:
-    before = nice(os.getpid())
+    # The starter is a session of its own: whoever runs the tests may be in no autogroup at all.
+    told = tmp_path / "pid"
+    starter = started(
+        "import pathlib, subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {BUSY!r}])\n"
+        f"pathlib.Path({str(told)!r}).write_text(str(child.pid))\n"
+        "sys.stdin.read()\n"
+    )
+    deadline = time.monotonic() + 10
+    while not (told.exists() and told.read_text()):
+        assert time.monotonic() < deadline, "the starter did not start"
+        time.sleep(0.02)
     monkeypatch.setattr(courtesy, "LONGEST", 1.0)
-    made, pid = Courtesy(), started(BUSY, session=False)
-    made.begins(pid)
+    made = Courtesy()
+    made.begins(int(told.read_text()))
     looked(made, lambda: made.look() is None)
-    assert nice(os.getpid()) == before
+    assert nice(starter) == 0
 
 
 def test_a_process_that_has_ended_is_forgotten(started: Callable[[str], int]) -> None:
