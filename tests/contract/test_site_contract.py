@@ -109,6 +109,16 @@ async def test_starting_the_same_spec_again_leaves_the_process_alone(site: SiteF
     assert again == first
 
 
+async def test_only_a_unit_that_runs_can_be_favoured_and_it_runs_on(site: SiteFaults) -> None:
+    await site.favour_unit(A, "unknown")
+    first = await start(site, runs())
+    await site.favour_unit(A, first.name)
+    assert await status(site, A, first.name) == first
+    await site.stop_unit(A, first.name)
+    await site.favour_unit(A, first.name)
+    assert (await status(site, A, first.name)).state is UnitState.STOPPED
+
+
 async def test_another_digest_replaces_the_process(lab: SiteUnderTest, site: SiteFaults) -> None:
     first = await start(site, runs())
     changed = runs(env=(("ANSWER", "42"),))
@@ -355,6 +365,9 @@ async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> Non
         site.wake(A),
         site.start_unit(A, runs()),
         site.stop_unit(A, "runs"),
+        site.favour_unit(A, "runs"),
+        site.hold_unit(A, "runs", 1.0),
+        site.let_go_unit(A, "runs"),
         site.remove_unit(A, "runs"),
         site.write_files(A, ()),
         site.remove_files(A, ()),

@@ -29,6 +29,7 @@ from support.site_harness import (
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.isolation import Place
+from quarterdeck.sites.local.courtesy import LONGEST, NICE
 from quarterdeck.sites.local.loopback import Loopback, open_loopback
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.local.supervisor_client import SupervisorClient
@@ -300,6 +301,20 @@ async def test_a_machine_that_does_not_start_is_unavailable_and_leaves_no_proces
     with pytest.raises(Unavailable, match="exit code 1"):
         await site.start_unit(A, runs())
     assert await site.processes(A) == ()
+
+
+async def niceness(pid: int | None) -> int:
+    return int(Path(f"/proc/{pid}/autogroup").read_text().split()[-1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel has no autogroups")
+async def test_a_unit_gives_way_while_it_starts_until_it_is_to_serve(site: LocalSite) -> None:
+    await site.start_unit(A, shell("busy", "while :; do :; done"))
+    busy = await running(site, "busy")
+    assert await eventually(lambda: niceness(busy.pid), lambda nice: nice == NICE)
+    await site.favour_unit(A, "busy")
+    assert await eventually(lambda: niceness(busy.pid), lambda nice: nice == 0, LONGEST / 2) == 0
+    assert (await running(site, "busy")).pid == busy.pid
 
 
 async def stands_still(pid: int | None) -> bool:

@@ -29,9 +29,7 @@ def started() -> Iterator[Callable[[str], int]]:
     running: list[subprocess.Popen[bytes]] = []
 
     def start(program: str) -> int:
-        running.append(
-            subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, start_new_session=True)
-        )
+        running.append(subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, start_new_session=True))
         return running[-1].pid
 
     yield start
@@ -72,6 +70,21 @@ def test_a_start_that_takes_long_gives_way_no_longer_than_that(
     looked(made, lambda: nice(pid) == NICE)
     looked(made, lambda: nice(pid) == 0)
     assert time.monotonic() - began >= 2.0
+
+
+def test_one_that_is_told_to_serve_gives_way_no_longer(started: Callable[[str], int]) -> None:
+    made, pid = Courtesy(), started(BUSY)
+    made.begins(pid)
+    looked(made, lambda: nice(pid) == NICE)
+    made.ends(pid)
+    assert looked(made, lambda: nice(pid) == 0 and made.look() is None, courtesy.LONGEST / 2) is None
+
+
+def test_one_that_does_not_give_way_may_be_told_to_serve(started: Callable[[str], int]) -> None:
+    made, pid = Courtesy(), started(CALM)
+    made.ends(pid)
+    assert made.look() is None
+    assert nice(pid) == 0
 
 
 def test_a_process_that_is_no_session_yet_does_not_slow_down_who_started_it(

@@ -32,7 +32,7 @@ from quarterdeck.model.steps import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.world import World
+from quarterdeck.model.world import Component, World
 
 #: Steps that only write the plane's memory.
 NOTES = (DecideBootstrap, NoteCreated, NoteMembers, NoteRecord, NoteDraining)
@@ -74,16 +74,18 @@ async def _effect(plane: Plane, step: Step, world: World) -> Detail:
             times = await members.swap(plane, step, world)
             return {**asdict(times), "changes": [list(change) for change in times.changes]}
         case _:
-            return await _traffic(plane, step)
+            return await _traffic(plane, step, world)
     return {}
 
 
-async def _traffic(plane: Plane, step: Step) -> Detail:
+async def _traffic(plane: Plane, step: Step, world: World) -> Detail:
     match step:
         case SetBackends():
-            memory = plane.memory
-            chosen = {name: plane.backend(memory.replica(name)) for name in step.backends}
-            await plane.balancers[step.site].apply(chosen)
+            chosen = {name: plane.memory.replica(name) for name in step.backends}
+            serving = {name for balancer in world.balancers for name in balancer.backends}
+            new = [record for name, record in chosen.items() if name not in serving]
+            await asyncio.gather(*(units.favour(plane, each, Component.ETCD, Component.APISERVER) for each in new))
+            await plane.balancers[step.site].apply({name: plane.backend(each) for name, each in chosen.items()})
         case StopBalancer():
             await plane.balancers[step.site].remove()
             await plane.site(step.site).rest(plane.edge(step.site).name)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import Component, Health, World
 from quarterdeck.planner.quorum import Change, Voter, after, home
 from quarterdeck.planner.view import voters
 
@@ -27,7 +28,8 @@ async def add_learner(plane: Plane, step: AddLearner) -> None:
 
 
 async def promote(plane: Plane, step: Promote, world: World) -> None:
-    """Make the learner a voter."""
+    """Make the learner a voter: from then on writes may wait for it."""
+    await favour(plane, plane.memory.replica(step.replica), Component.ETCD)
     await plane.etcd.promote(healthy_urls(plane, world), step.member)
 
 
@@ -93,6 +95,8 @@ class SwapTimes:
 
 async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     """All changes back to back. Each is acknowledged by etcd before the next is asked for."""
+    joining = [plane.memory.replica(change.replica) for change in step.changes if isinstance(change, Promote)]
+    await asyncio.gather(*(favour(plane, each, Component.ETCD) for each in joining))
     now = voters(world)
     began = time.monotonic()
     homeless = 0.0

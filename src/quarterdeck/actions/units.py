@@ -141,6 +141,12 @@ async def _hand_on(plane: Plane, holder: str, world: World) -> None:
             return
 
 
+async def favour(plane: Plane, record: Replica, *components: Component) -> None:
+    """Give units all that they can get of their machine, before others come to depend on them."""
+    site = plane.site(record.site)
+    await asyncio.gather(*(site.favour_unit(record.machine, plane.unit(record, each)) for each in components))
+
+
 async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
     """Remove a replica's units and files, then its volume, then its certificates."""
     record = plane.memory.replica(step.replica)

@@ -27,7 +27,7 @@ from quarterdeck.stores.port import JournalEntry, Outcome
 POLL = 0.1
 LONGEST_PAUSE = 2.0
 #: A pause is at least this many times as long as the processor time of the look before it.
-_LOOKING_SHARE = 3
+_LOOKING_SHARE = 6
 
 
 class Watcher(Protocol):

@@ -136,6 +136,10 @@ class FakeSite:
                 found.exit_code = -9 if kill else -15
             found.state, found.pid = UnitState.STOPPED, None
 
+    async def favour_unit(self, machine: str, unit: str) -> None:
+        """See Site: fake units share nothing."""
+        self._reach(machine)
+
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Site: nobody can see a fake unit stand still."""
         self._reach(machine)

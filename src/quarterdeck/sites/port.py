@@ -45,7 +45,13 @@ class Site(Protocol):
 
         A unit that runs with the same digest is left alone; one with another digest is stopped and started with
         the new spec. Returns when the process has been started (not when it is ready). ``boot_argv`` is passed
-        after ``argv`` always.
+        after ``argv`` always. Until its start is done it may get less of the machine than units that serve.
+        """
+        ...
+
+    async def favour_unit(self, machine: str, unit: str) -> None:
+        """The unit serves from now on: whatever its start has held back of the machine is its own. Nothing happens
+        to one that does not run.
         """
         ...
 

@@ -30,7 +30,8 @@ class _Start:
 
 
 class Courtesy:
-    """Lowers the share of the processor that starting units get, for as long as their start takes.
+    """Lowers the share of the processor that starting units get, for as long as their start takes, or until they
+    are told to serve.
 
     A start takes all the processor that it can get, from those that serve on the same host. Each unit is a session of
     its own and so an autogroup (sched(7)), whose nice value can be raised and lowered again without any rights.
@@ -44,6 +45,12 @@ class Courtesy:
         """The process of a unit has just been made."""
         now = time.monotonic()
         self._starts[pid] = _Start(began=now, looked=now)
+
+    def ends(self, pid: int) -> None:
+        """It serves now, whether its start is calm or not. Nothing happens if it did not give way."""
+        if pid in self._starts:
+            self._starts[pid].wanted = 0
+            self.look()
 
     def look(self) -> float | None:
         """Do what is due; seconds until the next look (None: there is nothing to look at)."""

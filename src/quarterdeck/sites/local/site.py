@@ -122,6 +122,13 @@ class LocalSite:
         stop_timeout = 0.0 if known is None else known.stop_timeout
         await where.client.stop(unit, kill=kill, stop_timeout=stop_timeout)
 
+    async def favour_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        await where.reach()
+        if _of(unit, await where.units()).state is UnitState.RUNNING:
+            await where.client.favour(unit)
+
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Site."""
         where = self._machine(machine)

@@ -54,6 +54,10 @@ class SupervisorClient:
         expires = time.monotonic() + self._patience
         await self._call("stop", (unit, kill, expires), self._patience + stop_timeout + KILL_GRACE)
 
+    async def favour(self, unit: str) -> None:
+        """Have the unit give way to others no longer."""
+        await self._call("favour", (unit, time.monotonic() + self._patience), self._patience)
+
     async def hold(self, unit: str, seconds: float) -> None:
         """Stop the unit's process where it stands, for at most that long."""
         await self._call("hold", (unit, seconds, time.monotonic() + self._patience), self._patience)

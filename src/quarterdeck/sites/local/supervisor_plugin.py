@@ -233,6 +233,14 @@ class MachineInterface:
         gone.delay = 0.001  # type: ignore[attr-defined]
         return gone
 
+    def favour(self, name: str, expires: float) -> bool:
+        """Let the unit's start give way to others no longer; fine if it does not."""
+        _refuse_late(expires)
+        process = self._find(name)
+        if process is not None and process.pid:
+            self._courtesy.ends(process.pid)
+        return True
+
     def hold(self, name: str, seconds: float, expires: float) -> bool:
         """Stop the unit's process where it stands, for at most ``seconds``. Whether it runs at all."""
         _refuse_late(expires)
