@@ -172,6 +172,14 @@ def test_a_plane_needs_only_a_name_and_a_site() -> None:
             "spec.endpoint.name: required in mode 'unmanaged': the name whose records you make",
         ),
         (
+            "placement: {site: a}, endpoint: {resolvers: [{address: 192.0.2.53}]}",
+            "spec.endpoint.resolvers: contradicts mode 'hosts'; they belong to mode 'unmanaged'",
+        ),
+        (
+            "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, resolvers: [{address: dns.a.b}]}",
+            "spec.endpoint.resolvers[0].address: 'dns.a.b' is not an IP address",
+        ),
+        (
             "placement: {site: a}, endpoint: {mode: rfc2136}",
             "spec.endpoint.rfc2136: required in mode 'rfc2136'",
         ),

@@ -146,6 +146,8 @@ def test_what_clients_hold_on_to_cannot_be_changed_by_applying() -> None:
     with pytest.raises(InvalidInput, match=r"spec\.serviceCidr: cannot be changed") as caught:
         applied_plane(stored, changed(stored, serviceCidr="10.97.0.0/16", endpoint={"name": "b.example"}))
     assert "spec.endpoint: cannot be changed once the plane exists" in str(caught.value)
+    with pytest.raises(InvalidInput, match=r"spec\.endpoint\.ttl: cannot be changed .* \(from 5 to 60\)"):
+        applied_plane(stored, changed(stored, endpoint={"ttl": 60}))
     # The default name spelled out is the same name.
     applied_plane(stored, changed(stored, endpoint={"name": "a.quarterdeck.internal"}))
 

@@ -65,6 +65,13 @@ def test_a_machine_without_servers_is_a_clear_error(tmp_path: Path, content: str
         system_servers(path)
 
 
+def test_what_a_person_must_do_is_the_same_wish_whatever_resolvers_say_meanwhile() -> None:
+    wanted = Record(("192.0.2.1",), 5)
+    seen = [PersonMust(name="demo.test.", wanted=wanted, seen=each) for each in (None, Record(("192.0.2.9",), 3))]
+    assert {must.wish for must in seen} == {"waiting for these records: demo.test. 5 IN A 192.0.2.1"}
+    assert str(seen[1]).endswith("demo.test. now resolves to 192.0.2.9 (ttl 3 s)")
+
+
 def test_what_a_person_must_do_can_be_pasted_into_a_zone_file() -> None:
     must = PersonMust(name="demo.test.", wanted=Record(("192.0.2.1", "2001:db8::1"), 5), seen=None)
     assert must.lines == ("demo.test. 5 IN A 192.0.2.1", "demo.test. 5 IN AAAA 2001:db8::1")

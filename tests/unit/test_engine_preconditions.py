@@ -8,7 +8,18 @@ from typing import cast
 
 import pytest
 
-from quarterdeck.engine.preconditions import Finding, Move, Verdict, _answer, certificates, clocks, machines
+from quarterdeck.endpoint.fakes import FakeDns
+from quarterdeck.engine.preconditions import (
+    Finding,
+    Move,
+    Verdict,
+    _answer,
+    certificates,
+    clocks,
+    endpoint,
+    machines,
+)
+from quarterdeck.model.endpoints import Record
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.pki.issuing import create_plane_secrets
 
@@ -77,3 +88,15 @@ async def test_one_replica_needs_a_second_machine_to_move_to(up: int, verdict: V
     assert found.verdict is verdict
     if verdict is Verdict.REFUSE:
         assert found.seen == "1 machines are up at west, 2 are needed (one is lent for the move)"
+
+
+@pytest.mark.parametrize(("ttl", "verdict"), [(None, Verdict.OK), (3, Verdict.OK), (60, Verdict.REFUSE)])
+async def test_a_record_that_clients_hold_for_longer_than_the_old_address_is_kept_is_named(
+    ttl: int | None, verdict: Verdict
+) -> None:
+    records = {} if ttl is None else {"api.test.": Record(("192.0.2.1",), ttl)}
+    wanted = SimpleNamespace(host="api.test", spec=SimpleNamespace(endpoint=SimpleNamespace(ttl=5)))
+    found = await endpoint(move(plane=SimpleNamespace(dns=FakeDns(records=records)), wanted=wanted))
+    assert found.verdict is verdict
+    if verdict is Verdict.REFUSE:
+        assert found.seen == "clients may hold api.test for 60 s, but the spec says 5 s"

@@ -40,18 +40,19 @@ NOTES = (DecideBootstrap, NoteCreated, NoteMembers, NoteRecord, NoteDraining)
 Detail = Mapping[str, JsonValue]
 
 
-async def carry_out(plane: Plane, step: Step, world: World) -> Detail:
+async def carry_out(plane: Plane, step: Step, world: World) -> Detail | PersonMust:
     """Carry out one step, then write down what it leaves in the memory. Idempotent.
 
-    Returns what reports tell besides. Raises a QuarterdeckError; then the step may have happened or not, and the
-    next observation tells.
+    Returns what reports tell besides, or what a person must do before it can be carried out. Raises a
+    QuarterdeckError; then the step may have happened or not, and the next observation tells.
     """
     detail = await _effect(plane, step, world)
-    await plane.remember((step,))
+    if not isinstance(detail, PersonMust):
+        await plane.remember((step,))
     return detail
 
 
-async def _effect(plane: Plane, step: Step, world: World) -> Detail:
+async def _effect(plane: Plane, step: Step, world: World) -> Detail | PersonMust:
     match step:
         case PlaceReplica():
             site = plane.site(step.slot.site)
@@ -78,7 +79,7 @@ async def _effect(plane: Plane, step: Step, world: World) -> Detail:
     return {}
 
 
-async def _traffic(plane: Plane, step: Step, world: World) -> Detail:
+async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMust:
     match step:
         case SetBackends():
             chosen = {name: plane.memory.replica(name) for name in step.backends}
@@ -92,13 +93,9 @@ async def _traffic(plane: Plane, step: Step, world: World) -> Detail:
         case SetRecord():
             address = plane.balancers[step.to].address.ip
             ttl = plane.resource.spec.endpoint.ttl
-            return _asked(await plane.dns.set(plane.resource.host, (address,), ttl))
+            return await plane.dns.set(plane.resource.host, (address,), ttl) or {}
         case RemoveRecord():
-            return _asked(await plane.dns.remove(plane.resource.host))
+            return await plane.dns.remove(plane.resource.host) or {}
         case _:
             assert isinstance(step, NOTES)
     return {}
-
-
-def _asked(must: PersonMust | None) -> Detail:
-    return {} if must is None else {"person": str(must)}

@@ -23,6 +23,8 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
         ("spec.endpoint.mode", before.endpoint.mode, after.endpoint.mode),
         ("spec.endpoint.port", before.endpoint.port, after.endpoint.port),
         ("spec.endpoint", current.host, wanted.host),
+        # Clients may hold an address for as long as the record said when they asked.
+        ("spec.endpoint.ttl", before.endpoint.ttl, after.endpoint.ttl),
         ("spec.kubernetesVersion", before.kubernetes_version, after.kubernetes_version),
         ("spec.etcd.version", before.etcd.version, after.etcd.version),
         ("spec.etcd.quotaBytes", before.etcd.quota_bytes, after.etcd.quota_bytes),

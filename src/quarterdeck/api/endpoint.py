@@ -54,8 +54,19 @@ class Rfc2136(Model):
     tsig: Tsig
 
 
+class Resolver(Model):
+    """A DNS server that clients ask."""
+
+    address: Address
+    port: Port = 53
+
+
 class Endpoint(Model):
-    """``ttl`` is the record's time to live; ``drain`` how long old connections are left after it. Seconds."""
+    """``ttl`` is the record's time to live; ``drain`` how long old connections are left after it. Seconds.
+
+    ``resolvers`` are asked, in mode ``unmanaged``, what clients are told (the first that answers counts); none
+    named: those of this machine.
+    """
 
     mode: EndpointMode = EndpointMode.HOSTS
     name: DnsName | None = None
@@ -64,6 +75,7 @@ class Endpoint(Model):
     drain: Annotated[Seconds, Field(ge=0, le=86_400)] = 1.0
     address: Address | None = None
     rfc2136: Rfc2136 | None = None
+    resolvers: tuple[Resolver, ...] = ()
 
     @model_validator(mode="after")
     def _settings_fit_the_mode(self) -> Endpoint:
@@ -83,8 +95,11 @@ class Endpoint(Model):
                 problems.append(("name", f"{self.name!r} is not in the zone {self.rfc2136.zone!r}"))
         elif self.rfc2136 is not None:
             problems.append(("rfc2136", f"contradicts {mode}; it belongs to mode 'rfc2136'"))
-        if self.mode is EndpointMode.UNMANAGED and self.name is None:
-            problems.append(("name", f"required in {mode}: the name whose records you make"))
+        if self.mode is EndpointMode.UNMANAGED:
+            if self.name is None:
+                problems.append(("name", f"required in {mode}: the name whose records you make"))
+        elif self.resolvers:
+            problems.append(("resolvers", f"contradicts {mode}; they belong to mode 'unmanaged'"))
         refuse_if_any(problems)
         return self
 

@@ -12,6 +12,7 @@ from rich.status import Status
 
 from quarterdeck.engine.wording import what
 from quarterdeck.errors import QuarterdeckError
+from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import home, margin
@@ -29,6 +30,7 @@ class LiveProgress:
         self._status = Status("looking", console=console)
         self._since = time.monotonic()
         self._quorum = ""
+        self._asked: set[str] = set()
 
     def __enter__(self) -> Self:
         self._since = time.monotonic()
@@ -53,11 +55,24 @@ class LiveProgress:
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """See ``Watcher``."""
-        at = f"[dim]{time.monotonic() - self._since:7.2f} s[/dim]"
+        at = self._at()
         if error is None:
             self._console.print(f"{at}  [green]✓[/green] {escape(what(step))} [dim]({seconds * 1000:.0f} ms)[/dim]")
         else:
             self._console.print(f"{at}  [yellow]![/yellow] {escape(what(step))}: {escape(str(error))}; trying again")
+
+    async def asks(self, step: Step, must: PersonMust) -> None:
+        """See ``Watcher``. Records are on lines of their own, as a zone file has them."""
+        if must.wish not in self._asked:
+            self._asked.add(must.wish)
+            text = escape(f"{what(step)}: {'it waits for these records:' if must.lines else must.wish}")
+            self._console.print(f"{self._at()}  [yellow]?[/yellow] {text}", soft_wrap=True)
+            for line in must.lines:
+                self._console.print(f"{'':14}{escape(line)}", soft_wrap=True, highlight=False)
+        self._say(str(must))
+
+    def _at(self) -> str:
+        return f"[dim]{time.monotonic() - self._since:7.2f} s[/dim]"
 
     def _say(self, text: str) -> None:
         self._status.update(f"{escape(text)}  [dim]{escape(self._quorum)}[/dim]")

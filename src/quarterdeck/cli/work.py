@@ -17,6 +17,7 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.drive import lease_name
 from quarterdeck.engine.driver import Watcher
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, Unavailable
+from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import World
 
@@ -61,6 +62,11 @@ class Watchers:
         """See ``Watcher``."""
         for watcher in self._watchers:
             await watcher.ended(step, seconds, error)
+
+    async def asks(self, step: Step, must: PersonMust) -> None:
+        """See ``Watcher``."""
+        for watcher in self._watchers:
+            await watcher.asks(step, must)
 
 
 def detach(name: str) -> None:

@@ -62,5 +62,7 @@ def system_servers(configuration: Path = Path("/etc/resolv.conf")) -> tuple[DnsS
         resolver = dns.resolver.Resolver(str(configuration))
     except (dns.exception.DNSException, OSError) as error:
         seen = str(error) or type(error).__name__
-        raise PreconditionFailed(f"reading {configuration}", seen, "name a DNS server to ask") from error
+        raise PreconditionFailed(
+            f"reading {configuration}", seen, "name a DNS server to ask in spec.endpoint.resolvers"
+        ) from error
     return tuple(DnsServer(str(each), resolver.port) for each in resolver.nameservers)

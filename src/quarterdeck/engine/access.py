@@ -91,19 +91,27 @@ async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | N
     return kubeconfig(name, f"{name}-admin", server, client)
 
 
+async def _asked_by_clients(home: Home, plane: ControlPlane, kind: Isolation) -> tuple[str, int] | None:
+    """The DNS server that knows the plane's name; None where this host's resolver does."""
+    endpoint = plane.spec.endpoint
+    if endpoint.mode is EndpointMode.HOSTS:
+        server = (await _name_server(home, kind)).server
+        return server.ip, server.port
+    return (endpoint.resolvers[0].address, endpoint.resolvers[0].port) if endpoint.resolvers else None
+
+
 async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
     """What a probe of this plane asks, with a certificate of its own."""
     secrets = await home.secrets(plane)
     client = issue_admin(secrets, datetime.now(UTC), name="quarterdeck-probe")
     mode = plane.spec.endpoint.mode
     kind = (await home.site(plane.spec.placement.site)).spec.isolation
-    server = (await _name_server(home, kind)).server if mode is EndpointMode.HOSTS else None
     return ProbeTarget(
         host=plane.host,
         port=port_of(plane),
         ca_pem=secrets.kubernetes_ca.certificate.decode(),
         client_cert_pem=client.certificate.decode(),
         client_key_pem=client.key.decode(),
-        dns_server=(server.ip, server.port) if server is not None else None,
+        dns_server=await _asked_by_clients(home, plane, kind),
         address=plane.spec.endpoint.address if mode is EndpointMode.ADDRESS else None,
     )

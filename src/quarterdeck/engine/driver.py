@@ -18,7 +18,8 @@ from quarterdeck.engine.timeline import snapshot
 from quarterdeck.engine.wording import what
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.faults import EtcdFault
-from quarterdeck.model.steps import AddLearner, Plan, Step
+from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.steps import AddLearner, Plan, SetRecord, Step
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
 from quarterdeck.stores.port import JournalEntry, Outcome
@@ -45,6 +46,10 @@ class Watcher(Protocol):
         """After a step; ``error`` when it failed (it is tried again)."""
         ...
 
+    async def asks(self, step: Step, must: PersonMust) -> None:
+        """Again and again until a person has done what a step needs; then it ends."""
+        ...
+
 
 class Unwatched:
     """Nobody is told."""
@@ -56,6 +61,9 @@ class Unwatched:
         """See ``Watcher``."""
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
+        """See ``Watcher``."""
+
+    async def asks(self, step: Step, must: PersonMust) -> None:
         """See ``Watcher``."""
 
 
@@ -71,6 +79,7 @@ class Driver:
     _failures: int = 0
     _last: Mapping[str, JsonValue] = field(default_factory=dict)
     _told: frozenset[Happening] = frozenset()
+    _asked: dict[Step, float] = field(default_factory=dict)
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
         """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
@@ -85,6 +94,7 @@ class Driver:
             began = time.process_time()
             world = await self.observer.observe()
             looked = time.process_time() - began
+            await self._see_done(world)
             plan = await self._write_down(world)
             if plan.done:
                 return plan
@@ -96,6 +106,18 @@ class Driver:
     async def _check(self) -> None:
         if self.plane.guard is not None:
             await self.plane.guard.check()
+
+    async def _see_done(self, world: World) -> None:
+        """End the steps that a person was asked for and has taken: the plan does not have them again."""
+        for step, began in tuple(self._asked.items()):
+            if isinstance(step, SetRecord):
+                done = world.record == step.to
+            else:
+                done = world.record_known and world.record is None
+            if done:
+                del self._asked[step]
+                await self.plane.remember((step,))
+                await self._done(step, self.monotonic() - began, {})
 
     async def _write_down(self, world: World) -> Plan:
         """The plan for a world, after everything that only had to be written down is written down.
@@ -154,21 +176,33 @@ class Driver:
 
     async def _take(self, step: Step, world: World) -> bool:
         await self._check()
-        await self.watcher.begins(step)
-        await self._journal(step, Outcome.STARTED, {})
-        began = self.monotonic()
+        began = self._asked.get(step)
+        if began is None:
+            await self.watcher.begins(step)
+            await self._journal(step, Outcome.STARTED, {})
+            began = self.monotonic()
         try:
             detail = await carry_out(self.plane, step, world)
         except (Unavailable, EtcdFault) as error:
+            self._asked.pop(step, None)
             seconds = self.monotonic() - began
             await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(error)})
             await self._tell((Happening("StepFailed", f"{what(step)}: {error}"),))
             await self.watcher.ended(step, seconds, error)
             return False
-        seconds = self.monotonic() - began
+        if isinstance(detail, PersonMust):
+            if step not in self._asked:
+                self._asked[step] = began
+                await self._tell((Happening("RecordWanted", detail.wish),))
+            await self.watcher.asks(step, detail)
+            return False
+        self._asked.pop(step, None)
+        await self._done(step, self.monotonic() - began, detail)
+        return True
+
+    async def _done(self, step: Step, seconds: float, detail: Mapping[str, JsonValue]) -> None:
         await self._journal(step, Outcome.DONE, {"seconds": seconds, **detail})
         await self.watcher.ended(step, seconds, None)
-        return "person" not in detail
 
     async def _journal(self, step: Step, outcome: Outcome, detail: Mapping[str, JsonValue]) -> None:
         await self.plane.store.append(

@@ -39,7 +39,8 @@ class NameService:
                 assert endpoint.rfc2136 is not None
                 return await asyncio.to_thread(_rfc2136, endpoint.rfc2136)
             case EndpointMode.UNMANAGED:
-                return UnmanagedDns(servers=system_servers())
+                named = tuple(DnsServer(each.address, each.port) for each in endpoint.resolvers)
+                return UnmanagedDns(servers=named or system_servers())
             case EndpointMode.ADDRESS:
                 assert endpoint.address is not None
                 return FixedAddress(endpoint.address)

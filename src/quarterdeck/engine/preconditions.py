@@ -301,9 +301,17 @@ async def host_limits(move: Move) -> Finding:
 
 
 async def endpoint(move: Move) -> Finding:
-    """The record can be changed."""
-    await move.plane.dns.check(move.wanted.host)
-    return ok("endpoint", f"{move.wanted.host}, time to live {move.wanted.spec.endpoint.ttl} s")
+    """The record can be changed, and no client holds it for longer than the old address is kept."""
+    dns, name, ttl = move.plane.dns, move.wanted.host, move.wanted.spec.endpoint.ttl
+    await dns.check(name)
+    record = await dns.observe(name)
+    if record is not None and record.ttl > ttl:
+        return refuse(
+            "endpoint",
+            f"clients may hold {name} for {record.ttl} s, but the spec says {ttl} s",
+            f"give its records a time to live of {ttl} s, and wait until no client holds the old ones",
+        )
+    return ok("endpoint", f"{name}, time to live {ttl} s")
 
 
 #: In the order in which they are shown.

@@ -47,9 +47,14 @@ class PersonMust:
 
     def __str__(self) -> str:
         now = "nothing" if self.seen is None else f"{' '.join(self.seen.addresses)} (ttl {self.seen.ttl} s)"
+        return f"{self.wish}; {self.name} now resolves to {now}"
+
+    @property
+    def wish(self) -> str:
+        """What is waited for, whatever is seen meanwhile."""
         if self.wanted is None:
-            return f"waiting for the records of {self.name} to be deleted; it now resolves to {now}"
-        return f"waiting for these records: {'; '.join(self.lines)}; {self.name} now resolves to {now}"
+            return f"waiting for the records of {self.name} to be deleted"
+        return f"waiting for these records: {'; '.join(self.lines)}"
 
     @property
     def lines(self) -> tuple[str, ...]:
