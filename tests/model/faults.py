@@ -54,7 +54,7 @@ def whole(truth: Truth) -> bool:
 def spared(truth: Truth, site: str) -> bool:
     """Whether nothing that is still out of order is at ``site``, and a quorum answers."""
     hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON} | truth.dead_edges
-    return truth.elected is not None and not (truth.cuts or truth.mute) and site not in hurt
+    return truth.elected is not None and not (truth.cuts or truth.mute) and not {site, truth.front} & hurt
 
 
 def repaired(truth: Truth) -> Truth:

@@ -239,7 +239,8 @@ def _check_deletion(before: Truth, step: Step) -> None:
     """The name goes first, then the load balancers, then the programs, and the data last."""
     match step:
         case StopBalancer():
-            claim(before.record is None, "5: a load balancer goes before the name that leads to it")
+            named = before.record is not None and before.front is None
+            claim(not named, "5: a load balancer goes before the name that leads to it")
         case StopUnit():
             answering = {name for site, names in before.balancers if edge(site) not in before.mute for name in names}
             claim(not answering & listed(before), f"6: {step.component} stops while load balancers use it")
@@ -270,6 +271,8 @@ def check_calm(truth: Truth, clients: Clients, *, swapping: bool) -> None:
     if truth.deleting or not truth.memory.created:
         return
     claim(truth.elected is not None, "1: there is no quorum, and nothing has failed")
+    if truth.memory.served_site is None and truth.front is not None:
+        return  # clients know a fixed address before anything serves there
     claim(swapping or truth.home is not None, "3: no site holds a quorum by itself, and nothing has failed")
     for site in clients.sites(truth):
         claim(bool(truth.reached_from(site)), f"5: the address of {site} leads nowhere, and nothing has failed")
@@ -284,18 +287,19 @@ def check_cut(truth: Truth, cut: Truth) -> None:
 def check_done(truth: Truth, plan: Plan) -> None:
     """Done means as wanted, but for leftovers on machines that do not answer."""
     if truth.deleting:
-        claim(not truth.memory.replicas and truth.record is None, "10: done, but the plane is not gone")
+        claim(not truth.memory.replicas and truth.record == truth.front, "10: done, but the plane is not gone")
         return
     site = truth.slots[0].site
+    door = truth.front or site
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
-    claim(truth.record == site and bool(truth.reached_from(site)), "10: done, but the name does not lead there")
+    claim(truth.record == door and bool(truth.reached_from(door)), "10: done, but the name does not lead there")
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
     keep = {name for name in truth.serving if truth.memory.replica(name).slot in truth.slots}
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
     left = {record.name for record in truth.memory.replicas} - keep
     claim(not any(truth.answers(name) for name in left), f"10: done, but {left} are not released")
     balancers = {where for where, _ in truth.balancers if edge(where) not in truth.mute} - truth.dead_edges
-    claim(balancers == {site}, f"10: done, but load balancers run at {balancers}")
+    claim(balancers == {door}, f"10: done, but load balancers run at {balancers}")
     for name in set(truth.members):
         claim(set(CONTROLLERS) <= truth.replica(name).units, f"10: done, but {name} runs no controllers")
     claim(len(plan.leftovers) == 0 or bool(left), "10: leftovers that are none")

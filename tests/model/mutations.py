@@ -33,6 +33,7 @@ Patch = pytest.MonkeyPatch
 CALM = Search(replicas=3, to=3, wishes=1)
 FAULT = Search(replicas=3, to=3, faults=1, data_loss=True)
 FAULT_ONE = Search(replicas=1, to=1, faults=1, data_loss=True)
+BEHIND = Search(replicas=1, to=1, faults=1, data_loss=True, front="north")
 TO_ONE = Search(replicas=3, to=1, faults=1, data_loss=True)
 
 
@@ -292,6 +293,10 @@ def apiservers_stop_while_they_are_listed(patch: Patch) -> None:
     _before(patch, traffic.backends, retire)
 
 
+def backends_leave_a_load_balancer_that_reaches_no_other(patch: Patch) -> None:
+    patch.setattr(traffic, "_carries", lambda balancer, servers: servers <= balancer.backends)
+
+
 def apiservers_stop_before_they_have_drained(patch: Patch) -> None:
     def retire(view: View) -> Outcome:
         settings = replace(view.world.settings, drain=0.0)
@@ -369,6 +374,7 @@ MUTATIONS = (
     Mutation(the_record_is_set_before_the_target_is_ready, 5, CALM),
     Mutation(load_balancers_are_let_go_before_the_time_to_live, 5, CALM),
     Mutation(apiservers_stop_while_they_are_listed, 6, CALM),
+    Mutation(backends_leave_a_load_balancer_that_reaches_no_other, 5, BEHIND),
     Mutation(apiservers_stop_before_they_have_drained, 6, CALM),
     Mutation(an_apiserver_is_rescued_beside_the_removal_of_its_member, 6, TO_ONE),
     Mutation(replicas_are_released_while_they_are_members, 7, CALM),

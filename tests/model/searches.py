@@ -13,16 +13,20 @@ from quarterdeck.planner.truth import Truth
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west."""
+    """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west.
+    ``front``: the site of the fixed address that the plane is behind, if it has no name.
+    """
 
     replicas: int
     to: int | None
     faults: int = 0
     wishes: int = 0
     data_loss: bool = False
+    front: str | None = None
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
+        between += f", a fixed address at {self.front}" if self.front else ""
         match self.to:
             case None:
                 return f"create {self.replicas}, {between}"
@@ -37,11 +41,11 @@ class Search:
     def _truth(self) -> Truth:
         match self.to:
             case None:
-                return empty("east", self.replicas)
+                return empty("east", self.replicas, front=self.front)
             case 0:
-                return replace(settled(empty("east", self.replicas)), deleting=True)
+                return replace(settled(empty("east", self.replicas, front=self.front)), deleting=True)
             case _:
-                return moving(self.replicas, self.to)
+                return moving(self.replicas, self.to, front=self.front)
 
     def wish_for(self) -> tuple[Wish, ...]:
         """Abort, and a third site; of a plane that is being created, that it goes."""
@@ -74,6 +78,9 @@ SEARCHES = (
     *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in SHAPES),
     *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in BIRTHS),
     *(Search(replicas=each, to=to, wishes=1) for each, to in (*SHAPES, *BIRTHS[:2])),
+    *(Search(replicas=1, to=to, faults=1, data_loss=True, front="north") for to in (1, None, 0)),
+    Search(replicas=3, to=3, faults=1, data_loss=True, front="north"),
+    Search(replicas=3, to=1, wishes=1, front="east"),
 )
 #: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last one most of an hour.
 DEEP = (

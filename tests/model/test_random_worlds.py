@@ -107,16 +107,16 @@ def lived(start: Truth, goal: Wish, faults: int, draw: Draw, *, losing: bool) ->
 
 @pytest.mark.parametrize("losing", [False, True], ids=["faults", "faults and data loss"])
 def test_planes_survive_whatever_happens(losing: bool) -> None:
-    planes = {count: settled(empty("east", count)) for count in REPLICAS}
+    planes = [settled(empty("east", count, front=front)) for count in REPLICAS for front in (None, "east", "north")]
     counts: list[int] = []
 
-    @settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(data=st.data(), start=st.sampled_from(REPLICAS), goal=st.sampled_from(WISHES), faults=st.integers(1, 4))
-    def live(data: st.DataObject, start: int, goal: Wish, faults: int) -> None:
+    @settings(max_examples=90, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data(), start=st.sampled_from(planes), goal=st.sampled_from(WISHES), faults=st.integers(1, 4))
+    def live(data: st.DataObject, start: Truth, goal: Wish, faults: int) -> None:
         def draw(bound: int) -> int:
             return data.draw(st.integers(0, bound - 1))
 
-        counts.append(lived(planes[start], goal, faults, draw, losing=losing))
+        counts.append(lived(start, goal, faults, draw, losing=losing))
 
     live()
     print(f"\n{len(counts)} planes lived through {sum(counts):,} steps")

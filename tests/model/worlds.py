@@ -28,9 +28,9 @@ def machines(*sites: str, per_zone: int = 2) -> tuple[SimMachine, ...]:
     )
 
 
-def empty(site: str, replicas: int, *, sites: tuple[str, ...] = SITES) -> Truth:
-    """A plane that was just asked for."""
-    return Truth(slots=wanted(site, replicas), memory=Memory(), machines=machines(*sites))
+def empty(site: str, replicas: int, *, sites: tuple[str, ...] = SITES, front: str | None = None) -> Truth:
+    """A plane that was just asked for; ``front``: behind a fixed address at that site."""
+    return Truth(slots=wanted(site, replicas), memory=Memory(), machines=machines(*sites), record=front, front=front)
 
 
 def settled(truth: Truth, *, rounds: int = 300) -> Truth:
@@ -46,9 +46,9 @@ def settled(truth: Truth, *, rounds: int = 300) -> Truth:
     raise AssertionError(f"not done after {rounds} rounds: {plan(observe(truth))}")
 
 
-def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES) -> Truth:
+def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES, front: str | None = None) -> Truth:
     """A plane settled at east whose user has just asked for it at west."""
-    return replace(settled(empty("east", replicas, sites=sites)), slots=wanted("west", to))
+    return replace(settled(empty("east", replicas, sites=sites, front=front)), slots=wanted("west", to))
 
 
 def ages(since: tuple[tuple[str, float], ...], now: float, oldest: float) -> tuple[tuple[str, float], ...]:

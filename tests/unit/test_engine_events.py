@@ -79,14 +79,14 @@ def test_lost_data_and_failing_programs_are_told(world: World) -> None:
 
 
 def test_a_load_balancer_without_a_ready_apiserver_is_told(world: World) -> None:
-    balancers = tuple(replace(each, ready=False) for each in world.balancers)
+    balancers = tuple(replace(each, healthy=frozenset()) for each in world.balancers)
     assert warnings(replace(world, balancers=balancers)) == {
         ("NoBackends", "the load balancer of site east leads to no ready apiserver")
     }
 
 
 def test_an_address_that_has_never_served_needs_no_backends_yet(world: World) -> None:
-    balancers = tuple(replace(each, ready=False) for each in world.balancers)
+    balancers = tuple(replace(each, healthy=frozenset()) for each in world.balancers)
     begins = replace(world, balancers=balancers, memory=replace(world.memory, served_site=None))
     assert warnings(begins) == set()
 

@@ -132,3 +132,11 @@ def test_a_forecast_from_any_faulty_world_ends() -> None:
     for fault in faults(moving(3, 3)):
         run = dry_run(observe(fault.truth))
         assert not any("circles" in reason for reason in run.stuck_on), fault.name
+
+
+def test_a_plane_behind_a_fixed_address_moves_behind_it() -> None:
+    run = dry_run(observe(moving(3, 3, front="east")))
+    assert run.stuck_on == ()
+    told_of = shape(run)
+    assert not [each for each in told_of if "Record" in each or "StopBalancer" in each or "SetBackends west" in each]
+    assert told_of[-1] == "3 ReleaseReplica east"

@@ -57,7 +57,7 @@ def test_both_load_balancers_send_to_all_ready_apiservers_before_the_name_moves(
 
 def test_the_name_does_not_move_to_a_load_balancer_that_finds_no_healthy_backend() -> None:
     world = observe(until(moving(3, 3), about_to(SetRecord)))
-    west = replace(world.balancer("west"), ready=False)
+    west = replace(world.balancer("west"), healthy=frozenset())
     assert not any(isinstance(step, SetRecord) for step in plan(with_balancer(world, west)).now)
 
 

@@ -218,8 +218,8 @@ class Observer:
         return BalancerFact(
             site=site,
             running=status.running,
-            ready=bool(status.healthy),
             backends=status.backends,
+            healthy=status.healthy,
             connections=status.connections,
         )
 

@@ -94,18 +94,21 @@ class ReplicaFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerFact:
-    """A site's load balancer for this plane. ``backends`` are the replicas it sends new connections to.
-
-    ``ready``: it runs, and at least one of its backends passes its health check. ``reachable``: its machine
-    answers, so that it can be told something.
+    """A site's load balancer for this plane. ``backends`` are the replicas it sends new connections to, ``healthy``
+    those of them that pass its health check. ``reachable``: its machine answers, so that it can be told something.
     """
 
     site: str
     running: bool
     reachable: bool = True
-    ready: bool = False
     backends: frozenset[str] = frozenset()
+    healthy: frozenset[str] = frozenset()
     connections: int = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether it leads somewhere."""
+        return bool(self.healthy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

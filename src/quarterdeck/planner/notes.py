@@ -17,7 +17,9 @@ def note(view: View) -> Outcome:
     if world.membership is not None and not world.memory.created and world.memory.bootstrap:
         steps.append(NoteCreated(site="", why="a quorum of the founders answers"))
     steps.extend(_members(world))
-    if world.record is not None and world.record_known and world.record != world.memory.served_site:
+    # A fixed address leads there before anything serves.
+    leads = world.front is None or world.balancer(world.front).ready
+    if leads and world.record is not None and world.record_known and world.record != world.memory.served_site:
         steps.append(
             NoteRecord(site="", why="clients may hold the address before for its time to live", to=world.record)
         )

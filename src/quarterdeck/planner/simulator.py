@@ -62,8 +62,9 @@ def observe(truth: Truth) -> World:
         replicas=tuple(_replica_fact(truth, record) for record in truth.memory.replicas),
         balancers=_balancer_facts(truth),
         machines=_machine_facts(truth.machines, truth.mute),
-        record=None if DNS in truth.mute else truth.record,
-        record_known=DNS not in truth.mute,
+        record=truth.record if truth.front or DNS not in truth.mute else None,
+        record_known=bool(truth.front) or DNS not in truth.mute,
+        front=truth.front,
         deleting=truth.deleting,
         settings=truth.settings,
     )
@@ -90,7 +91,7 @@ def _balancer_facts(truth: Truth) -> tuple[BalancerFact, ...]:
     sites = sorted(truth.dead_edges | {site for site, _ in truth.balancers if edge(site) in truth.mute})
     dark = tuple(BalancerFact(site=site, running=False, reachable=False) for site in sites)
     lit = tuple(
-        BalancerFact(site=site, running=True, ready=bool(truth.reached_from(site)), backends=names)
+        BalancerFact(site=site, running=True, backends=names, healthy=truth.reached_from(site))
         for site, names in truth.balancers
         if _edge_answers(truth, site)
     )
@@ -166,6 +167,8 @@ def _apply(truth: Truth, step: Step) -> Truth:
             return _change(truth, step)
         case SetBackends() | StopBalancer():
             return _balance(truth, step)
+        case SetRecord() | RemoveRecord() if truth.front is not None:
+            raise RefusedError("the endpoint is a fixed address")
         case SetRecord() | RemoveRecord():
             if DNS in truth.mute:
                 raise RefusedError("the DNS server does not answer")
@@ -292,6 +295,7 @@ def from_world(world: World) -> Truth:
         replicas=tuple(sorted(running.items())),
         balancers=tuple((each.site, each.backends) for each in world.balancers if each.running),
         record=world.record,
+        front=world.front,
         leader=world.membership.leader if world.membership else None,
         next_member=max(ids, default=0) + 1,
         now=world.now,

@@ -11,8 +11,8 @@ from quarterdeck.planner.view import View
 
 def may_drain(view: View) -> bool:
     """Whether unwanted apiservers may lose their new connections: the wanted ones carry the traffic, the name
-    leads to their site, and every load balancer that a client may use is seen to send to all of them. One that does
-    not answer may go on sending to the others, until no client can hold its address.
+    leads to their site, and every load balancer that a client may use is seen to send to all of them, and to reach
+    one. One that does not answer may go on sending to the others, until no client can hold its address.
     """
     world = view.world
     servers = {record.name for record in view.servers}
@@ -20,8 +20,12 @@ def may_drain(view: View) -> bool:
         view.takeover
         and world.record == view.door
         and world.memory.served_site == view.door
-        and all(servers <= world.balancer(site).backends for site in _held(view))
+        and all(_carries(world.balancer(site), servers) for site in _held(view))
     )
+
+
+def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
+    return servers <= balancer.backends and not servers.isdisjoint(balancer.healthy)
 
 
 def _running(view: View) -> list[BalancerFact]:

@@ -70,7 +70,8 @@ class Truth:
 
     ``cuts`` are pairs of sites (from, to) that packets do not pass; since all talk needs both ways, a cut one way
     stops it both ways. ``dead_edges`` are sites whose load balancer's machine is off. ``mute`` is what works but does
-    not answer the manager: machines, load balancers (``edge``), the DNS server, etcd's membership.
+    not answer the manager: machines, load balancers (``edge``), the DNS server, etcd's membership. ``front`` is the
+    site of a fixed address: then there is no name, and ``record`` is that site always.
     """
 
     slots: tuple[Slot, ...]
@@ -80,6 +81,7 @@ class Truth:
     balancers: tuple[tuple[str, frozenset[str]], ...] = ()
     dead_edges: frozenset[str] = frozenset()
     record: str | None = None
+    front: str | None = None
     leader: str | None = None
     cuts: frozenset[tuple[str, str]] = frozenset()
     mute: frozenset[str] = frozenset()
