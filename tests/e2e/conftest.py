@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 from collections.abc import Iterator
 
 import pytest
 from support.plane_lab import Done, PlaneLab, plane_lab
 
 NAME = "demo"
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and so would every command that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Shared:

@@ -294,7 +294,7 @@ def check_done(truth: Truth, plan: Plan) -> None:
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
     claim(truth.record == door and bool(truth.reached_from(door)), "10: done, but the name does not lead there")
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
-    keep = {name for name in truth.serving if truth.memory.replica(name).slot in truth.slots}
+    keep = set(filling(truth, truth.slots).values())
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
     left = {record.name for record in truth.memory.replicas} - keep
     claim(not any(truth.answers(name) for name in left), f"10: done, but {left} are not released")
@@ -307,5 +307,16 @@ def check_done(truth: Truth, plan: Plan) -> None:
 
 def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:
     """Whether every slot has a healthy voter with a ready apiserver."""
-    filled = {truth.memory.replica(name).slot for name in truth.serving}
-    return filled.issuperset(slots)
+    return filling(truth, slots).keys() == set(slots)
+
+
+def filling(truth: Truth, slots: tuple[Slot, ...]) -> dict[Slot, str]:
+    """Who serves in each slot: the one that was placed for it, or else one that was lent and is where it would be."""
+    records = {name: truth.memory.replica(name) for name in sorted(truth.serving)}
+    filled = {record.slot: name for name, record in records.items() if record.slot in slots}
+    for name, record in records.items():
+        here = (record.site, truth.machine_of(name).zone, record.slot.storage_class)
+        empty = (each for each in slots if each not in filled and (each.site, each.zone, each.storage_class) == here)
+        if record.slot.temporary and (slot := next(empty, None)) is not None:
+            filled[slot] = name
+    return filled

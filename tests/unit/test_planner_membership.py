@@ -233,3 +233,13 @@ def test_a_frozen_machine_is_not_touched() -> None:
     world = observe(until(moving(3, 3), about_to(AddLearner)))
     frozen = with_fact(world, "west-5", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
     assert [told(step) for step in plan(frozen).now] == ["AddLearner west-4", "AddLearner west-6"]
+
+
+def test_a_lent_replica_fills_a_slot_that_is_wanted_after_all() -> None:
+    """It sits on the last machine of its zone."""
+    lent = until(moving(1, 1), lambda now, _: {"west-2", "west-3"} <= set(now.members) and now.home == "west")
+    zone = lent.machine_of("west-3").zone
+    assert sum(each.site == "west" and each.zone == zone for each in lent.machines) == 2
+    end = settled(replace(lent, slots=wanted("west", 5)))
+    assert "west-3" in end.members
+    assert len(end.members) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -196,16 +197,28 @@ def _lends(world: World, at: str | None, goal: str) -> bool:
 
 
 def _fill(world: World, wanted: tuple[Slot, ...], lost: frozenset[str]) -> tuple[tuple[Replica, ...], tuple[Slot, ...]]:
+    """The replicas that fill slots, and the slots left. A replica that was lent is as good as any where it is, and its
+    machine may be the last one there.
+    """
     usable = [record for record in world.memory.replicas if record.name not in lost]
-    filled: list[Replica] = []
-    missing: list[Slot] = []
-    for slot in wanted:
-        record = next((each for each in usable if each.slot == slot and each not in filled), None)
-        if record is None:
-            missing.append(slot)
-        else:
-            filled.append(record)
-    return tuple(filled), tuple(missing)
+    zones = {(each.site, each.name): each.zone for each in world.machines}
+    filled: dict[Slot, Replica] = {}
+    for fits in (_exactly, _as_lent):
+        for slot in wanted:
+            found = (each for each in usable if fits(each, slot, zones) and each not in filled.values())
+            if slot not in filled and (record := next(found, None)) is not None:
+                filled[slot] = record
+    return tuple(filled[slot] for slot in wanted if slot in filled), tuple(s for s in wanted if s not in filled)
+
+
+def _exactly(record: Replica, slot: Slot, _: Mapping[tuple[str, str], str]) -> bool:
+    return record.slot == slot
+
+
+def _as_lent(record: Replica, slot: Slot, zones: Mapping[tuple[str, str], str]) -> bool:
+    lent, zone = record.slot, zones.get((record.site, record.machine))
+    same = (lent.site, zone, lent.storage_class) == (slot.site, slot.zone, slot.storage_class)
+    return lent.temporary and not slot.temporary and same
 
 
 def view(world: World) -> View:
