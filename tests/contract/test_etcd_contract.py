@@ -286,6 +286,10 @@ async def test_without_a_quorum_nothing_is_confirmed_and_nothing_changes(lab: La
         await lab.etcd.alarms(urls(lab.founders))
 
 
+async def knows_that_it_votes(lab: Lab, address: MemberAddress) -> None:
+    assert not (await lab.etcd.status(address.client_url)).is_learner
+
+
 async def test_voters_are_exchanged_one_for_one(lab: Lab) -> None:
     """The swap: promote the new one, move leadership to it, remove an old one; all still serve."""
     new = lab.spares[0]
@@ -293,6 +297,7 @@ async def test_voters_are_exchanged_one_for_one(lab: Lab) -> None:
     old = await leader(lab)
     old_id = (await lab.etcd.status(old.client_url)).member_id
     await lab.etcd.promote(urls(lab.founders), new_id)
+    await eventually(lambda: knows_that_it_votes(lab, new))
     await lab.etcd.move_leader(old.client_url, new_id)
     everybody = urls([*lab.founders, new])
     await eventually(lambda: lab.etcd.remove(everybody, old_id))

@@ -17,8 +17,9 @@ from quarterdeck.model.world import Component, Health, World
 from quarterdeck.planner.quorum import Change, Voter, after, home
 from quarterdeck.planner.view import voters
 
-#: Seconds: how long it is waited at most for writes to end while clients wait.
+#: Seconds: how long it is waited at most for writes to end while clients wait, and for a voter to know that it is one.
 _QUIET = 0.2
+_ABLE = 2.0
 
 
 async def add_learner(plane: Plane, step: AddLearner) -> None:
@@ -49,6 +50,7 @@ async def transfer_leadership(plane: Plane, step: TransferLeadership, world: Wor
     if leader is None:
         raise Unavailable("transferring etcd's leadership", "no member leads", "it is tried again")
     servers = [record for record in plane.memory.replicas if world.replica(record.name).ready]
+    await _until_able(plane, plane.memory.replica(step.to))
     async with held(plane, world, servers):
         await _until_quiet(plane, servers)
         moving = asyncio.create_task(
@@ -56,6 +58,17 @@ async def transfer_leadership(plane: Plane, step: TransferLeadership, world: Wor
         )
         await _until_followed(plane, servers, step.member, moving)
     await moving
+
+
+async def _until_able(plane: Plane, record: Replica) -> None:
+    """Return when the member knows of itself that it votes. One that has not applied its promotion yet takes no
+    leadership (etcd: raft, hup), and until its leader gives up, an election timeout later, that one drops all writes.
+    """
+    deadline = time.monotonic() + _ABLE
+    while (await plane.etcd.status(plane.client_url(record))).is_learner:
+        if time.monotonic() >= deadline:
+            raise Unavailable("transferring etcd's leadership", f"{record.name} has not applied its promotion yet")
+        await asyncio.sleep(BETWEEN)
 
 
 async def _until_quiet(plane: Plane, servers: Sequence[Replica]) -> None:

@@ -46,7 +46,8 @@ class Etcd(Protocol):
     async def move_leader(self, leader_url: str, to_id: int) -> None:
         """Have the leader at ``leader_url`` hand over to the voter ``to_id``; fine if that one leads.
 
-        Returns when the old leader follows the new one. Raises EtcdRefused (NOT_LEADER, BAD_TRANSFEREE).
+        Returns when the old leader follows the new one. A voter that was just promoted takes it only once its own
+        status says so. Raises EtcdRefused (NOT_LEADER, BAD_TRANSFEREE).
         """
         ...
 
