@@ -115,7 +115,6 @@ class Driver:
             else:
                 done = world.record_known and world.record is None
             if done:
-                del self._asked[step]
                 await self.plane.remember((step,))
                 await self._done(step, self.monotonic() - began, {})
 
@@ -196,11 +195,11 @@ class Driver:
                 await self._tell((Happening("RecordWanted", detail.wish),))
             await self.watcher.asks(step, detail)
             return False
-        self._asked.pop(step, None)
         await self._done(step, self.monotonic() - began, detail)
         return True
 
     async def _done(self, step: Step, seconds: float, detail: Mapping[str, JsonValue]) -> None:
+        self._asked.pop(step, None)
         await self._journal(step, Outcome.DONE, {"seconds": seconds, **detail})
         await self.watcher.ended(step, seconds, None)
 

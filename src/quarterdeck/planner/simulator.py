@@ -54,6 +54,7 @@ class RefusedError(Exception):
 
 def observe(truth: Truth) -> World:
     """The observation that a manager makes which reaches everything that is not mute."""
+    known = truth.front is not None or DNS not in truth.mute
     return World(
         slots=truth.slots,
         memory=truth.memory,
@@ -62,8 +63,8 @@ def observe(truth: Truth) -> World:
         replicas=tuple(_replica_fact(truth, record) for record in truth.memory.replicas),
         balancers=_balancer_facts(truth),
         machines=_machine_facts(truth.machines, truth.mute),
-        record=truth.record if truth.front or DNS not in truth.mute else None,
-        record_known=bool(truth.front) or DNS not in truth.mute,
+        record=truth.record if known else None,
+        record_known=known,
         front=truth.front,
         deleting=truth.deleting,
         settings=truth.settings,
@@ -167,9 +168,9 @@ def _apply(truth: Truth, step: Step) -> Truth:
             return _change(truth, step)
         case SetBackends() | StopBalancer():
             return _balance(truth, step)
-        case SetRecord() | RemoveRecord() if truth.front is not None:
-            raise RefusedError("the endpoint is a fixed address")
         case SetRecord() | RemoveRecord():
+            if truth.front is not None:
+                raise RefusedError("the endpoint is a fixed address")
             if DNS in truth.mute:
                 raise RefusedError("the DNS server does not answer")
             return replace(truth, record=step.to if isinstance(step, SetRecord) else None)

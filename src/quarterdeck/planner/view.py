@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -201,24 +200,27 @@ def _fill(world: World, wanted: tuple[Slot, ...], lost: frozenset[str]) -> tuple
     machine may be the last one there.
     """
     usable = [record for record in world.memory.replicas if record.name not in lost]
-    zones = {(each.site, each.name): each.zone for each in world.machines}
     filled: dict[Slot, Replica] = {}
     for fits in (_exactly, _as_lent):
         for slot in wanted:
-            found = (each for each in usable if fits(each, slot, zones) and each not in filled.values())
+            found = (each for each in usable if fits(world, each, slot) and each not in filled.values())
             if slot not in filled and (record := next(found, None)) is not None:
                 filled[slot] = record
     return tuple(filled[slot] for slot in wanted if slot in filled), tuple(s for s in wanted if s not in filled)
 
 
-def _exactly(record: Replica, slot: Slot, _: Mapping[tuple[str, str], str]) -> bool:
+def _exactly(_: World, record: Replica, slot: Slot) -> bool:
     return record.slot == slot
 
 
-def _as_lent(record: Replica, slot: Slot, zones: Mapping[tuple[str, str], str]) -> bool:
-    lent, zone = record.slot, zones.get((record.site, record.machine))
-    same = (lent.site, zone, lent.storage_class) == (slot.site, slot.zone, slot.storage_class)
-    return lent.temporary and not slot.temporary and same
+def _as_lent(world: World, record: Replica, slot: Slot) -> bool:
+    here = (record.site, record.machine, slot.zone)
+    return (
+        record.slot.temporary
+        and not slot.temporary
+        and (record.site, record.slot.storage_class) == (slot.site, slot.storage_class)
+        and any((each.site, each.name, each.zone) == here for each in world.machines)
+    )
 
 
 def view(world: World) -> View:

@@ -236,26 +236,23 @@ class MachineInterface:
     def favour(self, name: str, expires: float) -> bool:
         """Let the unit's start give way to others no longer; fine if it does not."""
         _refuse_late(expires)
-        process = self._find(name)
-        if process is not None and process.pid:
-            self._courtesy.ends(process.pid)
+        if pid := self._pid(name):
+            self._courtesy.ends(pid)
         return True
 
     def hold(self, name: str, seconds: float, expires: float) -> bool:
         """Stop the unit's process where it stands, for at most ``seconds``. Whether it runs at all."""
         _refuse_late(expires)
-        process = self._find(name)
-        if process is None or not process.pid:
-            return False
-        self._poller.hold(process.pid, time.monotonic() + seconds)
-        return True
+        pid = self._pid(name)
+        if pid:
+            self._poller.hold(pid, time.monotonic() + seconds)
+        return pid is not None
 
     def let_go(self, name: str, expires: float) -> bool:
         """Let it go on; fine if nothing held it."""
         _refuse_late(expires)
-        process = self._find(name)
-        if process is not None and process.pid:
-            self._poller.let_go(process.pid)
+        if pid := self._pid(name):
+            self._poller.let_go(pid)
         return True
 
     def forget(self, name: str, expires: float) -> bool:
@@ -266,6 +263,11 @@ class MachineInterface:
 
     def _processes(self) -> list[UnitProcess]:
         return [each for group in self._supervisord.process_groups.values() for each in group.processes.values()]
+
+    def _pid(self, name: str) -> int | None:
+        """The unit's process, if it runs."""
+        process = self._find(name)
+        return process.pid or None if process is not None else None
 
     def _find(self, name: str) -> UnitProcess | None:
         group = self._supervisord.process_groups.get(name)
