@@ -1,8 +1,9 @@
 """Live migrations with the probe, with a database of a given size.
 
-    python bench/migrate.py [--runs 3] [--objects 2000] [--bytes 10000]
+    python bench/migrate.py [--runs 3] [--objects 2000] [--bytes 10000] [--keep FOLDER]
 
 2,000 objects of 10 kB are 20 MB; --objects 10000 --bytes 100000 is 1 GB. Each run moves the plane to the other site.
+--keep keeps the report and the units' logs of the run with the longest stall, for those who want to know why.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import argparse
 import asyncio
 import json
 import resource
+import shutil
 import statistics
 from pathlib import Path
 
 from fill import fill
 from lab import markdown, quarterdeck, temporary_home, this_machine
+
+from quarterdeck.sites.local.records import LOG
 
 SITES = ("east", "west")
 #: The columns of a row, after the first.
@@ -33,10 +37,23 @@ HEADER = (
 )
 
 
-def report_of(folder: Path) -> dict:  # type: ignore[type-arg]
-    """The newest report of the home."""
-    newest = max((folder / "reports").glob("*/report.json"), key=lambda path: path.stat().st_mtime)
-    return json.loads(newest.read_bytes())  # type: ignore[no-any-return]
+def newest_report(folder: Path) -> Path:
+    """The report.json of the home's last migration."""
+    return max((folder / "reports").glob("*/report.json"), key=lambda path: path.stat().st_mtime)
+
+
+def stall_of(report: dict) -> float:  # type: ignore[type-arg]
+    """Milliseconds: the longest stall in the migration."""
+    return max(each["overall"]["stallMs"] for each in report["probe"]["periods"] if each["label"] == "migration")
+
+
+def keep(home: Path, report: Path, folder: Path) -> None:
+    """Copy the report and the logs of all units to ``folder``, in place of what it had."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(report.parent, folder / "report")
+    for log in (home / "sites").glob(f"*/machines/*/units/*/{LOG}"):
+        site, _, machine, _, unit, _ = log.relative_to(home / "sites").parts
+        shutil.copyfile(log, folder / f"{site}-{machine}-{unit}.log")
 
 
 def row(number: int, report: dict) -> list[str]:  # type: ignore[type-arg]
@@ -66,15 +83,22 @@ def main() -> None:
     parser.add_argument("--objects", type=int, default=2_000)
     parser.add_argument("--bytes", type=int, default=10_000)
     parser.add_argument("--quiet", type=float, default=25.0)
+    parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     rows = []
+    worst = 0.0
     with temporary_home() as folder:
         quarterdeck("create", "bench")
         asyncio.run(fill(folder, "bench", objects=given.objects, size=given.bytes))
         for number in range(given.runs):
             target = SITES[(number + 1) % 2]
             quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", str(given.quiet), "--yes", allowed=1)
-            rows.append(row(number + 1, report_of(folder)))
+            path = newest_report(folder)
+            report = json.loads(path.read_bytes())
+            rows.append(row(number + 1, report))
+            if given.keep and stall_of(report) > worst:
+                worst = stall_of(report)
+                keep(folder, path, given.keep)
             print(" ".join(rows[-1]), flush=True)
     size = given.objects * given.bytes / 1e6
     print(f"\n{this_machine()}; {given.objects:,} objects, {size:,.0f} MB\n")

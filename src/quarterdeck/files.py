@@ -1,11 +1,17 @@
-"""Files that are either there whole or not there at all, and secrets that nobody else could ever read."""
+"""Files that are either there whole or not there at all, secrets that nobody else could ever read, and large files
+that go without anybody else having to wait.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import stat
 from pathlib import Path
+
+#: Bytes that a file shrinks by at a time.
+_STEP = 4 << 20
 
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
@@ -40,5 +46,39 @@ def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove ``folder`` and all in it that nobody uses any more, large files bit by bit. Raises OSError.
+
+    Where the disk is told of freed blocks (ext4 with ``discard``, at each commit of its journal), a fsync of any
+    other file waits until it has been told of all that were freed at once: half a second for a few files of etcd's.
+    Fine if somebody else removes it at the same time, or has removed it.
+    """
+    for parent, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            with contextlib.suppress(FileNotFoundError):
+                _shrink(Path(parent, name))
+                Path(parent, name).unlink()
+        for name in folders:
+            path = Path(parent, name)
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink() if path.is_symlink() else path.rmdir()
+    with contextlib.suppress(FileNotFoundError):
+        folder.rmdir()
+
+
+def _shrink(file: Path) -> None:
+    """Down to one step; but not what has a second name, and would be gone there too."""
+    seen = file.lstat()
+    if not stat.S_ISREG(seen.st_mode) or seen.st_nlink > 1 or seen.st_size <= _STEP:
+        return
+    descriptor = os.open(file, os.O_WRONLY | os.O_NOFOLLOW)
+    try:
+        for size in range(seen.st_size - _STEP, 0, -_STEP):
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)

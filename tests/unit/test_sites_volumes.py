@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -33,6 +35,41 @@ def test_a_deletion_that_was_cut_short_is_not_seen_and_is_finished_by_the_next(t
     assert found.all() == ()
     found.delete("another")
     assert list(root.iterdir()) == []
+
+
+def test_what_is_deleted_shrinks_bit_by_bit_and_takes_nothing_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = volumes(tmp_path)
+    data = Path(found.create("data", "standard").path)
+    (data / "wal").mkdir()
+    with (data / "wal/0.wal").open("wb") as large:
+        large.truncate(64 << 20)
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"x" * (9 << 20))
+    (data / "second-name").hardlink_to(kept)
+    (data / "elsewhere").symlink_to(kept)
+    (data / "folder-elsewhere").symlink_to(tmp_path)
+    sizes: list[int] = []
+    truncate = os.ftruncate
+    monkeypatch.setattr(os, "ftruncate", lambda file, size: (sizes.append(size), truncate(file, size)))
+    found.delete("data")
+    assert sizes[:2] == [60 << 20, 56 << 20]
+    assert sizes[-1] == 4 << 20
+    assert list(data.parent.iterdir()) == []
+    assert kept.stat().st_size == 9 << 20
+
+
+def test_a_deletion_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = volumes(tmp_path)
+    (Path(found.create("data", "standard").path) / "file").write_text("x")
+
+    def refuse(_: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only"):
+        found.delete("data")
 
 
 def test_space_is_never_less_than_none(tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path, PurePosixPath
 
 from quarterdeck.errors import InvalidInput
-from quarterdeck.files import write_atomic
+from quarterdeck.files import remove_folder, write_atomic
 from quarterdeck.model.units import UnitFile, UnitSpec
 from quarterdeck.sites.local.records import FILES, UnitRecord, write_record
 
@@ -41,11 +40,10 @@ def remove_watched(units: Path, paths: tuple[PurePosixPath, ...]) -> None:
 def remove_unit_folder(folder: Path) -> None:
     """Out of the way at once, then gone, even if the deleting is cut short."""
     gone = folder.with_name(f".removed-{folder.name}")
-    if gone.exists():
-        shutil.rmtree(gone)
+    remove_folder(gone)
     if folder.exists():
         folder.rename(gone)
-        shutil.rmtree(gone)
+        remove_folder(gone)
 
 
 def _make_folder(folder: Path) -> None:

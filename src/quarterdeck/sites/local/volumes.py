@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
+from quarterdeck.files import remove_folder
 from quarterdeck.model.units import Volume
 from quarterdeck.sites.local.settings import StorageClass, require_entry_name
 
@@ -76,13 +76,13 @@ class VolumeFolders:
             volume.rename(volume.with_name(_DELETED + secrets.token_hex(6)))
         for root in self._roots.values():
             for left in root.glob(f"{_DELETED}*"):
-                shutil.rmtree(left, ignore_errors=True)
+                remove_folder(left)
 
     def delete_all(self) -> None:
         """Remove all volumes and the machine's folders of each class."""
         for root in self._roots.values():
             if root.exists():
-                shutil.rmtree(root)
+                remove_folder(root)
 
     def free(self, storage_class: str) -> int:
         """See Site.free_bytes."""
