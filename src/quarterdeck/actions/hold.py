@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from quarterdeck.actions.plane import Plane
@@ -32,16 +32,23 @@ async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncI
     async with plane.holding:
         settle = _SETTLE + await _farthest(plane, world, servers)
         try:
-            for balancer in running:
-                await balancer.hold(LONGEST_HOLD + 2 * settle)
+            await _all(each.hold(LONGEST_HOLD + 2 * settle) for each in running)
             await asyncio.sleep(settle)  # what is on its way arrives,
             # and what came before this was begun before this was answered
             await asyncio.gather(*(plane.kube.livez(plane.apiserver(each)) for each in servers))
             yield settle
         finally:
-            for balancer in running:
-                await balancer.let_go()
+            await _all(each.let_go() for each in running)
             await asyncio.sleep(_BREATH)
+
+
+async def _all(calls: Iterable[Awaitable[None]]) -> None:
+    """Make all calls at once, and raise what one of them raised only after all have ended: a load balancer must not
+    be held after the others were let go.
+    """
+    for ended in await asyncio.gather(*calls, return_exceptions=True):
+        if ended is not None:
+            raise ended
 
 
 async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> float:

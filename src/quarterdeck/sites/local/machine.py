@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -104,6 +104,15 @@ class LocalMachine:
             await self.client.units()
         except NotRunning:
             return
+
+    async def ask(self, call: Callable[[SupervisorClient], Awaitable[None]]) -> bool:
+        """Have its supervisord do something with what runs. False when there is none, and so nothing that runs."""
+        self._refuse_off()
+        try:
+            await call(self.client)
+        except NotRunning:
+            return False
+        return True
 
     async def units(self) -> tuple[UnitStatus, ...]:
         """Its units; after the host itself has booted this is what starts them again."""

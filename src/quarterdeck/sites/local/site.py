@@ -115,33 +115,27 @@ class LocalSite:
         # no lock: a kill must not wait for the stop that takes too long
         await where.reach()
         known = await asyncio.to_thread(_known, folder)
-        if known is not None and known.wanted:
-            await asyncio.to_thread(write_record, folder, replace(known, wanted=False))
-        if _of(unit, await where.units()).state is UnitState.ABSENT:
-            return
         stop_timeout = 0.0 if known is None else known.stop_timeout
-        await where.client.stop(unit, kill=kill, stop_timeout=stop_timeout)
+        # the signal does not wait for the disk: clients may be waiting for the signal
+        writing = asyncio.create_task(asyncio.to_thread(_want_no_longer, folder, known))
+        try:
+            stopped = await where.ask(lambda client: client.stop(unit, kill=kill, stop_timeout=stop_timeout))
+        finally:
+            await writing
+        if not stopped and _of(unit, await where.units()).state is not UnitState.ABSENT:
+            await where.client.stop(unit, kill=kill, stop_timeout=stop_timeout)
 
     async def favour_unit(self, machine: str, unit: str) -> None:
         """See Site."""
-        where = self._machine(machine)
-        await where.reach()
-        if _of(unit, await where.units()).state is UnitState.RUNNING:
-            await where.client.favour(unit)
+        await self._machine(machine).ask(lambda client: client.favour(unit))
 
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Site."""
-        where = self._machine(machine)
-        await where.reach()
-        if _of(unit, await where.units()).state is UnitState.RUNNING:
-            await where.client.hold(unit, seconds)
+        await self._machine(machine).ask(lambda client: client.hold(unit, seconds))
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Site."""
-        where = self._machine(machine)
-        await where.reach()
-        if _of(unit, await where.units()).state is not UnitState.ABSENT:
-            await where.client.let_go(unit)
+        await self._machine(machine).ask(lambda client: client.let_go(unit))
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -293,6 +287,11 @@ def _known(folder: Path) -> UnitRecord | None:
         return read_record(folder)
     except Corrupt:
         return None  # the machine skips it too; a start writes it anew
+
+
+def _want_no_longer(folder: Path, known: UnitRecord | None) -> None:
+    if known is not None and known.wanted:
+        write_record(folder, replace(known, wanted=False))
 
 
 def _is_at_it(status: UnitStatus, known: UnitRecord | None, wanted: UnitRecord) -> bool:
