@@ -8,10 +8,23 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+
+from quarterdeck.errors import Unavailable
 
 #: Bytes that a file shrinks by at a time.
 _STEP = 4 << 20
+
+
+@contextlib.contextmanager
+def file_errors(doing: str) -> Iterator[None]:
+    """Turns what the file system refuses (a full disk, no rights) into Unavailable."""
+    try:
+        yield
+    except OSError as error:
+        seen = f"{error.filename or 'the file system'}: {error.strerror or error}"
+        raise Unavailable(doing, seen, "make room on that disk, or look at the rights there") from error
 
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:

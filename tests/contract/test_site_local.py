@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -69,6 +70,24 @@ async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[L
 @pytest.fixture
 def site(lab: LocalUnderTest) -> LocalSite:
     return lab.site
+
+
+async def test_a_full_disk_is_said_in_words_and_starting_again_is_enough(
+    site: LocalSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await site.start_unit(A, runs("first"))
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "fsync", full)
+        for machine in (A, B):  # one that runs, and one that would have to be started first
+            with pytest.raises(Unavailable, match=f"{machine}.*No space left on device; make room"):
+                await site.start_unit(machine, runs("second"))
+    assert (await status(site, A, "first")).state is UnitState.RUNNING
+    await site.start_unit(A, runs("second"))
+    assert (await status(site, A, "second")).state is UnitState.RUNNING
 
 
 async def running(site: LocalSite, unit: str, machine: str = A, *, other_than: int | None = None) -> UnitStatus:

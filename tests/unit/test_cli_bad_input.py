@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -321,3 +323,18 @@ def test_a_command_line_that_is_none_is_explained(cli: Cli, argv: tuple[str, ...
     assert said.code == INVALID
     assert "Usage: quarterdeck" in said.err
     assert "Traceback" not in said.err
+
+
+def test_a_full_disk_under_the_output_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "quarterdeck", "upstream", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == UNAVAILABLE
+    assert done.stderr.count("\n") == 1
+    assert "running quarterdeck upstream list" in done.stderr
+    assert "No space left on device" in done.stderr

@@ -9,6 +9,7 @@ from model.stories import with_fact
 from model.worlds import empty, settled
 
 from quarterdeck.engine.events import Happening, happenings
+from quarterdeck.engine.events import warnings as told
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Component, Health, World
 from quarterdeck.planner.simulator import observe
@@ -74,7 +75,11 @@ def test_lost_data_and_failing_programs_are_told(world: World) -> None:
     hurt = with_fact(world, "east-2", lambda fact: replace(fact, has_data=False, units=units))
     assert warnings(hurt) == {
         ("DataLost", "the data of east-2 is gone from machine east-b1"),
-        ("UnitFailed", "kube-scheduler of east-2 exits again and again: see 'quarterdeck logs'"),
+        (
+            "UnitFailed",
+            "kube-scheduler of east-2 exits again and again: "
+            "see 'quarterdeck logs NAME --replica east-2 --component kube-scheduler'",
+        ),
     }
 
 
@@ -89,6 +94,11 @@ def test_an_address_that_has_never_served_needs_no_backends_yet(world: World) ->
     balancers = tuple(replace(each, healthy=frozenset()) for each in world.balancers)
     begins = replace(world, balancers=balancers, memory=replace(world.memory, served_site=None))
     assert warnings(begins) == set()
+
+
+def test_what_people_read_are_the_warnings_alone(world: World) -> None:
+    assert told(world) == ()
+    assert told(replace(world, membership=None)) == ("no quorum of its etcd members answers",)
 
 
 def test_an_event_is_of_one_moment() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import typer
@@ -10,10 +11,11 @@ from rich.markup import escape
 from quarterdeck import __version__
 from quarterdeck.cli import demo, history, moves, planes, probes, sites, upstreams
 from quarterdeck.cli.context import err
-from quarterdeck.errors import QuarterdeckError
+from quarterdeck.errors import QuarterdeckError, Unavailable
 
 #: What Typer ends with on Ctrl-C: 128 + SIGINT, as shells have it.
 _INTERRUPTED = 130
+_AGAIN = "look at the disk and the rights there, and run it again"
 
 app = typer.Typer(
     name="quarterdeck",
@@ -47,7 +49,12 @@ def options(
 def main() -> None:
     """Run the command line. Errors are one line on stderr; the exit code says of which class they are."""
     try:
-        app(prog_name="quarterdeck")
+        try:
+            app(prog_name="quarterdeck")
+        except OSError as error:
+            # A file of the user's own, or one that is written last: all else has said what was being done.
+            seen = f"{error.filename or 'the operating system'}: {error.strerror or error}"
+            raise Unavailable(f"running {shlex.join(['quarterdeck', *sys.argv[1:]])}", seen, _AGAIN) from error
     except QuarterdeckError as error:
         if "--debug" in sys.argv:
             err.print_exception()

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from pydantic import JsonValue
+from rich.markup import escape
 
 from quarterdeck.api.apply import applied_plane, applied_site
 from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
@@ -202,13 +203,13 @@ def status(name: Name, output: OutputOption = Output.TABLE) -> None:
 def _print_status(fact: dict[str, JsonValue], output: Output) -> None:
     word = "[green]healthy[/green]" if fact["healthy"] else "[yellow]not as wanted[/yellow]"
     out.print(f"[bold]{fact['name']}[/bold] at {fact['site']}: {word}, Kubernetes {fact['kubernetesVersion']}")
-    if fact["voters"] is None:
-        out.print("[red]no quorum of its etcd members answers[/red]")
-    else:
+    for line in _list(fact["warnings"]):
+        out.print(f"[yellow]warning:[/yellow] {escape(str(line))}", soft_wrap=True)
+    if fact["voters"] is not None:
         where = fact["quorumAt"] or "no single site"
         out.print(f"etcd: {fact['voters']} voters, {fact['mayFail']} may fail, quorum at {where}")
     out.print(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")
-    for title, key in (("waiting for", "waiting"), ("left over", "leftovers"), ("alarm", "alarms")):
+    for title, key in (("waiting for", "waiting"), ("left over", "leftovers")):
         for line in _list(fact[key]):
             out.print(f"{title}: {line}")
     if fact["operation"]:

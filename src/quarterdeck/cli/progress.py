@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
+from quarterdeck.engine.events import warnings
 from quarterdeck.engine.wording import what
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.endpoints import PersonMust
@@ -31,6 +32,7 @@ class LiveProgress:
         self._since = time.monotonic()
         self._quorum = ""
         self._asked: set[str] = set()
+        self._warned: set[str] = set()
 
     def __enter__(self) -> Self:
         self._since = time.monotonic()
@@ -46,6 +48,10 @@ class LiveProgress:
     async def observed(self, world: World, plan: Plan) -> None:
         """See ``Watcher``."""
         self._quorum = _quorum(world)
+        for message in warnings(world):
+            if message not in self._warned:
+                self._warned.add(message)
+                self._console.print(f"{self._at()}  [yellow]![/yellow] {escape(message)}", soft_wrap=True)
         if plan.waiting and not plan.now:
             self._say(f"waiting for {'; '.join(plan.waiting[:_REASONS])}")
 

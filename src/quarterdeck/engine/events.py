@@ -30,6 +30,11 @@ def happenings(world: World) -> frozenset[Happening]:
     return frozenset((*_of_etcd(world), *_of_replicas(world), *_of_clients(world)))
 
 
+def warnings(world: World) -> tuple[str, ...]:
+    """What is not well, a sentence each."""
+    return tuple(sorted(each.message for each in happenings(world) if each.type is EventType.WARNING))
+
+
 def _of_etcd(world: World) -> list[Happening]:
     membership = world.membership
     if membership is None:
@@ -56,7 +61,11 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
         what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
         return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
     found = [
-        Happening("UnitFailed", f"{component} of {record.name} exits again and again: see 'quarterdeck logs'")
+        Happening(
+            "UnitFailed",
+            f"{component} of {record.name} exits again and again: "
+            f"see 'quarterdeck logs NAME --replica {record.name} --component {component}'",
+        )
         for component, state in fact.units
         if state is UnitState.FAILED
     ]

@@ -13,6 +13,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine, lease_name
+from quarterdeck.engine.events import warnings
 from quarterdeck.engine.observe import or_none
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Component, World
@@ -89,6 +90,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "mayFail": margin(now) if membership is not None else None,
         "quorumAt": home(now) if membership is not None else None,
         "nameLeadsTo": world.record if world.record_known else "unknown",
+        "warnings": [*warnings(world)],
         "alarms": [*membership.alarms] if membership is not None else None,
         "leaders": dict(status.leaders),
         "members": [*_members(world)],

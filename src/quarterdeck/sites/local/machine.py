@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 import quarterdeck
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.files import write_atomic
+from quarterdeck.files import file_errors, write_atomic
 from quarterdeck.model.units import Machine, MachineState, UnitStatus
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
@@ -146,7 +146,8 @@ class LocalMachine:
     async def cut_power(self) -> None:
         """Kill every process at once, and stay off until ``boot``."""
         async with self._locked():
-            write_atomic(self._off, b"")
+            with file_errors(f"switching machine {self.name} off"):
+                write_atomic(self._off, b"")
             await self._isolation.unplug(self.seat.place)
             await asyncio.to_thread(processes.kill_all, self._mark)
 
@@ -194,7 +195,8 @@ class LocalMachine:
     @asynccontextmanager
     async def _locked(self) -> AsyncIterator[None]:
         """Only one process at a time changes whether the machine runs."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with file_errors(f"using the folder of machine {self.name}"):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(self.folder / "power.lock", blocking=False)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + START_DEADLINE
@@ -224,8 +226,9 @@ class LocalMachine:
         await asyncio.to_thread(processes.kill_all, self._mark)
         place = self.seat.place
         await self._isolation.prepare(place)
-        self.units_folder.mkdir(exist_ok=True, mode=0o700)
-        write_atomic(self.folder / "supervisord.conf", SUPERVISORD_CONF, mode=0o600)
+        with file_errors(f"starting machine {self.name}"):
+            self.units_folder.mkdir(exist_ok=True, mode=0o700)
+            write_atomic(self.folder / "supervisord.conf", SUPERVISORD_CONF, mode=0o600)
         script = Path(__file__).with_name("machine_init.py")
         search_path = [*sys.path, str(Path(quarterdeck.__file__).parents[1])]
         try:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import ParamSpec, TypeVar
 
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
+from quarterdeck.files import file_errors, remove_folder
 from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.listening import TABLES, listening_ports
@@ -20,6 +22,9 @@ from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record,
 from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, seats
 from quarterdeck.sites.local.unit_files import remove_unit_folder, remove_watched, write_unit, write_watched
 from quarterdeck.sites.local.volumes import VolumeFolders
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Prints the median time of a few TCP connections, or why one failed.
 _ROUND_TRIP = """
@@ -96,13 +101,13 @@ class LocalSite:
         folder = self._unit_folder(where, spec.name)
         async with self._unit_locks[machine, spec.name]:
             status = _of(spec.name, await where.started())
-            known = await asyncio.to_thread(_known, folder)
+            known = await _on_disk(where.name, _known, folder)
             wanted = UnitRecord.of(spec)
             if _is_at_it(status, known, wanted):
                 if known is not None and not known.wanted:
-                    await asyncio.to_thread(write_record, folder, replace(known, wanted=True))
+                    await _on_disk(where.name, write_record, folder, replace(known, wanted=True))
                 return
-            await asyncio.to_thread(write_unit, folder, spec, wanted)
+            await _on_disk(where.name, write_unit, folder, spec, wanted)
             if status.state not in (UnitState.ABSENT, UnitState.STOPPED):
                 stop_timeout = spec.stop_timeout if known is None else known.stop_timeout
                 await where.client.stop(spec.name, kill=False, stop_timeout=stop_timeout)
@@ -114,10 +119,10 @@ class LocalSite:
         folder = self._unit_folder(where, unit)
         # no lock: a kill must not wait for the stop that takes too long
         await where.reach()
-        known = await asyncio.to_thread(_known, folder)
+        known = await _on_disk(where.name, _known, folder)
         stop_timeout = 0.0 if known is None else known.stop_timeout
         # the signal does not wait for the disk: clients may be waiting for the signal
-        writing = asyncio.create_task(asyncio.to_thread(_want_no_longer, folder, known))
+        writing = asyncio.create_task(_on_disk(where.name, _want_no_longer, folder, known))
         try:
             stopped = await where.ask(lambda client: client.stop(unit, kill=kill, stop_timeout=stop_timeout))
         finally:
@@ -145,45 +150,45 @@ class LocalSite:
         async with self._unit_locks[machine, unit]:
             if _of(unit, await where.units()).state is not UnitState.ABSENT:
                 await where.client.forget(unit)
-            await asyncio.to_thread(remove_unit_folder, folder)
+            await _on_disk(where.name, remove_unit_folder, folder)
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        await asyncio.to_thread(write_watched, where.units_folder, files)
+        await _on_disk(where.name, write_watched, where.units_folder, files)
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        await asyncio.to_thread(remove_watched, where.units_folder, paths)
+        await _on_disk(where.name, remove_watched, where.units_folder, paths)
 
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        return await asyncio.to_thread(last_lines, self._unit_folder(where, unit) / LOG, lines)
+        return await _on_disk(where.name, last_lines, self._unit_folder(where, unit) / LOG, lines)
 
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
         """See Site."""
         await self._machine(machine).reach()
-        return await asyncio.to_thread(self._volumes(machine).create, name, storage_class)
+        return await _on_disk(machine, self._volumes(machine).create, name, storage_class)
 
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
         """See Site."""
         await self._machine(machine).reach()
-        return await asyncio.to_thread(self._volumes(machine).all)
+        return await _on_disk(machine, self._volumes(machine).all)
 
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
         """See Site."""
         await self._machine(machine).reach()
-        return await asyncio.to_thread(self._volumes(machine).entries, name, below)
+        return await _on_disk(machine, self._volumes(machine).entries, name, below)
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
         await self._machine(machine).reach()
-        await asyncio.to_thread(self._volumes(machine).delete, name)
+        await _on_disk(machine, self._volumes(machine).delete, name)
 
     async def storage_classes(self) -> tuple[str, ...]:
         """See Site."""
@@ -192,7 +197,7 @@ class LocalSite:
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         """See Site."""
         await self._machine(machine).reach()
-        return await asyncio.to_thread(self._volumes(machine).free, storage_class)
+        return await _on_disk(machine, self._volumes(machine).free, storage_class)
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""
@@ -244,9 +249,9 @@ class LocalSite:
             if machine.folder.exists():
                 await machine.cut_power()
             await self._isolation.release(machine.seat.place)
-            await asyncio.to_thread(self._volumes(name).delete_all)
+            await _on_disk(name, self._volumes(name).delete_all)
         if self._site_folder.exists():
-            await asyncio.to_thread(shutil.rmtree, self._site_folder)
+            await _on_disk(self.name, remove_folder, self._site_folder)
 
     @property
     def _site_folder(self) -> Path:
@@ -280,6 +285,12 @@ def open_local_site(
 
 def _of(unit: str, statuses: tuple[UnitStatus, ...]) -> UnitStatus:
     return next((each for each in statuses if each.name == unit), UnitStatus(name=unit, state=UnitState.ABSENT))
+
+
+async def _on_disk(owner: str, call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """``call`` in a thread, since it may block on the disk of that machine or site. Raises Unavailable for OSError."""
+    with file_errors(f"using the disk of {owner}"):
+        return await asyncio.to_thread(call, *given, **named)
 
 
 def _known(folder: Path) -> UnitRecord | None:
