@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 from pathlib import Path
 
 from lab import markdown, quarterdeck, temporary_home, this_machine
-from migrate import HEADER, report_of, row
+from migrate import HEADER, newest_report, row
 
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.netns.lab import Lab
@@ -62,7 +63,7 @@ def main() -> None:
                 asyncio.run(_delay(folder, rtt))
                 target = ("far", "near")[number % 2]
                 quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", "25", "--yes", allowed=1)
-                rows.append([f"{rtt:.0f}", *row(number, report_of(folder))[1:]])
+                rows.append([f"{rtt:.0f}", *row(number, json.loads(newest_report(folder).read_bytes()))[1:]])
                 print(" ".join(rows[-1]), flush=True)
         finally:
             asyncio.run(_close(folder))

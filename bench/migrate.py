@@ -3,6 +3,7 @@
     python bench/migrate.py [--runs 3] [--objects 2000] [--bytes 10000] [--keep FOLDER]
 
 2,000 objects of 10 kB are 20 MB; --objects 10000 --bytes 100000 is 1 GB. Each run moves the plane to the other site.
+"own lag" is the longest time for which the probe itself did not get to run: what cannot be told from a stall.
 --keep keeps the report and the units' logs of the run with the longest stall, for those who want to know why.
 """
 
@@ -34,6 +35,7 @@ HEADER = (
     "stall ms",
     "quiet ms",
     "ratio",
+    "own lag ms",
 )
 
 
@@ -73,6 +75,7 @@ def row(number: int, report: dict) -> list[str]:  # type: ignore[type-arg]
         f"{during['stallMs']:.0f}",
         f"{quiet['stallMs']:.0f}",
         f"{during['stallMs'] / quiet['stallMs']:.1f}",
+        f"{periods['migration']['ownLagMs']:.0f}",
     ]
 
 

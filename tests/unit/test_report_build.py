@@ -85,6 +85,14 @@ def test_a_stall_after_the_migration_counts_too() -> None:
     assert not verdicts(part, None, Limits())[-1].holds
 
 
+def test_a_stall_in_which_the_probe_itself_stood_still_says_so() -> None:
+    it = probe_result()
+    frozen = replace(it.periods[1], own_lag_ms=60.0)
+    part = probe_part(replace(it, periods=(it.periods[0], frozen)), ZERO, "migrate")
+    assert verdicts(part, None, Limits())[-1].measured.endswith("; the probe itself did not get to run for 60 ms")
+    assert "itself" not in verdicts(probe_part(it, ZERO, "migrate"), None, Limits())[-1].measured
+
+
 def test_an_operation_that_failed_never_holds() -> None:
     for phase, outcome in ((OperationPhase.FAILED, Outcome.FAILED), (OperationPhase.ABORTED, Outcome.ABORTED)):
         made = build(operation(phase), journal(), machine=MACHINE, now=STARTED, probe=probe_result())
