@@ -11,7 +11,6 @@ from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
-from quarterdeck.etcd.facts import ListedMember
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.world import Component, Health, World
@@ -100,10 +99,7 @@ async def _until_followed(plane: Plane, servers: Sequence[Replica], leader: int,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwapTimes:
-    """How long a swap took, in seconds: all of it, and the part in which no site held a quorum by itself (at most:
-    from the last moment at which the leader had not yet applied the change that ended that, to the first at which it
-    was seen to have applied the one that brought it back).
-    """
+    """How long a swap took, in seconds: all of it, and the part in which no site held a quorum by itself."""
 
     whole: float
     homeless: float
@@ -123,45 +119,21 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     urls = healthy_urls(plane, world, without=leaving)
     for change in step.changes:
         now = after(now, _as_change(plane, change, now))
-        not_yet, applied = await _apply(plane, change, urls)
-        if home(now) is None and lost_at is None:
-            lost_at = not_yet
-        elif home(now) is not None and lost_at is not None:
-            homeless += applied - lost_at
-            lost_at = None
-        done.append((type(change).__name__, change.replica, applied - began))
-    return SwapTimes(whole=time.monotonic() - began, homeless=homeless, changes=tuple(done))
-
-
-async def _apply(plane: Plane, change: Promote | RemoveMember, urls: tuple[str, ...]) -> tuple[float, float]:
-    """Have etcd make the change. Between which moments (CLOCK_MONOTONIC) the leader, the first of ``urls``, applied it.
-
-    The leader itself is asked, since it acknowledges a removal only some time after it was applied, when it has closed
-    its streams to the member.
-    """
-    not_yet, applied = time.monotonic(), None
-    call = plane.etcd.promote if isinstance(change, Promote) else plane.etcd.remove
-    changing = asyncio.create_task(call(urls, change.member))
-    while not changing.done() and applied is None:
         asked = time.monotonic()
-        try:
-            listed = await plane.etcd.applied_members(urls[0])
-        except Unavailable:
-            break  # then the acknowledgement has to do
-        if _has_applied(listed, change):
-            applied = time.monotonic()
+        if isinstance(change, Promote):
+            await plane.etcd.promote(urls, change.member)
         else:
-            not_yet = asked
-            await asyncio.wait((changing,), timeout=BETWEEN)
-    await changing
-    return not_yet, applied or time.monotonic()
-
-
-def _has_applied(listed: Sequence[ListedMember], change: Promote | RemoveMember) -> bool:
-    member = next((each for each in listed if each.id == change.member), None)
-    if isinstance(change, Promote):
-        return member is not None and not member.is_learner
-    return member is None
+            await plane.etcd.remove(urls, change.member)
+        ended = time.monotonic()
+        if home(now) is None and lost_at is None:
+            # A promotion is acknowledged as soon as it is applied. A removal is applied first, and acknowledged
+            # only when the leader has closed its streams to the member: then all of the call counts.
+            lost_at = ended if isinstance(change, Promote) else asked
+        elif home(now) is not None and lost_at is not None:
+            homeless += ended - lost_at
+            lost_at = None
+        done.append((type(change).__name__, change.replica, ended - began))
+    return SwapTimes(whole=time.monotonic() - began, homeless=homeless, changes=tuple(done))
 
 
 def _as_change(plane: Plane, change: Promote | RemoveMember, now: frozenset[Voter]) -> Change:

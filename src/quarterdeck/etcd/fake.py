@@ -165,13 +165,6 @@ class FakeEtcd:
         self._servers(urls, "listing the etcd members")
         return tuple(_listed(node) for node in self.cluster.nodes)
 
-    async def applied_members(self, url: str) -> tuple[ListedMember, ...]:
-        """See the port."""
-        doing = "listing the members that a member has applied"
-        if self._running(url, doing).learner:
-            raise _fault(doing, Reason.NOT_FOR_LEARNERS)
-        return tuple(_listed(node) for node in self.cluster.nodes)
-
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """See the port."""
         doing = f"adding the etcd learner {peer_url}"

@@ -25,12 +25,6 @@ class Etcd(Protocol):
         """The membership as a quorum confirms it now. A member that is down or frozen does not hold it up."""
         ...
 
-    async def applied_members(self, url: str) -> tuple[ListedMember, ...]:
-        """The membership as that one voter has applied it, which asks no other and may be behind. Also without a
-        quorum.
-        """
-        ...
-
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """The id of the member at ``peer_url``, which is added as a learner if it is none yet.
 

@@ -57,10 +57,6 @@ class RealEtcd:
 
         return await hedged(self._leader_first(urls), ask, "listing the etcd members", stagger=self._stagger)
 
-    async def applied_members(self, url: str) -> tuple[ListedMember, ...]:
-        """See the port."""
-        return await self._member(url).cluster.members(linearizable=False, deadline=self._read_deadline)
-
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """See the port."""
 
