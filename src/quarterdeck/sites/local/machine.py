@@ -230,11 +230,11 @@ class LocalMachine:
             self.units_folder.mkdir(exist_ok=True, mode=0o700)
             write_atomic(self.folder / "supervisord.conf", SUPERVISORD_CONF, mode=0o600)
         script = Path(__file__).with_name("machine_init.py")
+        # It ignores the environment, but not where compiled modules are kept: a checkout may be read-only.
+        python = (sys.executable, "-I", "-S", "-X", f"pycache_prefix={sys.pycache_prefix or ''}")
         search_path = [*sys.path, str(Path(quarterdeck.__file__).parents[1])]
         try:
-            await self._run(
-                (sys.executable, "-I", "-S", str(script), str(self.folder)), json.dumps(search_path).encode()
-            )
+            await self._run((*python, str(script), str(self.folder)), json.dumps(search_path).encode())
         except BaseException:
             await asyncio.to_thread(processes.kill_all, self._mark)
             raise
