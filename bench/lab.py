@@ -75,3 +75,9 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def stolen() -> float:
+    """Seconds of processor time that the hypervisor has given to others since this machine's start (proc(5))."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[8]) / os.sysconf("SC_CLK_TCK")

@@ -3,7 +3,8 @@
     python bench/migrate.py [--runs 3] [--objects 2000] [--bytes 10000] [--keep FOLDER]
 
 2,000 objects of 10 kB are 20 MB; --objects 10000 --bytes 100000 is 1 GB. Each run moves the plane to the other site.
-"own lag" is the longest time for which the probe itself did not get to run: what cannot be told from a stall.
+"own lag" is the longest time for which the probe itself did not get to run: what cannot be told from a stall. "stolen"
+is the processor time that the hypervisor gave to others in the run.
 --keep keeps the report and the units' logs of the run with the longest stall, for those who want to know why.
 """
 
@@ -18,7 +19,7 @@ import statistics
 from pathlib import Path
 
 from fill import fill
-from lab import markdown, quarterdeck, temporary_home, this_machine
+from lab import markdown, quarterdeck, stolen, temporary_home, this_machine
 
 from quarterdeck.sites.local.records import LOG
 
@@ -36,6 +37,7 @@ HEADER = (
     "quiet ms",
     "ratio",
     "own lag ms",
+    "stolen s",
 )
 
 
@@ -58,8 +60,8 @@ def keep(home: Path, report: Path, folder: Path) -> None:
         shutil.copyfile(log, folder / f"{site}-{machine}-{unit}.log")
 
 
-def row(number: int, report: dict) -> list[str]:  # type: ignore[type-arg]
-    """What one migration showed."""
+def row(number: int, report: dict, lost: float) -> list[str]:  # type: ignore[type-arg]
+    """What one migration showed; ``lost``: seconds of processor time that were stolen meanwhile."""
     probe = report["probe"]
     periods = {period["label"]: period for period in probe["periods"]}
     quiet, during = periods["quiet"]["overall"], periods["migration"]["overall"]
@@ -76,6 +78,7 @@ def row(number: int, report: dict) -> list[str]:  # type: ignore[type-arg]
         f"{quiet['stallMs']:.0f}",
         f"{during['stallMs'] / quiet['stallMs']:.1f}",
         f"{periods['migration']['ownLagMs']:.0f}",
+        f"{lost:.1f}",
     ]
 
 
@@ -95,10 +98,11 @@ def main() -> None:
         asyncio.run(fill(folder, "bench", objects=given.objects, size=given.bytes))
         for number in range(given.runs):
             target = SITES[(number + 1) % 2]
+            before = stolen()
             quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", str(given.quiet), "--yes", allowed=1)
             path = newest_report(folder)
             report = json.loads(path.read_bytes())
-            rows.append(row(number + 1, report))
+            rows.append(row(number + 1, report, stolen() - before))
             if given.keep and stall_of(report) > worst:
                 worst = stall_of(report)
                 keep(folder, path, given.keep)
