@@ -15,6 +15,11 @@ from quarterdeck.engine.access import probe_target
 from quarterdeck.engine.home import Home
 
 _AT_ONCE = 16
+#: Small writes after the large ones, as a cluster in use has them. etcd keeps its last 5,000 to 15,000 log entries in
+#: memory (--snapshot-count, --snapshot-catchup-entries): without these it would hold what was just loaded twice.
+_SETTLING = 11_000
+#: Bytes from which that matters.
+_BULK = 100 << 20
 
 
 async def fill(folder: Path, plane: str, *, objects: int, size: int) -> None:
@@ -36,10 +41,21 @@ async def fill(folder: Path, plane: str, *, objects: int, size: int) -> None:
     numbers = iter(range(objects))
     async with httpx2.AsyncClient(verify=context, base_url=f"https://{address}:6443", timeout=60.0) as client:
         await asyncio.gather(*(_write(client, numbers, size) for _ in range(_AT_ONCE)))
+        if objects * size >= _BULK:
+            left = iter(range(_SETTLING))
+            await asyncio.gather(*(_touch(client, f"settle-{number:02}", left) for number in range(_AT_ONCE)))
 
 
 async def _write(client: httpx2.AsyncClient, numbers, size: int) -> None:  # type: ignore[no-untyped-def]
     for number in numbers:
         body = {"metadata": {"name": f"fill-{number:06}"}, "data": {"text": secrets.token_hex(size // 2)}}
         answer = await client.post("/api/v1/namespaces/default/configmaps", json=body)
+        answer.raise_for_status()
+
+
+async def _touch(client: httpx2.AsyncClient, name: str, left) -> None:  # type: ignore[no-untyped-def]
+    where = "/api/v1/namespaces/default/configmaps"
+    (await client.post(where, json={"metadata": {"name": name}})).raise_for_status()
+    for number in left:
+        answer = await client.put(f"{where}/{name}", json={"metadata": {"name": name}, "data": {"n": str(number)}})
         answer.raise_for_status()

@@ -321,6 +321,14 @@ async def test_free_space_of_a_limited_class_shrinks_with_use(lab: SiteUnderTest
         await site.free_bytes(A, "gold")
 
 
+async def test_memory_is_what_all_of_the_machines_may_take_at_once(site: SiteFaults) -> None:
+    assert await site.free_memory((A, B)) > 0
+    await site.kill_machine(B)
+    assert await site.free_memory((A,)) > 0
+    with pytest.raises(Unavailable):
+        await site.free_memory((A, B))
+
+
 async def test_ports_in_use_are_those_of_that_machine_alone(site: SiteFaults) -> None:
     address = next(each.address for each in await site.machines() if each.name == A)
     candidates = tuple(range(20_000, 20_100))
@@ -377,6 +385,7 @@ async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> Non
         site.list_volume(A, "data"),
         site.delete_volume(A, "data"),
         site.free_bytes(A, "standard"),
+        site.free_memory((A,)),
         site.ports_in_use(A, (1,)),
         site.round_trip(A, "127.0.0.1", 1),
         site.clock_offset(A),

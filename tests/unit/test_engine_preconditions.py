@@ -19,6 +19,7 @@ from quarterdeck.engine.preconditions import (
     endpoint,
     machines,
 )
+from quarterdeck.engine.preconditions import free_memory as free_memory_check
 from quarterdeck.model.endpoints import Record
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.pki.issuing import create_plane_secrets
@@ -71,6 +72,32 @@ async def test_a_clock_that_is_off_is_named_with_its_machine(offset: float, verd
     assert found.verdict is verdict
     if verdict is Verdict.REFUSE:
         assert found.seen == "the clock of west-b1 is off by -3600 s"
+
+
+@pytest.mark.parametrize(
+    ("room", "verdict"), [(5700, Verdict.OK), (5600, Verdict.WARN), (2900, Verdict.WARN), (2800, Verdict.REFUSE)]
+)
+async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(room: int, verdict: Verdict) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    async def free_memory(machines: tuple[str, ...]) -> int:
+        asked.append(machines)
+        return room * 2**20
+
+    async def status(_: str) -> SimpleNamespace:
+        return SimpleNamespace(db_size_in_use=1000 * 2**20)
+
+    plane = SimpleNamespace(
+        site=lambda _: SimpleNamespace(free_memory=free_memory),
+        etcd=SimpleNamespace(status=status),
+        client_urls=lambda: ("https://127.0.0.1:2379",),
+    )
+    spec = SimpleNamespace(replicas=1, placement=SimpleNamespace(site="west"))
+    target = (machine("west-a1", state=MachineState.DOWN), machine("west-b1", "b"), machine("west-c1", "c"))
+    found = await free_memory_check(move(plane=plane, wanted=SimpleNamespace(spec=spec), target=target))
+    assert found.verdict is verdict
+    assert "about 5,700 MiB" in found.seen
+    assert asked == [("west-b1",)]
 
 
 @pytest.mark.parametrize(("up", "verdict"), [(2, Verdict.OK), (1, Verdict.REFUSE)])

@@ -30,6 +30,10 @@ MOST_SKEW = 30.0
 #: Room at the target for a database of this size: snapshot, log and growth.
 _ROOM_FACTOR = 2.5
 _ROOM_LEAST = 256 * 2**20
+#: Memory that one replica's programs take: with an empty database, and more for each byte in it (measured with
+#: Kubernetes 1.36 and etcd 3.6: an apiserver takes 3.7 times the database while it loads it, etcd some 1.3 times).
+_MEMORY_LEAST = 700 * 2**20
+_MEMORY_FACTOR = 5
 
 
 class Verdict(StrEnum):
@@ -217,6 +221,27 @@ async def free_disk(move: Move) -> Finding:
     return ok("free disk", f"{_mib(need)} needed, at least {_mib(min(free.values()))} free")
 
 
+async def free_memory(move: Move) -> Finding:
+    """The target's machines have the memory that the new replicas need. Where they do not, the kernel takes it from
+    what serves, and in the end kills it.
+    """
+    sizes = [status.db_size_in_use for status in await _statuses(move)]
+    if not sizes:
+        return refuse("free memory", "the size of the database is not known", "have a member answer first")
+    need = _MEMORY_LEAST + _MEMORY_FACTOR * max(sizes)
+    site = move.plane.site(move.wanted.spec.placement.site)
+    up = [machine.name for machine in move.target if machine.state is MachineState.UP]
+    if not up:
+        return refuse("free memory", f"no machine is up at {site.name}", f"see 'site machines {site.name}'")
+    room = await site.free_memory(tuple(up[: move.wanted.spec.replicas]))
+    seen = f"a replica takes about {_mib(need)} while it starts, each machine has {_mib(room)}"
+    if 2 * room < need:
+        return refuse("free memory", seen, "make room, or move to larger machines")
+    if room < need:
+        return Finding("free memory", Verdict.WARN, f"{seen}: programs may be slowed down, or killed by the kernel")
+    return ok("free memory", seen)
+
+
 async def _statuses(move: Move) -> list[MemberStatus]:
     asked = (or_none(move.plane.etcd.status(url)) for url in move.plane.client_urls())
     return [status for status in await asyncio.gather(*asked) if status is not None]
@@ -322,6 +347,7 @@ CHECKS = (
     machines,
     storage_class,
     free_disk,
+    free_memory,
     distance,
     etcd_tuning,
     clocks,

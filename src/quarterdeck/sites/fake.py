@@ -12,6 +12,7 @@ from quarterdeck.sites.local.loopback import Loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, Seat, require_entry_name, seats
 
 DISK_BYTES = 100 * 2**30
+MEMORY_BYTES = 64 * 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +222,12 @@ class FakeSite:
         limit = self._settings.storage_classes[storage_class].limit_bytes
         used = sum(each.used_bytes for each in await self.volumes(machine) if each.storage_class == storage_class)
         return max(0, (DISK_BYTES if limit is None else limit) - used)
+
+    async def free_memory(self, machines: tuple[str, ...]) -> int:
+        """See Site."""
+        for each in machines:
+            self._reach(each)
+        return MEMORY_BYTES // len(machines)
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""

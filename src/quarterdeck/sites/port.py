@@ -113,6 +113,10 @@ class Site(Protocol):
         """Free space for new volumes of that class."""
         ...
 
+    async def free_memory(self, machines: tuple[str, ...]) -> int:
+        """Bytes of memory that new units on each of these machines may take, if they take as much on all of them."""
+        ...
+
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """Those of ``ports`` that something already listens on at the machine's address."""
         ...

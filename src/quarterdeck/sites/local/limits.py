@@ -8,10 +8,25 @@ from pathlib import Path
 from quarterdeck.errors import PreconditionFailed
 
 _INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+#: As seen from inside a container: its own group.
+_CGROUP = Path("/sys/fs/cgroup")
 #: inotify instances that one replica's programs open in all (seen with Kubernetes 1.36: an apiserver 8, each
 #: controller 3), and those of a plane's load balancer, DNS server and door.
 PER_REPLICA = 14
 PER_PLANE = 10
+
+
+def available_memory() -> int:
+    """Bytes of memory that new programs can have before others suffer, as the kernel estimates it (proc(5)). The limit
+    of a control group counts too, as far as this process can see it.
+    """
+    line = next(each for each in Path("/proc/meminfo").read_text().splitlines() if each.startswith("MemAvailable:"))
+    host = int(line.split()[1]) * 1024
+    try:
+        limit, used = (int((_CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+    except (OSError, ValueError):
+        return host  # no control group of our own, or one without a limit ("max")
+    return min(host, max(0, limit - used))
 
 
 def inotify_left() -> int | None:

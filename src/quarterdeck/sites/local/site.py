@@ -14,6 +14,7 @@ from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.files import file_errors, remove_folder
 from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
+from quarterdeck.sites.local.limits import available_memory
 from quarterdeck.sites.local.listening import TABLES, listening_ports
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
@@ -198,6 +199,11 @@ class LocalSite:
         """See Site."""
         await self._machine(machine).reach()
         return await _on_disk(machine, self._volumes(machine).free, storage_class)
+
+    async def free_memory(self, machines: tuple[str, ...]) -> int:
+        """See Site: all machines share this host's memory."""
+        await asyncio.gather(*(self._machine(each).reach() for each in machines))
+        return await _on_disk(self.name, available_memory) // len(machines)
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""
