@@ -15,8 +15,8 @@ from quarterdeck.engine.access import probe_target
 from quarterdeck.engine.home import Home
 
 _AT_ONCE = 16
-#: Small writes after the large ones, as a cluster in use has them. etcd keeps its last 5,000 to 15,000 log entries in
-#: memory (--snapshot-count, --snapshot-catchup-entries): without these it would hold what was just loaded twice.
+#: Small writes after the large ones, as in a cluster in use: etcd keeps its last 5,000 to 15,000 log entries in memory
+#: (--snapshot-count, --snapshot-catchup-entries), and right after a bulk load these are the load itself.
 _SETTLING = 11_000
 #: Bytes from which that matters.
 _BULK = 100 << 20
