@@ -84,11 +84,14 @@ def remove_folder(folder: Path) -> None:
 
 
 def _shrink(file: Path) -> None:
-    """Down to one step; but not what has a second name, and would be gone there too."""
+    """Down to one step; but not what has a second name, and would be gone there too, or may not be written."""
     seen = file.lstat()
     if not stat.S_ISREG(seen.st_mode) or seen.st_nlink > 1 or seen.st_size <= _STEP:
         return
-    descriptor = os.open(file, os.O_WRONLY | os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_NOFOLLOW)
+    except PermissionError:
+        return
     try:
         for size in range(seen.st_size - _STEP, 0, -_STEP):
             os.ftruncate(descriptor, size)

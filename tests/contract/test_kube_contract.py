@@ -109,11 +109,11 @@ async def lab(programs: OneReplica | None) -> AsyncIterator[Lab]:
 async def test_a_ready_apiserver_says_so(lab: Lab) -> None:
     assert (await lab.kube.readyz(lab.apiserver)).ok is True
     assert (await lab.kube.readyz(lab.apiserver, founded=True)).ok is True
-    assert (await lab.kube.livez(lab.apiserver)).ok is True
+    assert (await lab.kube.ping(lab.apiserver)).ok is True
 
 
 async def test_a_refused_connection_is_a_plain_no(lab: Lab) -> None:
-    for answer in (await lab.kube.readyz(lab.nobody, founded=True), await lab.kube.livez(lab.nobody)):
+    for answer in (await lab.kube.readyz(lab.nobody, founded=True), await lab.kube.ping(lab.nobody)):
         assert answer.ok is False
         assert answer.detail == "connection refused"
 

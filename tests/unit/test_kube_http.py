@@ -30,8 +30,10 @@ class Canned:
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     silent: bool = False
+    connections: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -80,11 +82,14 @@ async def test_an_unready_apiserver_is_a_no_that_names_the_failed_check(server: 
     assert answer.detail == "500: [-]shutdown failed: reason withheld"
 
 
-async def test_health_is_asked_over_a_new_connection_each_time(server: Canned, kube: HttpKube) -> None:
+async def test_readiness_is_asked_over_a_new_connection_each_time_and_a_ping_over_a_kept_one(
+    server: Canned, kube: HttpKube
+) -> None:
     server.answers["GET"] = (200, "ok")
-    assert (await kube.readyz(server.address)).ok is True
-    assert (await kube.livez(server.address)).ok is True
-    assert [request.split()[1] for request in server.requests] == ["/readyz", "/livez"]
+    for asked, connections in ((kube.readyz, 1), (kube.readyz, 2), (kube.ping, 3), (kube.ping, 3)):
+        assert (await asked(server.address)).ok is True
+        assert server.connections == connections
+    assert [request.split()[1] for request in server.requests] == ["/readyz"] * 2 + ["/livez/ping"] * 2
 
 
 async def test_only_in_a_founded_plane_are_the_default_roles_not_waited_for(server: Canned, kube: HttpKube) -> None:

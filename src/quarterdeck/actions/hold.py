@@ -25,21 +25,26 @@ async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncI
     """Within the block no load balancer passes anything on, and what one passed on before has been begun by the
     apiservers of ``servers``. Yields the seconds that a packet is on its way at most.
 
-    The machines of the load balancers let them go by themselves if this process dies. Raises Unavailable when a load
-    balancer cannot be held, or an apiserver does not answer.
+    The machines of the load balancers let them go by themselves if this process dies. An apiserver that does not answer
+    is not waited for. Raises Unavailable when a load balancer cannot be held.
     """
     running = [plane.balancers[each.site] for each in world.balancers if each.running and each.reachable]
     async with plane.holding:
         settle = _SETTLE + await _farthest(plane, world, servers)
+        await _ping(plane, servers)  # so that the connections are there when clients wait
         try:
             await _all(each.hold(LONGEST_HOLD + 2 * settle) for each in running)
             await asyncio.sleep(settle)  # what is on its way arrives,
             # and what came before this was begun before this was answered
-            await asyncio.gather(*(plane.kube.livez(plane.apiserver(each)) for each in servers))
+            await _ping(plane, servers)
             yield settle
         finally:
             await _all(each.let_go() for each in running)
             await asyncio.sleep(_BREATH)
+
+
+async def _ping(plane: Plane, servers: Sequence[Replica]) -> None:
+    await asyncio.gather(*(plane.kube.ping(plane.apiserver(each)) for each in servers))
 
 
 async def _all(calls: Iterable[Awaitable[None]]) -> None:

@@ -46,7 +46,7 @@ class FakeKube:
             return HealthAnswer(False, "500: [-]poststarthook/rbac/bootstrap-roles failed")
         return HealthAnswer(True) if server.ready else HealthAnswer(False, "500: [-]shutdown failed")
 
-    async def livez(self, apiserver: Address) -> HealthAnswer:
+    async def ping(self, apiserver: Address) -> HealthAnswer:
         """See the port."""
         answer = await self.readyz(apiserver)
         server = self.apiservers.get(apiserver)

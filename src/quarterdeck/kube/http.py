@@ -31,7 +31,7 @@ _Document = TypeVar("_Document", bound=BaseModel)
 class HttpKube:
     """Real apiservers and controllers: ``authority`` (PEM) signed their certificates, ``client`` is who asks.
 
-    Health is asked anonymously and over a new connection each time: an answer over an old one would not show that
+    Readiness is asked anonymously and over a new connection each time: an answer over an old one would not show that
     clients can connect. ``health_deadline`` and ``call_deadline`` are in seconds, for each of connecting, the TLS
     handshake and the answer; the whole has twice that. (The library closes its socket when its own timeout passes,
     but not when it is cancelled in a handshake.)
@@ -50,7 +50,6 @@ class HttpKube:
         self._anonymous = httpx2.AsyncClient(
             verify=client_context(authority),
             limits=httpx2.Limits(max_keepalive_connections=0),
-            timeout=health_deadline,
             trust_env=False,
         )
         self._manager = httpx2.AsyncClient(
@@ -59,11 +58,11 @@ class HttpKube:
 
     async def readyz(self, apiserver: Address, *, founded: bool = False) -> HealthAnswer:
         """See the port."""
-        return await self._health(apiserver, READYZ_FOUNDED if founded else READYZ)
+        return await self._health(self._anonymous, apiserver, READYZ_FOUNDED if founded else READYZ)
 
-    async def livez(self, apiserver: Address) -> HealthAnswer:
+    async def ping(self, apiserver: Address) -> HealthAnswer:
         """See the port."""
-        return await self._health(apiserver, "/livez")
+        return await self._health(self._manager, apiserver, "/livez/ping")
 
     async def version(self, apiserver: Address) -> str:
         """See the port."""
@@ -109,12 +108,13 @@ class HttpKube:
         await self._anonymous.aclose()
         await self._manager.aclose()
 
-    async def _health(self, apiserver: Address, path: str) -> HealthAnswer:
+    async def _health(self, client: httpx2.AsyncClient, apiserver: Address, path: str) -> HealthAnswer:
+        where, deadline = url(apiserver.host, apiserver.port) + path, self._health_deadline
         try:
-            async with asyncio.timeout(2 * self._health_deadline):
-                answer = await self._anonymous.get(url(apiserver.host, apiserver.port) + path)
+            async with asyncio.timeout(2 * deadline):
+                answer = await client.get(where, timeout=deadline)
         except (TimeoutError, httpx2.TimeoutException):
-            return HealthAnswer(None, f"no answer within {self._health_deadline:g} s")
+            return HealthAnswer(None, f"no answer within {deadline:g} s")
         except httpx2.TransportError as error:
             return HealthAnswer(False if _refused(error) else None, _cause(error))
         if answer.status_code == 200:

@@ -51,8 +51,10 @@ class Kube(Protocol):
         """
         ...
 
-    async def livez(self, apiserver: Address) -> HealthAnswer:
-        """Whether the apiserver lives: true during its graceful shutdown. Never raises for what it does."""
+    async def ping(self, apiserver: Address) -> HealthAnswer:
+        """Whether the apiserver answers at all, also during its graceful shutdown. Asked over a connection that is
+        kept, so that a second one takes next to no time. Never raises for what the apiserver does.
+        """
         ...
 
     async def version(self, apiserver: Address) -> str:
