@@ -56,6 +56,12 @@ def test_a_member_is_told_of_once_it_counts_as_down(world: World) -> None:
     assert warnings(member(world, "east-2", Health.DOWN)) == {("MemberDown", "voter east-2 of etcd does not answer")}
 
 
+def test_a_member_that_has_only_just_been_added_is_not_down_yet(world: World) -> None:
+    replicas = tuple(replace(each, started=False) if each.name == "east-2" else each for each in world.memory.replicas)
+    joining = replace(world, memory=replace(world.memory, replicas=replicas))
+    assert warnings(member(joining, "east-2", Health.DOWN)) == set()
+
+
 def test_alarms_are_told(world: World) -> None:
     assert world.membership is not None
     full = replace(world, membership=replace(world.membership, alarms=("NOSPACE",)))

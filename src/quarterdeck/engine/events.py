@@ -42,8 +42,9 @@ def _of_etcd(world: World) -> list[Happening]:
             return []  # it was never there
         return [Happening("NoQuorum", "no quorum of its etcd members answers")]
     found = [Happening("Alarm", f"etcd raised an alarm: {alarm}") for alarm in membership.alarms]
+    joining = {record.name for record in world.memory.replicas if not record.started}
     for member in membership.members:
-        if member.health is Health.DOWN:
+        if member.health is Health.DOWN and member.replica not in joining:
             kind = "learner" if member.learner else "voter"
             found.append(Happening("MemberDown", f"{kind} {member.replica} of etcd does not answer"))
     if membership.leader is not None:
