@@ -89,6 +89,15 @@ def test_lost_data_and_failing_programs_are_told(world: World) -> None:
     }
 
 
+def test_etcd_may_exit_once_its_member_was_taken_out(world: World) -> None:
+    assert world.membership is not None
+    units = tuple((each, UnitState.FAILED if each is Component.ETCD else UnitState.RUNNING) for each in Component)
+    exits = with_fact(world, "east-2", lambda fact: replace(fact, units=units))
+    assert [reason for reason, _ in warnings(exits)] == ["UnitFailed"]
+    left = tuple(each for each in world.membership.members if each.replica != "east-2")
+    assert warnings(replace(exits, membership=replace(world.membership, members=left))) == set()
+
+
 def test_a_load_balancer_without_a_ready_apiserver_is_told(world: World) -> None:
     balancers = tuple(replace(each, healthy=frozenset()) for each in world.balancers)
     assert warnings(replace(world, balancers=balancers)) == {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import Component, Health, World
 from quarterdeck.stores.port import Event, EventType
 
 
@@ -61,6 +61,9 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
     if fact.machine is not MachineState.UP:
         what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
         return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
+    membership = world.membership
+    # etcd ends by itself when its member is taken out, and is stopped a moment later.
+    removed = record.started and membership is not None and membership.of(record.name) is None
     found = [
         Happening(
             "UnitFailed",
@@ -68,7 +71,7 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
             f"see 'quarterdeck logs NAME --replica {record.name} --component {component}'",
         )
         for component, state in fact.units
-        if state is UnitState.FAILED
+        if state is UnitState.FAILED and not (removed and component is Component.ETCD)
     ]
     if record.started and fact.has_data is False:
         found.append(Happening("DataLost", f"the data of {record.name} is gone from machine {record.machine}"))
