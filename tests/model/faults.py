@@ -9,6 +9,9 @@ from quarterdeck.model.world import Component
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.truth import DNS, ETCD, Power, SimReplica, Truth, edge
 
+#: Ticks until a joiner publishes itself a second time.
+UNSERVED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -25,6 +28,7 @@ def faults(truth: Truth) -> Iterator[Fault]:
     yield from links(truth)
     yield from _sites(truth)
     yield from _silence(truth)
+    yield from _snapshots(truth)
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
@@ -160,3 +164,11 @@ def _silence(truth: Truth) -> Iterator[Fault]:
     for name in (*used, *edges, DNS, ETCD):
         if name not in truth.mute:
             yield Fault(f"{name} does not answer", replace(truth, mute=truth.mute | {name}))
+
+
+def _snapshots(truth: Truth) -> Iterator[Fault]:
+    """A joiner gets its own publication in the snapshot that it joins by, and does not serve until the next one."""
+    for name, member in truth.members.items():
+        if member.learner and not member.unserved and not truth.memory.replica(name).started:
+            unserved = replace(truth.replica(name), member=replace(member, unserved=UNSERVED))
+            yield Fault(f"the publication of {name} is in its snapshot", truth.with_replica(name, unserved))

@@ -19,6 +19,7 @@ from quarterdeck.model.steps import (
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
+    RestartUnit,
     SetBackends,
     SetRecord,
     StartUnit,
@@ -38,6 +39,7 @@ NEEDS_A_QUORUM = (
     RemoveMember,
     Swap,
     StopUnit,
+    RestartUnit,
     ReleaseReplica,
     StopBalancer,
     AddLearner,
@@ -70,7 +72,7 @@ def names(steps: tuple[Step, ...]) -> str:
 
 def _name(step: Step) -> str:
     match step:
-        case StartUnit() | StopUnit():
+        case StartUnit() | StopUnit() | RestartUnit():
             return f"{type(step).__name__} {step.component} of {step.replica}"
         case SetBackends():
             return f"SetBackends {step.site}: {' '.join(step.backends)}"
@@ -113,7 +115,7 @@ def _check_known(world: World, step: Step) -> None:
         claim(world.record_known, f"8: {type(step).__name__} while it is not known where the name leads")
     if isinstance(step, SetBackends | StopBalancer):
         claim(world.balancer(step.site).reachable, f"8: {type(step).__name__} on a machine that does not answer")
-    if isinstance(step, StartUnit | StopUnit | ReleaseReplica):
+    if isinstance(step, StartUnit | StopUnit | RestartUnit | ReleaseReplica):
         state = world.replica(step.replica).machine
         claim(state is MachineState.UP, f"8: {type(step).__name__} on a machine that does not answer")
 
@@ -191,6 +193,10 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
             _check_farewell(before, step, clients)
         case StopUnit(component=Component.ETCD):
             claim(step.replica not in before.members, f"1: etcd of the member {step.replica} is stopped")
+        case RestartUnit():
+            member = before.members.get(step.replica)
+            claim(member is not None and member.learner, f"1: {step.replica} is restarted, and is no learner")
+            claim(not before.memory.replica(step.replica).restarted, f"1: {step.replica} is restarted again and again")
         case StartUnit(component=Component.ETCD):
             known = step.replica in before.members and before.memory.replica(step.replica).started
             claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")

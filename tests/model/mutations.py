@@ -16,12 +16,13 @@ from quarterdeck.model.steps import (
     Promote,
     ReleaseReplica,
     RemoveMember,
+    RestartUnit,
     SetRecord,
     StartUnit,
     StopUnit,
     Swap,
 )
-from quarterdeck.model.world import Component, Membership, World
+from quarterdeck.model.world import Component, Health, Membership, World
 from quarterdeck.planner import founding, membership, notes, planner, release, serving, traffic, view
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import Rule
@@ -96,6 +97,19 @@ def learners_join_a_sick_cluster(patch: Patch) -> None:
         return Outcome(tuple(AddLearner(site=each.site, why="", replica=each.name) for each in absent))
 
     _rule(patch, membership.join, join)
+
+
+def whoever_does_not_answer_is_restarted(patch: Patch) -> None:
+    def rejoin(view: View) -> Outcome:
+        return Outcome(
+            tuple(
+                RestartUnit(site=each.site, why="", replica=each.name, component=Component.ETCD)
+                for each in view.wanted
+                if (member := view.member(each)) and member.health is not Health.HEALTHY and view.reachable(each)
+            )
+        )
+
+    _rule(patch, membership.rejoin, rejoin)
 
 
 def promotion_looks_at_no_home(patch: Patch) -> None:
@@ -356,6 +370,7 @@ MUTATIONS = (
     Mutation(the_lag_gate_is_dropped, 2, CALM),
     Mutation(learners_are_added_one_by_one, 2, CALM),
     Mutation(learners_join_a_sick_cluster, 10, FAULT),
+    Mutation(whoever_does_not_answer_is_restarted, 1, FAULT),
     Mutation(promotion_looks_at_no_home, 3, CALM),
     Mutation(unhealthy_voters_are_counted, 1, FAULT_ONE),
     Mutation(voters_are_removed_whoever_remains, 3, FAULT_ONE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.faults import repaired
+from model.faults import UNSERVED, repaired
 from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, with_fact, with_member
 from model.worlds import empty, moving, settled, wanted
 
@@ -14,6 +14,7 @@ from quarterdeck.model.steps import (
     AddLearner,
     Promote,
     RemoveMember,
+    RestartUnit,
     SetBackends,
     StartUnit,
     StopUnit,
@@ -66,6 +67,30 @@ def test_a_learner_starts_when_the_one_before_answers_its_peers() -> None:
     silent = replace(silent, memory=replace(silent.memory, replicas=tuple(map(_unstarted, silent.memory.replicas))))
     unheard = with_member(silent, "west-4", lambda member: replace(member, health=Health.SUSPECT))
     assert not any(isinstance(step, StartUnit) for step in plan(unheard).now)
+
+
+def test_a_learner_that_got_its_own_publication_in_a_snapshot_is_restarted_once() -> None:
+    truth = until(moving(3, 3), about_to(Promote))
+    late = truth.replica("west-5")
+    assert late.member is not None
+    truth = truth.with_replica("west-5", replace(late, member=replace(late.member, unserved=UNSERVED)))
+    unstarted = tuple(replace(each, started=each.name != "west-5") for each in truth.memory.replicas)
+    truth = replace(truth, memory=replace(truth.memory, replicas=unstarted))
+    assert planned(truth) == ["RestartUnit etcd of west-5"]
+    world = observe(truth)
+    for spared in (
+        with_member(world, "west-5", lambda member: replace(member, published=False)),
+        with_member(world, "west-5", lambda member: replace(member, lag=None)),
+        with_member(world, "west-5", lambda member: replace(member, lag=world.settings.lag_bound + 1)),
+        with_member(world, "west-5", lambda member: replace(member, health=Health.HEALTHY)),
+        with_fact(world, "west-5", lambda fact: replace(fact, machine=MachineState.UNREACHABLE)),
+        with_fact(world, "west-5", lambda fact: replace(fact, units=())),
+    ):
+        assert not any(isinstance(step, RestartUnit) for step in plan(spared).now)
+    after = after_round(truth, plan(world))
+    assert "west-5" in after.healthy
+    again = with_member(observe(after), "west-5", lambda member: replace(member, health=Health.SUSPECT))
+    assert not any(isinstance(step, RestartUnit) for step in plan(again).now)
 
 
 def _unstarted(record: Replica) -> Replica:

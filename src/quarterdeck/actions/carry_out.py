@@ -23,6 +23,7 @@ from quarterdeck.model.steps import (
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
+    RestartUnit,
     SetBackends,
     SetRecord,
     StartUnit,
@@ -61,6 +62,8 @@ async def _effect(plane: Plane, step: Step, world: World) -> Detail | PersonMust
             await units.start_unit(plane, step, world)
         case StopUnit():
             await units.stop_unit(plane, step, world)
+        case RestartUnit():
+            await units.restart_unit(plane, step, world)
         case ReleaseReplica():
             await units.release_replica(plane, step)
         case AddLearner():

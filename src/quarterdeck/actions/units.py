@@ -11,7 +11,7 @@ from quarterdeck.components.settings import ClusterState, InitialCluster
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import ReleaseReplica, StartUnit, StopUnit
+from quarterdeck.model.steps import ReleaseReplica, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import Component, Health, World
 
 #: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
@@ -20,7 +20,7 @@ CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
 _PROBE = 0.5
 
 
-async def start_unit(plane: Plane, step: StartUnit, world: World) -> None:
+async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) -> None:
     """Write the unit's files and start it; a running one with the same spec is left alone."""
     record = plane.memory.replica(step.replica)
     spec = component_unit(
@@ -59,8 +59,19 @@ def _known(memory: Memory, name: str) -> bool:
     return any(record.name == name for record in memory.replicas)
 
 
+async def restart_unit(plane: Plane, step: RestartUnit, world: World) -> None:
+    """Kill the unit's process and start it again."""
+    record = plane.memory.replica(step.replica)
+    await plane.site(record.site).stop_unit(record.machine, plane.unit(record, step.component), kill=True)
+    await start_unit(plane, step, world)
+
+
 async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
-    """Stop the unit gracefully. A controller manager that led hands its lease on once its process is gone."""
+    """Stop the unit gracefully. A controller manager that led hands its lease on once its process is gone.
+
+    Members of a plane that is deleted are killed: their data goes too, and a leader would wait 7 s for a follower to
+    take over (etcd: TransferLeadership, ReqTimeout) while all of them stop.
+    """
     record = plane.memory.replica(step.replica)
     unit = plane.unit(record, step.component)
     site = plane.site(record.site)
@@ -68,7 +79,7 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
         await _stop_apiserver(plane, record, unit, world)
         return
     if step.component is not Component.CONTROLLER_MANAGER:
-        await site.stop_unit(record.machine, unit)
+        await site.stop_unit(record.machine, unit, kill=world.deleting and step.component is Component.ETCD)
         return
     holder = await _holder(plane, record)
     await site.stop_unit(record.machine, unit)

@@ -24,6 +24,7 @@ class ReplicaStatus(Model):
     slot: SlotStatus
     machine: str
     listed: bool = False
+    restarted: bool = False
     started: bool = False
 
 
@@ -85,6 +86,7 @@ def _replica_to_status(replica: Replica) -> ReplicaStatus:
         ),
         machine=replica.machine,
         listed=replica.listed,
+        restarted=replica.restarted,
         started=replica.started,
     )
 
@@ -102,6 +104,7 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
         ),
         machine=status.machine,
         listed=status.listed,
+        restarted=status.restarted,
         started=status.started,
     )
 

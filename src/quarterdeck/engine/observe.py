@@ -32,6 +32,8 @@ T = TypeVar("T")
 #: Seconds for which a member may fail to answer before it counts as down. Longer than an election, and than the
 #: pause of a machine that is busy; short enough that a dead member does not cost tolerance for long.
 GRACE = 8.0
+#: Seconds that a member needs at most to serve clients once it has applied its own publication.
+PUBLISHED = 0.5
 #: Seconds for an answer from one that may be just starting.
 SOON = 0.3
 
@@ -70,6 +72,7 @@ class Observer:
     deleting: bool = False
     front: str | None = None
     _silent: dict[int, float] = field(default_factory=dict)
+    _published: dict[int, float] = field(default_factory=dict)
     _were_ready: set[str] = field(default_factory=set)
 
     async def observe(self) -> World:
@@ -205,7 +208,10 @@ class Observer:
             since = self._silent.setdefault(member.id, now)
             health = Health.DOWN if now - since >= GRACE else Health.SUSPECT
         lag = None if applied is None else max(0, leader.raft_index - applied)
-        return MemberFact(id=member.id, replica=name, learner=member.is_learner, health=health, lag=lag)
+        published = member.started and now - self._published.setdefault(member.id, now) >= PUBLISHED
+        return MemberFact(
+            id=member.id, replica=name, learner=member.is_learner, health=health, lag=lag, published=published
+        )
 
     async def _balancers(self, memory: Memory) -> tuple[BalancerFact, ...]:
         sites = [site for site in self._sites(memory) if site in self.plane.balancers]

@@ -14,6 +14,7 @@ from quarterdeck.model.steps import (
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
+    RestartUnit,
     SetBackends,
     SetRecord,
     StartUnit,
@@ -40,6 +41,8 @@ def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of 
             return f"start {step.component} of {step.replica}"
         case StopUnit():
             return f"stop {step.component} of {step.replica}"
+        case RestartUnit():
+            return f"restart {step.component} of {step.replica}"
         case AddLearner():
             return f"add learner {step.replica}"
         case Promote():

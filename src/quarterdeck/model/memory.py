@@ -15,6 +15,7 @@ class Replica:
     slot: Slot
     machine: str
     listed: bool = False  # etcd has listed it as a member: once removed, it can never come back
+    restarted: bool = False  # its etcd was restarted because what it waited for could not come any more
     started: bool = False  # it was seen healthy as a member: from then on an empty data folder is lost data
 
     @property

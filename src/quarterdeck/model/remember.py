@@ -14,6 +14,7 @@ from quarterdeck.model.steps import (
     PlaceReplica,
     ReleaseReplica,
     RemoveRecord,
+    RestartUnit,
     Step,
     StopBalancer,
 )
@@ -34,6 +35,8 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:
             return replace(memory, created=True)
         case NoteMembers():
             return replace(memory, replicas=tuple(_noted(record, step) for record in memory.replicas))
+        case RestartUnit():
+            return replace(memory, replicas=tuple(_restarted(record, step) for record in memory.replicas))
         case NoteRecord():
             return _moved(memory, step.to, now)
         case NoteDraining():
@@ -59,6 +62,10 @@ def _noted(record: Replica, step: NoteMembers) -> Replica:
         listed=record.listed or record.name in step.listed,
         started=record.started or record.name in step.started,
     )
+
+
+def _restarted(record: Replica, step: RestartUnit) -> Replica:
+    return replace(record, restarted=True) if record.name == step.replica else record
 
 
 def _moved(memory: Memory, to: str, now: float) -> Memory:

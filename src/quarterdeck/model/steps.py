@@ -67,6 +67,14 @@ class StopUnit(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestartUnit(Base):
+    """Kill a unit's process and start it again: once in the life of a replica, while it is only a learner."""
+
+    replica: str
+    component: Component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddLearner(Base):
     """Tell etcd of a new member that only listens."""
 
@@ -163,6 +171,7 @@ Step: TypeAlias = (
     | NoteMembers
     | StartUnit
     | StopUnit
+    | RestartUnit
     | AddLearner
     | Promote
     | TransferLeadership

@@ -39,6 +39,8 @@ class MemberFact:
     """A member as etcd's membership, read from a quorum, lists it.
 
     ``lag`` is the leader's raft index less this member's applied index (entries); None when unknown.
+    ``published``: etcd has known its name for a while. A member that starts serves clients as soon as it has applied
+    that.
     """
 
     id: int
@@ -46,6 +48,7 @@ class MemberFact:
     learner: bool
     health: Health
     lag: int | None = None
+    published: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from quarterdeck.model.steps import (
     AddLearner,
     Promote,
     RemoveMember,
+    RestartUnit,
     StartUnit,
     Step,
     StopUnit,
@@ -105,6 +106,33 @@ def _start_learners(view: View) -> Outcome:
         elif not view.fact(record).peer_up:
             waiting.append(f"etcd of {record.name} to answer its peers")
     return Outcome(waiting=tuple(waiting))
+
+
+def rejoin(view: View) -> Outcome:
+    """A learner that never heard of its own publication is restarted, once.
+
+    It publishes its name through raft, and serves clients when it has applied that. If it joins by a snapshot, that
+    has most often been taken after the publication and holds it already: there is nothing left to apply, and etcd
+    tries again only after 5 s + 2 x election timeout (EtcdServer.publishV3, ReqTimeout). A restarted one has the data.
+    """
+    steps = tuple(
+        RestartUnit(
+            site=record.site,
+            why="its own publication was part of the snapshot that it got, and it would wait 7 s for it",
+            replica=record.name,
+            component=Component.ETCD,
+        )
+        for record in view.learners
+        if not (record.started or record.restarted)
+        and view.reachable(record)
+        and view.unit(record, Component.ETCD) is UnitState.RUNNING
+        and (member := view.member(record)) is not None
+        and member.published
+        and member.health is not Health.HEALTHY
+        and member.lag is not None
+        and member.lag <= view.world.settings.lag_bound
+    )
+    return Outcome(steps)
 
 
 def promote(view: View) -> Outcome:

@@ -27,6 +27,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     membership.keep_running,
     membership.remove_dead,
     membership.join,
+    membership.rejoin,
     membership.promote,
     serving.serve,
     serving.rescue,

@@ -17,6 +17,7 @@ from quarterdeck.model.steps import (
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
+    RestartUnit,
     SetBackends,
     SetRecord,
     StartUnit,
@@ -116,7 +117,8 @@ def _membership(truth: Truth) -> Membership | None:
                 replica=name,
                 learner=member.learner,
                 health=health(name, member),
-                lag=member.behind * 1_000_000 if name in well else None,
+                lag=member.behind * 1_000_000 if name in truth.following else None,
+                published=name in truth.following and not member.behind,
             )
             for name, member in truth.members.items()
         ),
@@ -162,7 +164,7 @@ def apply(truth: Truth, step: Step) -> Truth:
 
 def _apply(truth: Truth, step: Step) -> Truth:
     match step:
-        case StartUnit() | StopUnit():
+        case StartUnit() | StopUnit() | RestartUnit():
             return _unit(truth, step)
         case AddLearner() | Promote() | RemoveMember() | TransferLeadership():
             return _change(truth, step)
@@ -196,10 +198,12 @@ def _balance(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
     return replace(truth, balancers=tuple(sorted(balancers.items(), key=lambda entry: entry[0])))
 
 
-def _unit(truth: Truth, step: StartUnit | StopUnit) -> Truth:
+def _unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
     _must_answer(truth, step.replica)
     replica = truth.replica(step.replica)
-    if isinstance(step, StartUnit):
+    if isinstance(step, RestartUnit) and replica.member is not None:
+        replica = replace(replica, member=replace(replica.member, unserved=0))
+    if isinstance(step, StartUnit | RestartUnit):
         units = replica.units | {step.component}
         data = replica.data or step.component is Component.ETCD
     else:
@@ -255,7 +259,7 @@ def tick(truth: Truth, seconds: float = 1.0) -> Truth:
     truth = found(truth)
     restarted = tuple((name, _restarted(truth, name, replica)) for name, replica in truth.replicas)
     truth = replace(truth, now=truth.now + seconds, replicas=restarted)
-    aged = tuple((name, _aged(replica, name in truth.healthy)) for name, replica in truth.replicas)
+    aged = tuple((name, _aged(truth, name, replica)) for name, replica in truth.replicas)
     return replace(truth, leader=truth.elected, replicas=aged)
 
 
@@ -267,13 +271,15 @@ def _restarted(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
     return replace(replica, crashed=frozenset(), data=data) if replica.crashed or data != replica.data else replica
 
 
-def _aged(replica: SimReplica, well: bool) -> SimReplica:
-    member = replica.member
+def _aged(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
+    member, well = replica.member, name in truth.healthy
     if member is not None:
-        behind = member.behind - (well and member.behind > 0)
+        follows = name in truth.following
+        behind = member.behind - (follows and member.behind > 0)
+        unserved = member.unserved - (follows and member.unserved > 0)
         silent = 0 if well else min(member.silent + 1, GRACE)
-        if (behind, silent) != (member.behind, member.silent):
-            member = replace(member, behind=behind, silent=silent)
+        if (behind, unserved, silent) != (member.behind, member.unserved, member.silent):
+            member = replace(member, behind=behind, unserved=unserved, silent=silent)
     started = well and member is not None and not member.learner
     warm = Component.APISERVER in replica.units and (replica.warm or started)
     if member is replica.member and warm == replica.warm:

@@ -26,12 +26,15 @@ class Power(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimMember:
-    """A member: ``behind`` in ticks of copying still to do, ``silent`` in ticks without a sign of life."""
+    """A member: ``behind`` in ticks of copying still to do, ``silent`` in ticks without a sign of life, ``unserved`` in
+    ticks until it publishes itself again (a joiner that got its own publication in a snapshot).
+    """
 
     id: int
     learner: bool
     behind: int = 0
     silent: int = 0
+    unserved: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +166,14 @@ class Truth:
         return None
 
     @cached_property
-    def healthy(self) -> frozenset[str]:
+    def following(self) -> frozenset[str]:
         """The members that follow a leader which a quorum follows."""
         return self._followers(self.elected) if self.elected is not None else frozenset()
+
+    @cached_property
+    def healthy(self) -> frozenset[str]:
+        """Those of them that serve clients."""
+        return frozenset(name for name in self.following if not self.members[name].unserved)
 
     @cached_property
     def voters(self) -> frozenset[Voter]:
