@@ -60,6 +60,13 @@ def test_a_start_gives_way_until_it_is_calm(started: Callable[[str], int]) -> No
     assert looked(made, lambda: nice(pid) == 0 and made.look() is None) is None
 
 
+def test_one_that_always_gives_way_goes_on_doing_so_after_its_start(started: Callable[[str], int]) -> None:
+    made, pid = Courtesy(), started(CALM)
+    made.begins(pid, after=5)
+    looked(made, lambda: nice(pid) == NICE)
+    assert looked(made, lambda: nice(pid) == 5 and made.look() is None) is None
+
+
 def test_a_start_that_takes_long_gives_way_no_longer_than_that(
     started: Callable[[str], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

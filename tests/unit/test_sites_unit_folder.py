@@ -12,7 +12,9 @@ from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.records import UnitRecord, read_record, unit_folders, write_record
 
-SPEC = UnitSpec(name="etcd", argv=("/bin/etcd", "--x"), boot_argv=("--y",), env=(("KEY", "secret"),), stop_timeout=3)
+SPEC = UnitSpec(
+    name="etcd", argv=("/bin/etcd", "--x"), boot_argv=("--y",), env=(("KEY", "secret"),), stop_timeout=3, nice=5
+)
 
 
 def test_a_record_comes_back_as_it_was_written_and_only_its_owner_can_read_it(tmp_path: Path) -> None:

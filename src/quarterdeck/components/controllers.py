@@ -12,6 +12,10 @@ from quarterdeck.model.world import Component
 #: Flags of both that would have them talk to somebody else, or not wait for the lease.
 REFUSED = frozenset({"config", "master", "leader-elect-resource-name", "leader-elect-resource-namespace"})
 
+#: Requests go before reconciliation: on a shared host controllers give way to apiservers, etcd and load balancers.
+#: Little enough that they keep their leases on a busy one (a third of the weight of a unit that does not give way).
+NICE = 5
+
 
 def shared_flags(
     plane: PlaneSettings,

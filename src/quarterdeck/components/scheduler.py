@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.components.arguments import Arguments
-from quarterdeck.components.controllers import REFUSED, command, shared_defaults, shared_flags
+from quarterdeck.components.controllers import NICE, REFUSED, command, shared_defaults, shared_flags
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
@@ -38,4 +38,5 @@ def scheduler_unit(
         name=unit_name(plane.name, replica.name, component),
         argv=command(replica, component, arguments.command_line(component, extra)),
         files=folder.files,
+        nice=NICE,
     )

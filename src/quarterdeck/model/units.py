@@ -33,7 +33,8 @@ class UnitSpec:
     """A program that a machine keeps running. ``argv[0]`` is an absolute path; times are in seconds.
 
     ``boot_argv`` are arguments that matter only at the very first start (etcd's initial cluster): they are
-    not part of ``digest``, so that a change of them never looks like a change of the unit.
+    not part of ``digest``, so that a change of them never looks like a change of the unit. ``nice`` is how much it
+    gives way to other units where they share a processor (a nice value, 0 to 19), and no part of it either.
     """
 
     name: str
@@ -42,6 +43,7 @@ class UnitSpec:
     files: tuple[UnitFile, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     stop_timeout: float = 10.0
+    nice: int = 0
 
     @property
     def digest(self) -> str:

@@ -24,14 +24,20 @@ AGAIN = 0.03
 class _Start:
     began: float
     looked: float
+    after: int
     asked: float = 0.0
-    wanted: int = NICE
+    over: bool = False
     set: int = 0
+
+    @property
+    def wanted(self) -> int:
+        """The nice value that it is to have now."""
+        return self.after if self.over else NICE
 
 
 class Courtesy:
     """Lowers the share of the processor that starting units get, for as long as their start takes, or until they
-    are told to serve.
+    are told to serve; and that of units which always give way.
 
     A start takes all the processor that it can get, from those that serve on the same host. Each unit is a session of
     its own and so an autogroup (sched(7)), whose nice value can be raised and lowered again without any rights.
@@ -41,30 +47,30 @@ class Courtesy:
     def __init__(self) -> None:
         self._starts: dict[int, _Start] = {}
 
-    def begins(self, pid: int) -> None:
-        """The process of a unit has just been made."""
+    def begins(self, pid: int, after: int = 0) -> None:
+        """The process of a unit has just been made. ``after``: how much it gives way when it has started."""
         now = time.monotonic()
-        self._starts[pid] = _Start(began=now, looked=now)
+        self._starts[pid] = _Start(began=now, looked=now, after=after)
 
     def ends(self, pid: int) -> None:
         """It serves now, whether its start is calm or not. Nothing happens if it did not give way."""
         if pid in self._starts:
-            self._starts[pid].wanted = 0
+            self._starts[pid].over = True
             self.look()
 
     def look(self) -> float | None:
         """Do what is due; seconds until the next look (None: there is nothing to look at)."""
         now = time.monotonic()
         for pid, start in tuple(self._starts.items()):
-            if start.wanted and now - start.looked >= LOOK:
+            if not start.over and now - start.looked >= LOOK:
                 asked = _asked_for(pid)
                 calm = asked - start.asked < CALM * (now - start.looked)
                 start.looked, start.asked = now, asked
                 if calm or now - start.began > LONGEST:
-                    start.wanted = 0
+                    start.over = True
             if start.set != start.wanted and _leads_a_session(pid) and _set_nice(pid, start.wanted):
                 start.set = start.wanted
-            if start.set == start.wanted == 0:
+            if start.over and start.set == start.wanted:
                 del self._starts[pid]
         if not self._starts:
             return None

@@ -25,6 +25,7 @@ class UnitRecord:
     stop_timeout: float
     digest: str
     wanted: bool
+    nice: int = 0
 
     @classmethod
     def of(cls, spec: UnitSpec) -> UnitRecord:
@@ -36,6 +37,7 @@ class UnitRecord:
             stop_timeout=spec.stop_timeout,
             digest=spec.digest,
             wanted=True,
+            nice=spec.nice,
         )
 
 
@@ -56,6 +58,7 @@ def read_record(folder: Path) -> UnitRecord | None:
             stop_timeout=float(found["stop_timeout"]),
             digest=str(found["digest"]),
             wanted=bool(found["wanted"]),
+            nice=int(found.get("nice", 0)),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

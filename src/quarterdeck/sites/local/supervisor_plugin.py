@@ -63,7 +63,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         if pid:
-            self.config.courtesy.begins(pid)
+            self.config.courtesy.begins(pid, self.config.record.nice)
         return pid
 
     def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
