@@ -11,7 +11,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from lab import markdown, quarterdeck, stolen, temporary_home, this_machine
+from lab import Noise, markdown, quarterdeck, temporary_home, this_machine
 from migrate import HEADER, newest_report, row
 
 from quarterdeck.sites.local.numbers import site_number
@@ -62,11 +62,9 @@ def main() -> None:
             for number, rtt in enumerate(parser.parse_args().rtt):
                 asyncio.run(_delay(folder, rtt))
                 target = ("far", "near")[number % 2]
-                before = stolen()
+                noise = Noise()
                 quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", "25", "--yes", allowed=1)
-                rows.append(
-                    [f"{rtt:.0f}", *row(number, json.loads(newest_report(folder).read_bytes()), stolen() - before)[1:]]
-                )
+                rows.append([f"{rtt:.0f}", *row(number, json.loads(newest_report(folder).read_bytes()), noise)[1:]])
                 print(" ".join(rows[-1]), flush=True)
         finally:
             asyncio.run(_close(folder))

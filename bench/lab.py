@@ -77,7 +77,28 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def stolen() -> float:
-    """Seconds of processor time that the hypervisor has given to others since this machine's start (proc(5))."""
+class Noise:
+    """What others of the same host do to this machine: noted at the beginning of a run, told at its end."""
+
+    def __init__(self) -> None:
+        self._stolen = _stolen()
+        self._pace = _pace()
+
+    def cells(self) -> list[str]:
+        """Seconds of processor time that the hypervisor gave to others, and milliseconds of it that a fixed piece of
+        work took (before and after the run, the mean): it takes longer where others share the cores.
+        """
+        return [f"{_stolen() - self._stolen:.1f}", f"{(self._pace + _pace()) / 2:.0f}"]
+
+
+def _pace() -> float:
+    since = time.process_time()
+    for number in range(1_000_000):
+        number * number
+    return (time.process_time() - since) * 1e3
+
+
+def _stolen() -> float:
+    """Seconds since this machine's start (proc(5))."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")

@@ -4,7 +4,7 @@
 
 2,000 objects of 10 kB are 20 MB; --objects 10000 --bytes 100000 is 1 GB. Each run moves the plane to the other site.
 "own lag" is the longest time for which the probe itself did not get to run: what cannot be told from a stall. "stolen"
-is the processor time that the hypervisor gave to others in the run.
+is the processor time that the hypervisor gave to others in the run, "loop ms" what a fixed piece of work took of it.
 --keep keeps the report and the units' logs of the run with the longest stall, for those who want to know why.
 """
 
@@ -19,7 +19,7 @@ import statistics
 from pathlib import Path
 
 from fill import fill
-from lab import markdown, quarterdeck, stolen, temporary_home, this_machine
+from lab import Noise, markdown, quarterdeck, temporary_home, this_machine
 
 from quarterdeck.sites.local.records import LOG
 
@@ -38,6 +38,7 @@ HEADER = (
     "ratio",
     "own lag ms",
     "stolen s",
+    "loop ms",
 )
 
 
@@ -60,8 +61,8 @@ def keep(home: Path, report: Path, folder: Path) -> None:
         shutil.copyfile(log, folder / f"{site}-{machine}-{unit}.log")
 
 
-def row(number: int, report: dict, lost: float) -> list[str]:  # type: ignore[type-arg]
-    """What one migration showed; ``lost``: seconds of processor time that were stolen meanwhile."""
+def row(number: int, report: dict, noise: Noise) -> list[str]:  # type: ignore[type-arg]
+    """What one migration showed; ``noise``: noted when it began."""
     probe = report["probe"]
     periods = {period["label"]: period for period in probe["periods"]}
     quiet, during = periods["quiet"]["overall"], periods["migration"]["overall"]
@@ -78,7 +79,7 @@ def row(number: int, report: dict, lost: float) -> list[str]:  # type: ignore[ty
         f"{quiet['stallMs']:.0f}",
         f"{during['stallMs'] / quiet['stallMs']:.1f}",
         f"{periods['migration']['ownLagMs']:.0f}",
-        f"{lost:.1f}",
+        *noise.cells(),
     ]
 
 
@@ -98,11 +99,11 @@ def main() -> None:
         asyncio.run(fill(folder, "bench", objects=given.objects, size=given.bytes))
         for number in range(given.runs):
             target = SITES[(number + 1) % 2]
-            before = stolen()
+            noise = Noise()
             quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", str(given.quiet), "--yes", allowed=1)
             path = newest_report(folder)
             report = json.loads(path.read_bytes())
-            rows.append(row(number + 1, report, stolen() - before))
+            rows.append(row(number + 1, report, noise))
             if given.keep and stall_of(report) > worst:
                 worst = stall_of(report)
                 keep(folder, path, given.keep)
