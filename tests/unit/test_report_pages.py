@@ -17,7 +17,7 @@ from quarterdeck.report.build import build
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.downsample import downsampled
 from quarterdeck.report.html import render_html
-from quarterdeck.report.schema import Samples, Verdict
+from quarterdeck.report.schema import Moment, Role, Samples, Verdict
 from quarterdeck.report.spans import Look, Span, member_spans
 from quarterdeck.report.text import render_text
 
@@ -149,8 +149,8 @@ def test_a_report_without_probe_or_timeline_has_a_page_too() -> None:
 
 
 def test_the_colours_of_the_sites_are_explained() -> None:
-    assert {"voter", "learner", "leader", "not healthy", "at east", "at west"} == set(legend(report()))
-    assert len(set(legend(report()).values())) == 6
+    assert {"joining", "voter", "learner", "leader", "not healthy", "at east", "at west"} == set(legend(report()))
+    assert len(set(legend(report()).values())) == 7
 
 
 def test_the_figure_is_a_plotly_figure() -> None:
@@ -164,6 +164,17 @@ def test_spans_hold_until_the_next_change() -> None:
     assert [(span.start, span.end) for span in fourth] == [(0.25, 3.63), (3.63, 11.05), (11.05, 14.2)]
     first = [span for span in spans if span.row == "demo-1 · east"]
     assert first == [Span("demo-1 · east", Look.VOTER, 0.05, pytest.approx(11.123), "east")]
+
+
+def test_a_learner_that_was_never_healthy_is_joining_and_one_that_was_is_sick() -> None:
+    first = report().timeline[0]
+    learner = next(each for moment in report().timeline for each in moment.members if each.role is Role.LEARNER)
+
+    def at(time: float, *, healthy: bool) -> Moment:
+        return first.model_copy(update={"at": time, "members": (learner.model_copy(update={"healthy": healthy}),)})
+
+    spans = member_spans((at(0, healthy=False), at(1, healthy=True), at(2, healthy=False)), 3)
+    assert [span.look for span in spans] == [Look.JOINING, Look.LEARNER, Look.ILL]
 
 
 def test_downsampling_keeps_every_failure_and_every_kinds_slowest() -> None:

@@ -15,6 +15,7 @@ from quarterdeck.report.spans import Look, Span, backend_spans, member_spans, re
 from quarterdeck.report.words import milliseconds, seconds
 
 _LOOKS = {
+    Look.JOINING: "#e2e7ef",
     Look.LEARNER: "#b9c6dc",
     Look.VOTER: "#5b8def",
     Look.LEADER: "#f2a33a",

@@ -12,6 +12,7 @@ from quarterdeck.report.schema import MemberState, Moment, Role
 class Look(StrEnum):
     """How a span is shown."""
 
+    JOINING = "joining"
     LEARNER = "learner"
     VOTER = "voter"
     LEADER = "leader"
@@ -32,12 +33,17 @@ class Span:
 
 
 def member_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
-    """One row per member, in the order in which they came."""
-    return _spans(
-        moments,
-        until,
-        lambda moment: {f"{each.replica} · {each.site}": (_look(each), each.site) for each in moment.members},
-    )
+    """One row per member, in the order in which they came. One that was never healthy yet is no sick one."""
+    known: set[str] = set()
+
+    def rows(moment: Moment) -> dict[str, tuple[Look, str]]:
+        known.update(each.replica for each in moment.members if each.healthy or each.role is not Role.LEARNER)
+        return {
+            f"{each.replica} · {each.site}": (_look(each) if each.replica in known else Look.JOINING, each.site)
+            for each in moment.members
+        }
+
+    return _spans(moments, until, rows)
 
 
 def backend_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
