@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Component, Health, World
+from quarterdeck.planner.view import listed
 from quarterdeck.stores.port import Event, EventType
 
 
@@ -61,9 +62,8 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
     if fact.machine is not MachineState.UP:
         what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
         return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
-    membership = world.membership
     # etcd ends by itself when its member is taken out, and is stopped a moment later.
-    removed = record.started and membership is not None and membership.of(record.name) is None
+    removed = record.started and world.membership is not None and not listed(world, record)
     found = [
         Happening(
             "UnitFailed",

@@ -60,7 +60,7 @@ class StartUnit(Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopUnit(Base):
-    """Stop a unit gracefully and see its process gone."""
+    """Stop a unit gracefully (the etcd of a deleted plane at once) and see its process gone."""
 
     replica: str
     component: Component

@@ -118,7 +118,7 @@ def rejoin(view: View) -> Outcome:
     steps = tuple(
         RestartUnit(
             site=record.site,
-            why="its own publication was part of the snapshot that it got, and it would wait 7 s for it",
+            why="its own publication was part of the snapshot that it got, and etcd tries again only seconds later",
             replica=record.name,
             component=Component.ETCD,
         )
@@ -129,8 +129,7 @@ def rejoin(view: View) -> Outcome:
         and (member := view.member(record)) is not None
         and member.published
         and member.health is not Health.HEALTHY
-        and member.lag is not None
-        and member.lag <= view.world.settings.lag_bound
+        and view.has_the_data(record)
     )
     return Outcome(steps)
 

@@ -114,17 +114,17 @@ class View:
         found = ((replica, self.member(replica)) for replica in self.wanted)
         return tuple(replica for replica, member in found if member is not None and member.learner)
 
-    def caught_up(self, replica: Replica) -> bool:
-        """Whether a learner may be promoted: healthy, and its absolute lag is below the bound (etcd's own check
-        compares 90 % of the leader's index, which at a large index lets a learner far behind pass).
+    def has_the_data(self, replica: Replica) -> bool:
+        """Whether a member's absolute lag is known and below the bound (etcd's own check compares 90 % of the leader's
+        index, which at a large index lets a learner far behind pass).
         """
         member = self.member(replica)
-        return (
-            member is not None
-            and member.health is Health.HEALTHY
-            and member.lag is not None
-            and member.lag <= self.world.settings.lag_bound
-        )
+        return member is not None and member.lag is not None and member.lag <= self.world.settings.lag_bound
+
+    def caught_up(self, replica: Replica) -> bool:
+        """Whether a learner may be promoted: healthy, and it has the data."""
+        member = self.member(replica)
+        return member is not None and member.health is Health.HEALTHY and self.has_the_data(replica)
 
     def keeps_home(self, replica: Replica) -> bool:
         """Whether the site that holds a quorum now would still do so after this learner's promotion."""
