@@ -1,14 +1,17 @@
-"""Machines that die, and data that is deleted, under a plane in use: it stays up, and nothing acknowledged is lost."""
+"""Machines that die, members that stand still, data that is deleted, under a plane in use: it stays up, and nothing
+acknowledged is lost.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
-from support.plane_lab import Command, PlaneLab, Writer, did
+from support.plane_lab import Command, PlaneLab, Writer, did, until
 
 from quarterdeck.model.units import UnitState
 
@@ -61,20 +64,46 @@ def test_a_plane_stays_up_at_the_source_when_the_target_dies(demo: PlaneLab) -> 
     assert demo.machines(target) == ()
 
 
+def etcd_pid(demo: PlaneLab, site: str, machine: str) -> int:
+    """The process of the member that runs on a machine."""
+    units = demo.on_site(site, lambda driver: driver.units(machine))
+    pid = next(unit.pid for unit in units if unit.name.endswith("etcd") and unit.state is UnitState.RUNNING)
+    assert pid is not None
+    return pid
+
+
+def test_requests_wait_while_no_member_answers_and_none_fails(demo: PlaneLab) -> None:
+    """As long as elections take, split votes included: load balancers must not cut who only waits."""
+    site = demo.plane("demo").spec.placement.site
+    pids = [etcd_pid(demo, site, machine) for machine in demo.machines(site)]
+    client = demo.client("demo")
+    with Writer(client, "nobody-answers") as writer:
+        probe = demo.start("probe", "demo", "--for", "12", "-o", "json")
+        numbers = ("get", "configmaps", "-A", "-l", "quarterdeck.dev/probe", "-o", "jsonpath={.items[*].data.number}")
+        until(lambda: set(demo.kubectl(client, *numbers).split()) - {"0"}, "the probe's clients write")
+        try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(5.0)  # the fault itself
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+        writer.goes_on("after the pause")
+        done = probe.end()
+    assert done.code == 0, str(done)
+    assert writer.failures == []
+    assert done.json["periods"][0]["overall"]["stall_ms"] > 4000, "clients ran while it lasted"
+
+
 def test_a_member_whose_data_was_deleted_under_it_is_replaced(demo: PlaneLab) -> None:
     site = demo.plane("demo").spec.placement.site
     with Writer(demo.client("demo"), "data-deleted") as writer:
         lost = next(each for each in demo.status("demo")["members"] if each["member"] == "voter")
         machine, name = lost["machine"], lost["replica"]
         volume = demo.on_site(site, lambda driver: driver.volumes(machine))[0]
-        etcd = next(
-            unit
-            for unit in demo.on_site(site, lambda driver: driver.units(machine))
-            if unit.name.endswith("etcd") and unit.state is UnitState.RUNNING
-        )
-        assert etcd.pid is not None
+        pid = etcd_pid(demo, site, machine)
         shutil.rmtree(Path(volume.path) / "etcd")
-        os.kill(etcd.pid, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
         demo.run("wait", "demo")
         writer.goes_on("after the member was replaced")
     assert "DataLost" in {each["reason"] for each in demo.run("events", "demo", "-o", "json").json}

@@ -39,14 +39,17 @@ _KEEPALIVE: Json = {"keepalive_time": 10, "keepalive_interval": 5, "keepalive_pr
 class HealthCheck:
     """GET /readyz over TLS. Times in seconds.
 
-    A backend is out after ``failures`` failed checks in a row and in again after one that succeeds. A check
-    that waits for ``timeout`` failed too; it is longer than ``interval`` since an apiserver on busy cores, or
-    one that waits for etcd to elect a leader, answers late and yet serves.
+    A backend is out, with its connections cut, after ``failures`` failed checks in a row, and in again after one that
+    succeeds. A check that waits for ``timeout`` failed too. A process that died is out within 1.2 s (new connections
+    pass it over at once), a machine that died within 7.2 s. Not sooner: an apiserver whose etcd elects a leader
+    answers late, or with an error once its own 2 s are over (kubernetes: --etcd-readycheck-timeout), and so do all
+    others at that moment. To cut them would fail requests that only have to wait. Not later: controllers that renew
+    their lease over a connection to the dead machine have 10 s for it (client-go: RenewDeadline).
     """
 
     interval: float = 0.4
-    timeout: float = 1.0
-    failures: int = 2
+    timeout: float = 2.0
+    failures: int = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 READYZ = "/readyz"
 
 #: The same for an apiserver of a plane that has been served before: it begins to look after the default roles and
-#: priority classes, which are there already, only a second after it serves (kubernetes: storage_rbac.go). Names
-#: that a version does not know are passed over.
+#: priority classes, which are there already, only a second after it serves (kubernetes: storage_rbac.go). It reads
+#: from etcd once, not twice one after the other: each of the checks ``etcd`` and ``etcd-readiness`` waits for 2 s, and
+#: within 1 s of another one answers what it last saw (kubernetes: storagebackend/factory/etcd3.go). Names that a
+#: version does not know are passed over.
 READYZ_FOUNDED = (
     f"{READYZ}?exclude=poststarthook/rbac/bootstrap-roles"
     "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
+    "&exclude=etcd-readiness"
 )
