@@ -126,6 +126,22 @@ async def test_removing_a_learner_twice_is_fine(lab: Lab) -> None:
     await lab.etcd.remove(urls(lab.founders), member_id)
 
 
+async def test_each_member_tells_whether_it_lists_another(lab: Lab) -> None:
+    member_id = await added(lab, lab.spares[0])
+    everywhere = urls(lab.founders)
+
+    async def all_say(listed: bool) -> None:
+        assert [await lab.etcd.lists(url, member_id) for url in everywhere] == [listed] * len(everywhere)
+
+    await eventually(lambda: all_say(True))
+    await lab.etcd.remove(everywhere, member_id)
+    await eventually(lambda: all_say(False))
+    down = await follower(lab)
+    await lab.kill(down)
+    with pytest.raises(Unavailable):
+        await lab.etcd.lists(down.client_url, member_id)
+
+
 async def test_a_member_that_was_removed_comes_back_with_a_new_id(lab: Lab) -> None:
     first = await added(lab, lab.spares[0])
     await lab.etcd.remove(urls(lab.founders), first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,18 +123,50 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
         asked = time.monotonic()
         if isinstance(change, Promote):
             await plane.etcd.promote(urls, change.member)
+            ended = time.monotonic()
         else:
-            await plane.etcd.remove(urls, change.member)
-        ended = time.monotonic()
+            ended = await _removed(plane, change.member, urls, _others_at_home(plane, now, urls[:1]))
         if home(now) is None and lost_at is None:
-            # A promotion is acknowledged as soon as it is applied. A removal is applied first, and acknowledged
-            # only when the leader has closed its streams to the member: then all of the call counts.
+            # A promotion is acknowledged as soon as it is applied. A removal is acknowledged later: all of the call
+            # counts.
             lost_at = ended if isinstance(change, Promote) else asked
         elif home(now) is not None and lost_at is not None:
             homeless += ended - lost_at
             lost_at = None
         done.append((type(change).__name__, change.replica, ended - began))
     return SwapTimes(whole=time.monotonic() - began, homeless=homeless, changes=tuple(done))
+
+
+def _others_at_home(plane: Plane, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
+    """The client URLs of all voters but the leader at the site that holds a quorum by itself, if one does."""
+    where = home(now)
+    urls = [plane.client_url(plane.memory.replica(voter.replica)) for voter in now if voter.site == where]
+    return [url for url in urls if url not in leader]
+
+
+async def _removed(plane: Plane, member: int, urls: Sequence[str], witnesses: Sequence[str]) -> float:
+    """Remove a member; when it was gone. A member that is just writing its database to disk gets to apply a removal
+    tens of milliseconds after the others (etcd: RaftCluster.RemoveMember waits for the backend), and may be the one
+    that acknowledges it. It holds as soon as any has applied it, so the first of them tells.
+    """
+    watching = [asyncio.create_task(_gone(plane, url, member)) for url in witnesses]
+    try:
+        await plane.etcd.remove(urls, member)
+        return min([time.monotonic(), *(each.result() for each in watching if each.done())])
+    finally:
+        for each in watching:
+            each.cancel()
+
+
+async def _gone(plane: Plane, url: str, member: int) -> float:
+    """When that one member stopped listing another; infinity when it does not answer."""
+    try:
+        while True:
+            if not await plane.etcd.lists(url, member):
+                return time.monotonic()
+            await asyncio.sleep(BETWEEN)
+    except Unavailable:
+        return math.inf
 
 
 def _as_change(plane: Plane, change: Promote | RemoveMember, now: frozenset[Voter]) -> Change:

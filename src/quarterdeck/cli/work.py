@@ -20,6 +20,7 @@ from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, Unavailable
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import World
+from quarterdeck.turns import take_short_turns
 
 #: Seconds between two looks at what another process does.
 _LOOK = 0.3
@@ -36,6 +37,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 async def drive(name: str, watchers: Sequence[Watcher] = (), *, wait: float = 12.0) -> None:
     """Drive a plane here until it is as wanted. ``wait``: seconds to wait for another driver to end, or to die."""
+    take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
     async with opened() as home:
         with LiveProgress(err) as progress:
             async with engine(home, Watchers((progress, *watchers))) as driving:

@@ -165,6 +165,11 @@ class FakeEtcd:
         self._servers(urls, "listing the etcd members")
         return tuple(_listed(node) for node in self.cluster.nodes)
 
+    async def lists(self, url: str, member_id: int) -> bool:
+        """See the port."""
+        self._running(url, "listing the etcd members")
+        return self.cluster.by_id(member_id) is not None
+
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """See the port."""
         doing = f"adding the etcd learner {peer_url}"

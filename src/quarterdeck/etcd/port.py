@@ -25,6 +25,10 @@ class Etcd(Protocol):
         """The membership as a quorum confirms it now. A member that is down or frozen does not hold it up."""
         ...
 
+    async def lists(self, url: str, member_id: int) -> bool:
+        """Whether that one member, by the changes that it has applied itself, lists a member. Raises Unavailable."""
+        ...
+
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """The id of the member at ``peer_url``, which is added as a learner if it is none yet.
 

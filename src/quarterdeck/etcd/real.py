@@ -57,6 +57,11 @@ class RealEtcd:
 
         return await hedged(self._leader_first(urls), ask, "listing the etcd members", stagger=self._stagger)
 
+    async def lists(self, url: str, member_id: int) -> bool:
+        """See the port."""
+        known = await self._member(url).cluster.members(linearizable=False, deadline=self._read_deadline)
+        return any(each.id == member_id for each in known)
+
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """See the port."""
 

@@ -33,6 +33,7 @@ from quarterdeck.probe.protocol import (
     StopCommand,
 )
 from quarterdeck.probe.run import Probe
+from quarterdeck.turns import take_short_turns
 
 _LONGEST_LINE = 1 << 22  # bytes
 _MOST_UNREAD = 1 << 22  # bytes: past that, summaries and failures are not sent (the result has them)
@@ -159,4 +160,5 @@ async def _tell(probe: Probe, output: Output) -> None:
 
 
 if __name__ == "__main__":
+    take_short_turns()  # it stands for clients on machines of their own
     sys.exit(asyncio.run(work()))

@@ -31,6 +31,7 @@ from quarterdeck.errors import Corrupt
 from quarterdeck.sites.local.courtesy import Courtesy
 from quarterdeck.sites.local.machine_init import PR_SET_PDEATHSIG, READY_FD
 from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, unit_folders
+from quarterdeck.turns import take_short_turns
 
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
 LONGEST_PAUSE = 5  # seconds
@@ -188,6 +189,7 @@ class MachineInterface:
         self._poller = self._options.poller = PromptPoller(supervisord, self._options.poller, self._courtesy)
         # A unit is a session, which is more than supervisor's process group, and what the kernel shares fairly.
         self._options.setpgrp = os.setsid
+        take_short_turns()  # all units with it
         for folder in unit_folders(self._units):
             try:
                 record = read_record(folder)
