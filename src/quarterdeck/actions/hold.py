@@ -11,8 +11,9 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import World
 
-#: Seconds: how long load balancers may pass nothing on, and what a packet needs besides the round trip.
-LONGEST_HOLD = 0.5
+#: Seconds: how long load balancers may pass nothing on, and what a packet needs besides the round trip. A hold takes
+#: some 0.1 s, and longer where the machine stands still in the middle of it: better than to let go too early.
+LONGEST_HOLD = 2.0
 _SETTLE = 0.01
 #: Seconds between two looks at what clients wait for.
 BETWEEN = 0.003
