@@ -80,12 +80,12 @@ class EnvoyLab:
         return EnvoyClient(client)
 
     async def healthy(self, *names: str) -> None:
-        """Wait until exactly these backends pass the check."""
+        """Wait until exactly these backends pass the check: three that fail may take 2 s each, on a quiet machine."""
 
         async def seen() -> bool:
             return (await self.balancer.observe()).healthy == set(names)
 
-        await eventually(seen)
+        await eventually(seen, within=30.0)
 
     async def close(self) -> None:
         for client in self.clients:

@@ -8,10 +8,12 @@ from model.stories import about_to, after_round, planned, steps_until, told, unt
 from model.worlds import empty, moving, settled
 
 from quarterdeck.model.steps import NoteDraining, Plan, SetBackends, SetRecord, StartUnit, StopBalancer, StopUnit
-from quarterdeck.model.world import BalancerFact, Component, World
+from quarterdeck.model.world import CONTROLLERS, BalancerFact, Component, ReplicaFact, World
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.serving import control
 from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.truth import DNS, Truth, edge
+from quarterdeck.planner.view import view
 
 
 def told_of(now: Plan) -> list[str]:
@@ -145,6 +147,21 @@ def test_controllers_start_once_their_apiserver_is_ready() -> None:
     assert set(planned(bare)) == starts
     unready = with_fact(observe(bare), "east-1", lambda fact: replace(fact, ready=False))
     assert not starts & set(told_of(plan(unready)))
+
+
+def test_controllers_do_not_start_beside_an_apiserver_that_starts_unless_nobody_else_does_their_work() -> None:
+    starts = "StartUnit kube-controller-manager of west-4"
+    world = observe(until(moving(3, 3), lambda _, now: starts in told_of(now)))
+    starting = with_fact(world, "west-5", lambda fact: replace(fact, ready=False))
+    assert starts not in told_of(plan(starting))
+    alone = starting
+    for name in ("east-1", "east-2", "east-3"):
+        alone = with_fact(alone, name, without_controllers)
+    assert starts in [told(step) for step in control(view(alone)).steps]
+
+
+def without_controllers(fact: ReplicaFact) -> ReplicaFact:
+    return replace(fact, units=tuple(each for each in fact.units if each[0] not in CONTROLLERS))
 
 
 def test_no_apiserver_starts_beside_a_learner() -> None:

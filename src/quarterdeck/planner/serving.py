@@ -38,7 +38,12 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
 
 
 def control(view: View) -> Outcome:
-    """Every wanted replica with a ready apiserver runs controllers."""
+    """Every wanted replica with a ready apiserver runs controllers. While unwanted ones do the work, they do not start
+    beside apiservers that start: sites may share their processors, and requests go first.
+    """
+    starting = serve(view)
+    if (starting.steps or starting.waiting) and _run_controllers(view, view.unwanted):
+        return Outcome()
     steps = tuple(
         _start(record, component, "its apiserver is ready")
         for record in view.servers
@@ -47,6 +52,10 @@ def control(view: View) -> Outcome:
         if view.unit(record, component) in IDLE
     )
     return Outcome(steps)
+
+
+def _run_controllers(view: View, hosts: tuple[Replica, ...]) -> bool:
+    return all(any(view.unit(record, component) is UnitState.RUNNING for record in hosts) for component in CONTROLLERS)
 
 
 def _start(record: Replica, component: Component, why: str) -> StartUnit:
