@@ -31,7 +31,8 @@ class Health(StrEnum):
 
     HEALTHY = "healthy"
     SUSPECT = "suspect"  # failed to answer, but not for long enough to act on it
-    DOWN = "down"  # has not answered for the grace period
+    UNREACHABLE = "unreachable"  # does not answer us, but nothing says that it is down for others as well: waited for
+    DOWN = "down"  # has answered none of several looks, and the cluster itself hears nothing of it either
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
