@@ -118,6 +118,16 @@ async def test_a_refused_connection_is_a_plain_no(lab: Lab) -> None:
         assert answer.detail == "connection refused"
 
 
+async def test_it_is_told_whether_anything_listens_ready_or_not(lab: Lab) -> None:
+    assert await lab.kube.listens(lab.apiserver) is True
+    assert await lab.kube.listens(lab.nobody) is False
+    lab.freeze()
+    try:
+        assert await lab.kube.listens(lab.apiserver) is not False
+    finally:
+        lab.thaw()
+
+
 async def test_silence_is_unknown_and_not_a_no(lab: Lab) -> None:
     lab.freeze()
     try:

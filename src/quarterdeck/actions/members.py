@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +20,11 @@ from quarterdeck.planner.view import voters
 #: Seconds: how long it is waited at most for writes to end while clients wait, and for a voter to know that it is one.
 _QUIET = 0.2
 _ABLE = 2.0
+
+
+def _now() -> float:
+    """Seconds on the monotonic clock."""
+    return asyncio.get_running_loop().time()
 
 
 async def add_learner(plane: Plane, step: AddLearner) -> None:
@@ -65,9 +69,9 @@ async def _until_able(plane: Plane, record: Replica) -> None:
     """Return when the member knows of itself that it votes. One that has not applied its promotion yet takes no
     leadership (etcd: raft, hup), and until its leader gives up, an election timeout later, that one drops all writes.
     """
-    deadline = time.monotonic() + _ABLE
+    deadline = _now() + _ABLE
     while (await plane.etcd.status(plane.client_url(record))).is_learner:
-        if time.monotonic() >= deadline:
+        if _now() >= deadline:
             raise Unavailable("transferring etcd's leadership", f"{record.name} has not applied its promotion yet")
         await asyncio.sleep(BETWEEN)
 
@@ -76,8 +80,8 @@ async def _until_quiet(plane: Plane, servers: Sequence[Replica]) -> None:
     """Return when no write is under way at the members of these apiservers; or after a while, since what comes from
     the apiservers themselves and from controllers never ends, and they try again.
     """
-    deadline = time.monotonic() + _QUIET
-    while time.monotonic() < deadline:
+    deadline = _now() + _QUIET
+    while _now() < deadline:
         pending = await asyncio.gather(*(plane.etcd.pending_proposals(plane.metrics_url(each)) for each in servers))
         if not any(pending):
             return
@@ -112,7 +116,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     joining = [plane.memory.replica(change.replica) for change in step.changes if isinstance(change, Promote)]
     await asyncio.gather(*(favour(plane, each, Component.ETCD) for each in joining))
     now = voters(world)
-    began = time.monotonic()
+    began = _now()
     homeless = 0.0
     lost_at: float | None = None
     done: list[tuple[str, str, float]] = []
@@ -120,10 +124,10 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     urls = healthy_urls(plane, world, without=leaving)
     for change in step.changes:
         now = after(now, _as_change(plane, change, now))
-        asked = time.monotonic()
+        asked = _now()
         if isinstance(change, Promote):
             await plane.etcd.promote(urls, change.member)
-            ended = time.monotonic()
+            ended = _now()
         else:
             ended = await _removed(plane, change.member, urls, _others_at_home(plane, now, urls[:1]))
         if home(now) is None and lost_at is None:
@@ -134,7 +138,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
             homeless += ended - lost_at
             lost_at = None
         done.append((type(change).__name__, change.replica, ended - began))
-    return SwapTimes(whole=time.monotonic() - began, homeless=homeless, changes=tuple(done))
+    return SwapTimes(whole=_now() - began, homeless=homeless, changes=tuple(done))
 
 
 def _others_at_home(plane: Plane, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
@@ -152,7 +156,7 @@ async def _removed(plane: Plane, member: int, urls: Sequence[str], witnesses: Se
     watching = [asyncio.create_task(_gone(plane, url, member)) for url in witnesses]
     try:
         await plane.etcd.remove(urls, member)
-        return min([time.monotonic(), *(each.result() for each in watching if each.done())])
+        return min([_now(), *(each.result() for each in watching if each.done())])
     finally:
         for each in watching:
             each.cancel()
@@ -163,7 +167,7 @@ async def _gone(plane: Plane, url: str, member: int) -> float:
     try:
         while True:
             if not await plane.etcd.lists(url, member):
-                return time.monotonic()
+                return _now()
             await asyncio.sleep(BETWEEN)
     except Unavailable:
         return math.inf

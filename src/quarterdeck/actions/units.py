@@ -16,8 +16,6 @@ from quarterdeck.model.world import Component, Health, World
 
 #: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
 CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
-#: Seconds: how patiently a listener is tried.
-_PROBE = 0.5
 
 
 async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) -> None:
@@ -98,10 +96,9 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
     if _serves_nobody(world, record):
         await site.stop_unit(record.machine, unit, kill=True)
         return
-    address = plane.apiserver(record)
     async with held(plane, world, (record,)) as settle:
         stopping = asyncio.create_task(site.stop_unit(record.machine, unit))
-        await _until_refused(address.host, address.port, LONGEST_HOLD)
+        await _until_refused(plane, plane.apiserver(record), LONGEST_HOLD)
         await asyncio.sleep(settle)  # what it says last arrives
     await stopping
 
@@ -113,17 +110,12 @@ def _serves_nobody(world: World, record: Replica) -> bool:
     return not well and world.replica(record.name).ready is not True
 
 
-async def _until_refused(host: str, port: int, patience: float) -> None:
+async def _until_refused(plane: Plane, address: Address, patience: float) -> None:
     """Return when nothing listens there any more, or when ``patience`` seconds are over."""
     deadline = asyncio.get_running_loop().time() + patience
     while asyncio.get_running_loop().time() < deadline:
-        try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _PROBE)
-        except TimeoutError:
-            continue
-        except OSError:
+        if await plane.kube.listens(address) is False:
             return
-        writer.close()
         await asyncio.sleep(BETWEEN)
 
 

@@ -23,7 +23,7 @@ from quarterdeck.engine.settings import planner_settings, wanted_slots
 from quarterdeck.errors import Conflict, QuarterdeckError
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Component
-from quarterdeck.stores.lease import hold_lease
+from quarterdeck.stores.lease import Clocks, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
@@ -49,7 +49,8 @@ class Engine:
     upstream: Upstream
     asker: Asker
     watcher: Watcher = field(default_factory=Unwatched)
-    monotonic: Callable[[], float] = time.monotonic
+    clocks: Clocks = field(default_factory=Clocks)
+    processor: Callable[[], float] = time.process_time
 
     async def programs(self, plane: ControlPlane) -> tuple[dict[Component, PurePosixPath], Path]:
         """The programs of a plane's replicas, and CoreDNS; fetched if they are missing."""
@@ -65,7 +66,8 @@ class Engine:
         """
         plane = await operations.existing(self.home.store, name)
         programs, dns_program = await self.programs(plane)
-        async with hold_lease(self.home.store, lease_name(name), self.asker.who, wait=wait) as guard:
+        lease = hold_lease(self.home.store, lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
+        async with lease as guard:
             while True:
                 async with AsyncExitStack() as stack:
                     resource = await operations.existing(self.home.store, name)
@@ -90,7 +92,8 @@ class Engine:
             observer=await self.observer(plane),
             operation=operation.metadata.name if operation is not None else "",
             watcher=self.watcher,
-            monotonic=self.monotonic,
+            monotonic=self.clocks.monotonic,
+            processor=self.processor,
         )
         if plane.resource.spec.paused and plane.resource.metadata.deletion_timestamp is None:
             raise Conflict(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")

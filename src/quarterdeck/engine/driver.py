@@ -69,13 +69,17 @@ class Unwatched:
 
 @dataclass(kw_only=True)
 class Driver:
-    """Drives one plane in this process. ``operation`` names what the journal's entries belong to."""
+    """Drives one plane in this process. ``operation`` names what the journal's entries belong to.
+
+    ``monotonic`` and ``processor`` (the time that this process has had of the processor) are clocks, in seconds.
+    """
 
     plane: Plane
     observer: Observer
     operation: str = ""
     watcher: Watcher = field(default_factory=Unwatched)
-    monotonic: Callable[[], float]
+    monotonic: Callable[[], float] = time.monotonic
+    processor: Callable[[], float] = time.process_time
     _failures: int = 0
     _last: Mapping[str, JsonValue] = field(default_factory=dict)
     _told: frozenset[Happening] = frozenset()
@@ -91,9 +95,9 @@ class Driver:
             await self.plane.refresh()
             if changed(self.plane):
                 return Plan(waiting=("the user wants something else",))
-            began = time.process_time()
+            began = self.processor()
             world = await self.observer.observe()
-            looked = time.process_time() - began
+            looked = self.processor() - began
             await self._see_done(world)
             plan = await self._write_down(world)
             if plan.done:

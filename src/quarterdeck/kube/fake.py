@@ -53,6 +53,10 @@ class FakeKube:
         alive = server is not None and server.up and not server.hangs
         return HealthAnswer(True) if alive else answer
 
+    async def listens(self, server: Address) -> bool | None:
+        """See the port: the kernel accepts connections for a frozen process."""
+        return (found := self.apiservers.get(server)) is not None and found.up
+
     async def version(self, apiserver: Address) -> str:
         """See the port."""
         return self._reach(apiserver).version

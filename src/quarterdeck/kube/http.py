@@ -19,9 +19,11 @@ from quarterdeck.kube.documents import LeaseDocument, VersionDocument
 from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
 from quarterdeck.pki.tls import client_context
 
-#: Deadlines in seconds: for health checks, which are asked several times a second, and for all else.
+#: Deadlines in seconds: for health checks, which are asked several times a second, for all else, and for a connection
+#: that nothing is asked over.
 HEALTH_DEADLINE = 1.0
 CALL_DEADLINE = 5.0
+_DIAL_DEADLINE = 0.5
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -63,6 +65,18 @@ class HttpKube:
     async def ping(self, apiserver: Address) -> HealthAnswer:
         """See the port."""
         return await self._health(self._manager, apiserver, "/livez/ping")
+
+    async def listens(self, server: Address) -> bool | None:
+        """See the port."""
+        try:
+            async with asyncio.timeout(_DIAL_DEADLINE):
+                _, writer = await asyncio.open_connection(server.host, server.port)
+        except TimeoutError:
+            return None
+        except OSError:
+            return False
+        writer.close()
+        return True
 
     async def version(self, apiserver: Address) -> str:
         """See the port."""

@@ -57,6 +57,12 @@ class Kube(Protocol):
         """
         ...
 
+    async def listens(self, server: Address) -> bool | None:
+        """Whether anything accepts connections there, ready or not; None when half a second does not tell. Never
+        raises.
+        """
+        ...
+
     async def version(self, apiserver: Address) -> str:
         """Its release, as ``1.36.3``. Raises Unavailable."""
         ...
