@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import errno
 import socket
+import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import cast
 
 import dns.message
@@ -15,7 +19,8 @@ import dns.rrset
 import pytest
 
 from quarterdeck.endpoint.door import DnsNames, Door, main, split_address
-from quarterdeck.errors import InvalidInput, Unavailable
+from quarterdeck.endpoint.door_guests import Guest, guests_file, invite, read_guests, uninvite
+from quarterdeck.errors import Corrupt, InvalidInput, Unavailable
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -68,12 +73,24 @@ class FixedNames:
         return self._addresses
 
 
+SECRET = "the secret of alpha"
+HOST = "api.example"
+
+
+def credential(name: str = "alpha", secret: str = SECRET) -> bytes:
+    return b"Proxy-Authorization: Basic " + base64.b64encode(f"{name}:{secret}".encode()) + b"\r\n"
+
+
 @asynccontextmanager
-async def door(*addresses: str) -> AsyncIterator[int]:
-    """The port of an open door, behind which all names have these addresses; nothing is left of it in the end."""
+async def door(*addresses: str, to: int = 1, most: int = 100, asking: int = 8) -> AsyncIterator[int]:
+    """The port of an open door with one guest, ``alpha``, who may go to ``HOST`` at port ``to``; all names have these
+    addresses; nothing is left of it in the end.
+    """
     before = asyncio.all_tasks()
     listener = socket.create_server(("127.0.0.1", 0))
-    serving = asyncio.create_task(Door(FixedNames(*addresses)).serve(listener))
+    guests = {"alpha": Guest(uid="1", host=HOST, port=to, secret=SECRET)}
+    opened = Door(FixedNames(*addresses), lambda: guests, most=most, asking=asking)
+    serving = asyncio.create_task(opened.serve(listener))
     try:
         yield listener.getsockname()[1]
     finally:
@@ -99,7 +116,7 @@ async def far_end() -> AsyncIterator[tuple[int, asyncio.Queue[Streams]]]:
 async def through(door_port: int, target: str, more: bytes = b"") -> Streams:
     """Ask the door for a target; returns behind its answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", door_port)
-    writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode() + more)
+    writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n".encode() + credential() + b"\r\n" + more)
     answer = await reader.readuntil(b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200"), answer
     return reader, writer
@@ -111,8 +128,8 @@ async def closed(*writers: asyncio.StreamWriter) -> None:
     await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
 
 
-async def answer_to(request: bytes, *addresses: str) -> bytes:
-    async with door(*addresses) as port:
+async def answer_to(request: bytes, *addresses: str, to: int = 1) -> bytes:
+    async with door(*addresses, to=to) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
         answer = await reader.read()
@@ -121,7 +138,7 @@ async def answer_to(request: bytes, *addresses: str) -> bytes:
 
 
 async def test_bytes_go_both_ways_also_those_sent_along_with_the_request() -> None:
-    async with far_end() as (port, came), door("127.0.0.1") as door_port:
+    async with far_end() as (port, came), door("127.0.0.1", to=port) as door_port:
         reader, writer = await through(door_port, f"api.example:{port}", b"early ")
         far_reader, far_writer = await came.get()
         writer.write(b"late")
@@ -132,7 +149,7 @@ async def test_bytes_go_both_ways_also_those_sent_along_with_the_request() -> No
 
 
 async def test_the_end_of_one_way_leaves_the_other_open() -> None:
-    async with far_end() as (port, came), door("127.0.0.1") as door_port:
+    async with far_end() as (port, came), door("127.0.0.1", to=port) as door_port:
         reader, writer = await through(door_port, f"api.example:{port}", b"question")
         far_reader, far_writer = await came.get()
         writer.write_eof()
@@ -144,7 +161,7 @@ async def test_the_end_of_one_way_leaves_the_other_open() -> None:
 
 
 async def test_a_connection_that_breaks_at_one_end_ends_at_the_other() -> None:
-    async with far_end() as (port, came), door("127.0.0.1") as door_port:
+    async with far_end() as (port, came), door("127.0.0.1", to=port) as door_port:
         for broken in ("near", "far"):
             near, far = await through(door_port, f"api.example:{port}"), await came.get()
             one, other = (near, far) if broken == "near" else (far, near)
@@ -157,7 +174,7 @@ async def test_a_connection_that_breaks_at_one_end_ends_at_the_other() -> None:
 
 async def test_a_slow_reader_slows_the_writer_and_gets_everything() -> None:
     size = 128 << 20
-    async with far_end() as (port, came), door("127.0.0.1") as door_port:
+    async with far_end() as (port, came), door("127.0.0.1", to=port) as door_port:
         _reader, writer = await through(door_port, f"api.example:{port}")
         far_reader, far_writer = await came.get()
 
@@ -179,30 +196,178 @@ async def test_a_slow_reader_slows_the_writer_and_gets_everything() -> None:
 
 
 async def test_an_address_that_refuses_gives_way_to_the_next() -> None:
-    async with far_end() as (port, came), door("127.0.0.2", "127.0.0.1") as door_port:
+    async with far_end() as (port, came), door("127.0.0.2", "127.0.0.1", to=port) as door_port:
         _reader, writer = await through(door_port, f"api.example:{port}")
         _far_reader, far_writer = await came.get()
         await closed(writer, far_writer)
 
 
+def connect_to(target: str, *headers: bytes) -> bytes:
+    return f"CONNECT {target} HTTP/1.1\r\nHost: x\r\n".encode() + b"".join(headers) + b"\r\n"
+
+
 async def test_what_goes_wrong_stands_in_the_status_line() -> None:
     async with far_end() as (port, _came):
         unused = port
-    target = f"api.example:{unused}".encode()
-    request = b"CONNECT " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
-    assert (await answer_to(request, "127.0.0.1")).startswith(
-        b"HTTP/1.1 502 connecting to " + target + b": 127.0.0.1: Connect call failed"
+    target = f"{HOST}:{unused}"
+    request = connect_to(target, credential())
+    assert (await answer_to(request, "127.0.0.1", to=unused)).startswith(
+        b"HTTP/1.1 502 connecting to " + target.encode() + b": 127.0.0.1: Connect call failed"
     )
-    assert (await answer_to(request)).startswith(b"HTTP/1.1 502 resolving api.example: there is no such name\r\n")
+    nowhere = await answer_to(request, to=unused)
+    assert nowhere.startswith(b"HTTP/1.1 502 resolving api.example: there is no such name\r\n")
     assert (await answer_to(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 400 reading what to connect")
     assert (await answer_to(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
-    assert (await answer_to(b"CONNECT nonsense HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+    assert (await answer_to(connect_to("nonsense", credential()))).startswith(b"HTTP/1.1 400 ")
     assert (await answer_to(b"\x16\x03\x01 this is TLS\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        credential(secret="wrong"),
+        credential(secret=""),
+        credential(name="beta"),
+        credential(name="bet\u00e4"),
+        b"Proxy-Authorization: Basic not base64!\r\n",
+        b"Proxy-Authorization: Bearer x\r\n",
+    ],
+)
+async def test_who_has_no_credential_gets_nowhere(header: bytes) -> None:
+    async with far_end() as (port, came):
+        answer = await answer_to(connect_to(f"{HOST}:{port}", header), "127.0.0.1", to=port)
+        assert answer.startswith(b"HTTP/1.1 407 ")
+        assert b"'quarterdeck kubeconfig'" in answer
+        assert b"Proxy-Authenticate: Basic" in answer
+        assert SECRET.encode() not in answer
+        assert came.empty()
+
+
+async def test_a_credential_leads_to_its_own_planes_name_and_port_and_nowhere_else() -> None:
+    async with far_end() as (port, came):
+        for elsewhere in (f"127.0.0.1:{port}", f"other.example:{port}", f"{HOST}:{port - 1}", f"[::1]:{port}"):
+            answer = await answer_to(connect_to(elsewhere, credential()), "127.0.0.1", to=port)
+            assert answer.startswith(b"HTTP/1.1 403 "), answer
+        assert came.empty()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        connect_to("api.example:" + "1" * 5_000, credential()),
+        connect_to("a" * 5_000 + ":1", credential()),
+        b"CONNECT " + b"x" * 100_000,
+        b"\xff\xfe\x00\r\n\r\n",
+        b"CONNECT \xc3\xa4:1 HTTP/1.1\r\n\r\n",
+        connect_to("[::1%\x7f]:1", credential()),
+        connect_to("..:1", credential()),
+    ],
+)
+async def test_a_line_that_makes_no_sense_ends_no_other_session(line: bytes) -> None:
+    async with far_end() as (port, came), door("127.0.0.1", to=port) as door_port:
+        near, far = await through(door_port, f"{HOST}:{port}"), await came.get()
+        reader, writer = await asyncio.open_connection("127.0.0.1", door_port)
+        writer.write(line)
+        assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 4")
+        await still_leads_through(near, far)
+        await closed(writer, near[1], far[1])
+
+
+async def still_leads_through(near: Streams, far: Streams) -> None:
+    near[1].write(b"still here")
+    assert await asyncio.wait_for(far[0].readexactly(10), 5) == b"still here"
+
+
+async def test_without_descriptors_left_no_session_ends_and_new_ones_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    accept, refusals = loop.sock_accept, iter([errno.EMFILE, errno.ENFILE, errno.ECONNABORTED])
+    async with far_end() as (port, came), door("127.0.0.1", to=port) as door_port:
+        near, far = await through(door_port, f"{HOST}:{port}"), await came.get()
+
+        async def refusing(listener: socket.socket) -> object:
+            if (number := next(refusals, None)) is not None:
+                raise OSError(number, "as if")
+            return await accept(listener)
+
+        monkeypatch.setattr(loop, "sock_accept", refusing)
+        for _ in range(2):  # the first one is taken by the call that waits already
+            late, late_far = await through(door_port, f"{HOST}:{port}"), await came.get()
+            await closed(late[1], late_far[1])
+        assert next(refusals, None) is None
+        await still_leads_through(near, far)
+        await closed(near[1], far[1])
+
+
+async def test_an_error_that_nobody_thought_of_is_told_and_ends_one_connection(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with far_end() as (port, came), door("127.0.0.1", to=port) as door_port:
+        near, far = await through(door_port, f"{HOST}:{port}"), await came.get()
+        with monkeypatch.context() as patched:
+            patched.setattr("quarterdeck.endpoint.door.split_address", lambda _: 1 / 0)
+            reader, writer = await asyncio.open_connection("127.0.0.1", door_port)
+            writer.write(connect_to(f"{HOST}:{port}", credential()))
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert "ZeroDivisionError" in capsys.readouterr().err
+        await still_leads_through(near, far)
+        await closed(writer, near[1], far[1])
+
+
+async def test_there_are_only_so_many_sessions_and_one_that_ends_makes_room() -> None:
+    async with far_end() as (port, came), door("127.0.0.1", to=port, most=1) as door_port:
+        near, far = await through(door_port, f"{HOST}:{port}"), await came.get()
+        reader, writer = await asyncio.open_connection("127.0.0.1", door_port)
+        writer.write(connect_to(f"{HOST}:{port}", credential()))
+        assert (await reader.read()).startswith(b"HTTP/1.1 503 ")
+        await still_leads_through(near, far)
+        await closed(writer, near[1], far[1])
+        async with asyncio.timeout(5):
+            while True:
+                reader, writer = await asyncio.open_connection("127.0.0.1", door_port)
+                writer.write(connect_to(f"{HOST}:{port}", credential()))
+                if (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200"):
+                    break
+                await closed(writer)
+        far = await came.get()
+        await closed(writer, far[1])
+
+
+async def test_strangers_who_say_nothing_keep_no_guest_out() -> None:
+    async with far_end() as (port, came), door("127.0.0.1", to=port, asking=3) as door_port:
+        silent = [await asyncio.open_connection("127.0.0.1", door_port) for _ in range(10)]
+        near, far = await through(door_port, f"{HOST}:{port}"), await came.get()
+        assert await asyncio.wait_for(silent[0][0].read(), 5) == b"", "the one that asked for longest was cut"
+        await still_leads_through(near, far)
+        await closed(near[1], far[1], *(writer for _, writer in silent))
+
+
+def test_a_plane_keeps_its_credential_and_another_one_of_that_name_gets_its_own(tmp_path: Path) -> None:
+    file = guests_file(tmp_path, "loopback")
+    first = invite(file, "alpha", uid="1", host="Alpha.Example.", port=6443)
+    assert invite(file, "alpha", uid="1", host="alpha.example", port=6443) == first
+    assert invite(file, "beta", uid="2", host="beta.example", port=6444).secret != first.secret
+    assert invite(file, "alpha", uid="3", host="alpha.example", port=6443).secret != first.secret
+    uninvite(file, "alpha")
+    uninvite(file, "never")
+    assert set(read_guests(file)) == {"beta"}
+    assert (stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)) == (0o600, 0o700)
+    assert first.secret not in repr(first)
+
+
+def test_a_file_of_guests_that_cannot_be_read_is_an_error_and_lets_nobody_in(tmp_path: Path) -> None:
+    file = tmp_path / "guests"
+    assert read_guests(file) == {}
+    for content in ("", "[]", '{"alpha": {}}'):
+        file.write_text(content)
+        with pytest.raises(Corrupt):
+            read_guests(file)
 
 
 async def test_closing_the_door_cuts_its_connections() -> None:
     async with far_end() as (port, came):
-        async with door("127.0.0.1") as door_port:
+        async with door("127.0.0.1", to=port) as door_port:
             reader, writer = await through(door_port, f"api.example:{port}")
             far_reader, far_writer = await came.get()
         assert await asyncio.wait_for(asyncio.gather(reader.read(), far_reader.read(), return_exceptions=True), 5)
@@ -249,7 +414,7 @@ async def test_a_name_that_appears_is_found_at_once() -> None:
 
 def test_the_door_opens_on_the_loopback_only() -> None:
     with pytest.raises(InvalidInput, match="loopback"):
-        main(["--listen", "0.0.0.0:0", "--dns", "127.0.0.1:53"])
+        main(["--listen", "0.0.0.0:0", "--dns", "127.0.0.1:53", "--guests", "none"])
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:99999", "host:-1", "host:١"])

@@ -1,9 +1,11 @@
 """The door: a proxy on the host's loopback through which plain kubectl reaches a control plane by its name.
 
-A kubeconfig names it as ``proxy-url``. It takes HTTP CONNECT (RFC 9110 section 9.3.6), asks the site's own DNS server
-for the name, once per time to live, and relays. With a lab it dials from the lab's client namespace.
+A kubeconfig names it as ``proxy-url``, with the plane's credential. It takes HTTP CONNECT (RFC 9110 section 9.3.6) from
+guests (``door_guests.py``), each to its own plane's name and port and nowhere else: everybody on the host can connect
+to the loopback. It asks the site's own DNS server for the name, once per time to live, and relays. With a lab it dials
+from the lab's client namespace.
 
-    python -m quarterdeck.endpoint.door --listen 127.0.0.1:PORT --dns IP:PORT [--lab HOME]
+    python -m quarterdeck.endpoint.door --listen 127.0.0.1:PORT --dns IP:PORT --guests FILE [--lab HOME]
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import argparse
 import asyncio
 import contextlib
 import ipaddress
+import resource
 import signal
 import socket
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -26,7 +30,9 @@ import dns.name
 import dns.resolver
 import h11
 
+from quarterdeck.endpoint.door_guests import Guest, known_guest, plain_host, read_guests
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
+from quarterdeck.files import file_errors
 from quarterdeck.sites.netns.enter import enter
 from quarterdeck.sites.netns.layout import CLIENT
 
@@ -34,6 +40,28 @@ _ASKING = 10.0  # seconds for a client to say where it wants to go
 _RESOLVING = 5.0
 _CONNECTING = 4.0  # for each address of a name
 _PIECE = 1 << 16
+_HEAD = 1 << 13  # bytes of a request
+_BREATH = 0.05  # seconds before the next connection is taken when this one could not be
+_SPARE = 64  # descriptors that are not for sessions, of which each needs two
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class _RefusedError(QuarterdeckError):
+    """Not let through; ``status`` is HTTP's word for why."""
+
+    def __init__(self, status: int, seen: str) -> None:
+        super().__init__("passing the door", seen)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a CONNECT request says: ``HOST:PORT``, and its ``Proxy-Authorization`` header (empty if it has none)."""
+
+    target: str
+    authorization: bytes = field(repr=False)
 
 
 class Names(Protocol):
@@ -75,46 +103,108 @@ class DnsNames:
 
 
 class Door:
-    """The proxy."""
+    """The proxy. ``guests`` reads who may pass; ``most`` sessions at once, and ``asking`` that have not said yet who
+    they are: with one more, the one that has been asking for longest is cut, so that nobody can keep guests out.
+    """
 
-    def __init__(self, names: Names) -> None:
+    def __init__(
+        self, names: Names, guests: Callable[[], Mapping[str, Guest]], *, most: int = 1_000, asking: int = 64
+    ) -> None:
         self._names = names
+        self._guests = guests
+        self._most = most
+        self._most_asking = asking
+        self._sessions = 0
+        self._asking: dict[asyncio.StreamWriter, None] = {}
 
     async def serve(self, listener: socket.socket) -> None:
-        """Take connections until cancelled; then all of them are cut."""
+        """Take connections until cancelled; then all of them are cut. What goes wrong with one is its own matter."""
         listener.setblocking(False)
-        loop = asyncio.get_running_loop()
+        loop, failing = asyncio.get_running_loop(), False
         async with asyncio.TaskGroup() as connections:
             while True:
-                client, _address = await loop.sock_accept(listener)
-                connections.create_task(self._connection(client))
+                try:
+                    client, _address = await loop.sock_accept(listener)
+                except OSError as error:  # out of descriptors or memory: nothing tells when there are some again
+                    if not failing:
+                        _complain(f"accepting connections: {error.strerror}")
+                    failing = True
+                    await asyncio.sleep(_BREATH)
+                else:
+                    failing = False
+                    connections.create_task(self._connection(client))
 
     async def _connection(self, client: socket.socket) -> None:
-        reader, writer = await asyncio.open_connection(sock=client)
         try:
-            with contextlib.suppress(OSError):  # the client went away
-                await self._lead(reader, writer)
+            reader, writer = await asyncio.open_connection(sock=client, limit=_PIECE)
+        except OSError as error:
+            client.close()
+            _complain(f"taking a connection: {error.strerror}")
+            return
+        try:
+            await self._lead(reader, writer)
+        except OSError:
+            pass  # the client went away
+        except Exception as error:  # noqa: BLE001 - told, and the end of this connection only
+            _complain(f"serving a connection: {error!r}")
         finally:
+            self._asking.pop(writer, None)
             writer.transport.abort()
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Find out where a client wants to go, and bring it there."""
-        http = h11.Connection(h11.SERVER)
+        """Find out who a client is and where it wants to go, and bring it there."""
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD)
+        self._wait_for_word_of(writer)
         try:
             async with asyncio.timeout(_ASKING):
-                host, port = await _target(http, reader)
-            far_reader, far_writer = await self._dial(host, port)
-        except (InvalidInput, Unavailable, TimeoutError) as error:
+                asked = await _asked(http, reader)
+            host, port = await asyncio.to_thread(self._admit, asked)
+            self._asking.pop(writer, None)
+            if self._sessions >= self._most:
+                raise _RefusedError(503, f"{self._most} sessions are open already")
+        except (QuarterdeckError, TimeoutError) as error:
             await _refuse(http, writer, error)
             return
+        self._sessions += 1
         try:
-            writer.write(http.send(h11.Response(status_code=200, headers=[], reason=b"Connected")) or b"")
-            far_writer.write(http.trailing_data[0])
-            await relay((reader, writer), (far_reader, far_writer))
+            await self._bring(http, (reader, writer), host, port)
         finally:
-            far_writer.transport.abort()
+            self._sessions -= 1
 
-    async def _dial(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    def _wait_for_word_of(self, writer: asyncio.StreamWriter) -> None:
+        self._asking[writer] = None
+        if len(self._asking) > self._most_asking:
+            oldest = next(iter(self._asking))
+            del self._asking[oldest]
+            oldest.transport.abort()
+
+    def _admit(self, asked: _Asked) -> tuple[str, int]:
+        """Where a client may go; raises _RefusedError for strangers, and for guests who want to go elsewhere."""
+        with file_errors("reading who may pass the door"):
+            guests = self._guests()
+        guest = known_guest(guests, asked.authorization)
+        if guest is None:
+            seen = "no credential that the door knows: print the kubeconfig anew with 'quarterdeck kubeconfig'"
+            raise _RefusedError(407, seen)
+        host, port = split_address(asked.target)
+        if (plain_host(host), port) != (guest.host, guest.port):
+            raise _RefusedError(403, f"{host}:{port} is not the plane of this credential")
+        return host, port
+
+    async def _bring(self, http: h11.Connection, near: Streams, host: str, port: int) -> None:
+        try:
+            far = await self._dial(host, port)
+        except Unavailable as error:
+            await _refuse(http, near[1], error)
+            return
+        try:
+            near[1].write(http.send(h11.Response(status_code=200, headers=[], reason=b"Connected")) or b"")
+            far[1].write(http.trailing_data[0])
+            await relay(near, far)
+        finally:
+            far[1].transport.abort()
+
+    async def _dial(self, host: str, port: int) -> Streams:
         """Connect to the first address of the host that answers; raises Unavailable."""
         addresses = [host] if _is_address(host) else await self._names.addresses(host)
         seen = "it has no address"
@@ -127,9 +217,6 @@ class Door:
             except OSError as error:
                 seen = f"{address}: {error.strerror}"
         raise Unavailable(f"connecting to {host}:{port}", seen)
-
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def relay(one: Streams, other: Streams) -> None:
@@ -167,10 +254,10 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.write_eof()
 
 
-async def _target(http: h11.Connection, reader: asyncio.StreamReader) -> tuple[str, int]:
-    """The host and port of a CONNECT request; raises InvalidInput, or ConnectionResetError if there comes none."""
+async def _asked(http: h11.Connection, reader: asyncio.StreamReader) -> _Asked:
+    """A CONNECT request; raises InvalidInput, or ConnectionResetError if there comes none."""
     doing = "reading what to connect to"
-    target = ""
+    asked = _Asked("", b"")
     while True:
         try:
             event = http.next_event()
@@ -183,31 +270,44 @@ async def _target(http: h11.Connection, reader: asyncio.StreamReader) -> tuple[s
             http.receive_data(piece)
         elif isinstance(event, h11.Request):
             if event.method != b"CONNECT":
-                raise InvalidInput(doing, f"the method is {event.method.decode()}", "only CONNECT is served here")
-            target = event.target.decode()
+                seen = f"the method is {event.method.decode(errors='replace')}"
+                raise InvalidInput(doing, seen, "only CONNECT is served here")
+            header = next((value for name, value in event.headers if name == b"proxy-authorization"), b"")
+            asked = _Asked(event.target.decode(errors="replace"), header)
         elif isinstance(event, h11.EndOfMessage):
-            return split_address(target)
+            return asked
 
 
 async def _refuse(http: h11.Connection, writer: asyncio.StreamWriter, error: Exception) -> None:
     """Say what went wrong in the status line: that is what kubectl shows."""
     status = 400 if isinstance(error, InvalidInput) else 504 if isinstance(error, TimeoutError) else 502
+    headers = [("Content-Length", "0"), ("Connection", "close")]
+    if isinstance(error, _RefusedError):
+        status = error.status
+        headers += [("Proxy-Authenticate", 'Basic realm="quarterdeck"')] if status == 407 else []
     reason = str(error) or "no request came"
     response = h11.Response(
         status_code=status,
-        headers=[("Content-Length", "0"), ("Connection", "close")],
+        headers=headers,
         reason="".join(each if each.isascii() and each.isprintable() else " " for each in reason).encode(),
     )
     writer.write((http.send(response) or b"") + (http.send(h11.EndOfMessage()) or b""))
-    await writer.drain()
-    writer.close()
-    await writer.wait_closed()
+    async with asyncio.timeout(_ASKING):
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def split_address(text: str) -> tuple[str, int]:
     """``HOST:PORT`` (an IPv6 address in brackets) as its parts; raises InvalidInput."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    # (Of a number of thousands of digits int() raises ValueError.)
+    if not host or not port.isascii() or not port.isdigit() or len(port) > 5 or int(port) > 65535:
         raise InvalidInput("reading an address", f"{text!r} is not HOST:PORT")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
@@ -229,6 +329,16 @@ def _listen(address: tuple[str, int]) -> socket.socket:
         raise Unavailable("opening the door", f"{address[0]}:{address[1]}: {error.strerror}") from error
 
 
+def _room() -> int:
+    """How many sessions there are descriptors for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * 1_000 + 2 * _SPARE
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(1_000, (soft - 2 * _SPARE) // 2))
+
+
 async def _serve_until_stopped(door: Door, listener: socket.socket) -> None:
     serving = asyncio.create_task(door.serve(listener))
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -242,6 +352,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="quarterdeck.endpoint.door")
     parser.add_argument("--listen", required=True, type=split_address, metavar="127.0.0.1:PORT")
     parser.add_argument("--dns", required=True, type=split_address, metavar="IP:PORT")
+    parser.add_argument("--guests", required=True, type=Path, metavar="FILE")
     parser.add_argument("--lab", type=Path, metavar="HOME")
     options = parser.parse_args(arguments)
     # The listener stays in the network where it was made; all sockets after it are of the lab.
@@ -251,7 +362,8 @@ def main(arguments: Sequence[str]) -> None:
         host, port = listener.getsockname()[:2]
         sys.stdout.write(f"the door is open at {host}:{port}\n")
         sys.stdout.flush()
-        asyncio.run(_serve_until_stopped(Door(DnsNames(options.dns)), listener))
+        door = Door(DnsNames(options.dns), lambda: read_guests(options.guests), most=_room())
+        asyncio.run(_serve_until_stopped(door, listener))
 
 
 if __name__ == "__main__":

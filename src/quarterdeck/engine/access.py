@@ -6,6 +6,7 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 import quarterdeck
 from quarterdeck.api.controlplane import ControlPlane
@@ -15,9 +16,11 @@ from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.settings import url
 from quarterdeck.endpoint.coredns import CoreDns
+from quarterdeck.endpoint.door_guests import guests_file, invite
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.naming import NameService
 from quarterdeck.errors import TimedOut
+from quarterdeck.files import file_errors
 from quarterdeck.model.units import MachineRole, UnitSpec
 from quarterdeck.pki.issuing import issue_admin
 from quarterdeck.probe.target import ProbeTarget
@@ -37,25 +40,30 @@ async def _name_server(home: Home, kind: Isolation) -> CoreDns:
     return await NameService(home.hub(kind), None).hosts()
 
 
-async def open_door(home: Home, kind: Isolation) -> str:
-    """Have the door to a network run, on the host's own loopback; returns the proxy's URL.
+async def open_door(home: Home, plane: ControlPlane, kind: Isolation) -> str:
+    """Have the door to a network run, on the host's own loopback; returns the proxy's URL, with the plane's credential:
+    who has it may pass to this plane's name and port.
 
     Plain kubectl resolves names as the host does, which knows nothing of the planes' own DNS server, and sees
     none of the lab's networks. Through the door it uses both.
     """
+    name, guests = plane.metadata.name, guests_file(home.folder, kind)
+    uid = plane.metadata.uid or ""
+    with file_errors(f"writing {guests}"):
+        guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=port_of(plane))
     hub = home.hub(Isolation.LOOPBACK)
     machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
     server = (await _name_server(home, kind)).server
     listen = f"{machine.address}:{_DOOR_PORTS[kind]}"
     argv = [sys.executable, "-m", "quarterdeck.endpoint.door", "--listen", listen]
-    argv += ["--dns", f"{server.ip}:{server.port}"]
+    argv += ["--dns", f"{server.ip}:{server.port}", "--guests", str(guests)]
     if kind is Isolation.NETNS:
         argv += ["--lab", str(home.folder)]
     source = str(Path(quarterdeck.__file__).parent.parent)
     spec = UnitSpec(name=f"door-{kind}", argv=tuple(argv), env=(("PYTHONPATH", source),), stop_timeout=2.0)
     await hub.start_unit(machine.name, spec)
     await _until_open(machine.address, _DOOR_PORTS[kind], f"see the log of unit {spec.name} in {home.folder}/sites")
-    return f"http://{listen}"
+    return f"http://{quote(name)}:{quote(guest.secret)}@{listen}"
 
 
 async def _until_open(address: str, port: int, next_step: str) -> None:
@@ -84,7 +92,7 @@ async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | N
     server = Server(
         url=url(plane.host, port_of(plane)),
         ca=secrets.kubernetes_ca.certificate,
-        proxy_url=await open_door(home, kind) if own else "",
+        proxy_url=await open_door(home, plane, kind) if own else "",
     )
     client = issue_admin(secrets, now or datetime.now(UTC))
     name = plane.metadata.name
