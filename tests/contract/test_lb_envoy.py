@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import ssl
+import stat
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -14,6 +17,7 @@ import pytest
 from support.endpoint_lab import EDGE, Authority, Backend, connect, crash, eventually, free_port, loopback
 from support.lb_lab import UNIT, EnvoyLab, envoy_lab
 
+from quarterdeck.components.envoy import backends_file, balancer_unit, tls_files
 from quarterdeck.endpoint.envoy import issue_balancer_tls
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress
@@ -215,17 +219,56 @@ async def serves(lab: EnvoyLab, certificate: bytes) -> bool:
         await writer.wait_closed()
 
 
-async def test_its_status_is_for_holders_of_a_certificate_and_read_only(lab: EnvoyLab) -> None:
+async def test_its_status_is_for_the_manager_alone_and_read_only(lab: EnvoyLab) -> None:
     await running(lab, "r1")
     where = f"https://{lab.ip}:{lab.balancer.settings.status_port}"
-    async with httpx2.AsyncClient(verify=lab.trust, trust_env=False) as stranger:
-        with pytest.raises((httpx2.TransportError, ssl.SSLError)):
-            await stranger.get(f"{where}/clusters?format=json")
+    for context in (lab.trust, lab.authority.manager(name="somebody"), lab.authority.manager(name="manager,O=x")):
+        async with httpx2.AsyncClient(verify=context, trust_env=False) as stranger:
+            with pytest.raises((httpx2.TransportError, ssl.SSLError)):
+                await stranger.get(f"{where}/clusters?format=json")
     async with httpx2.AsyncClient(verify=lab.balancer.client, trust_env=False) as manager:
         assert (await manager.get(f"{where}/clusters?format=json")).status_code == 200
         assert (await manager.post(f"{where}/clusters?format=json")).status_code == 404
         assert (await manager.post(f"{where}/quitquitquit")).status_code == 404
         assert (await manager.get(f"{where}/config_dump")).status_code == 404
+
+
+async def test_its_admin_socket_is_a_file_that_only_its_owner_can_reach(lab: EnvoyLab) -> None:
+    await running(lab, "r1")
+    folder = Path(lab.balancer.settings.folder)
+    (pid,) = [each.pid for each in await lab.balancer.site.units(EDGE) if each.name == UNIT]
+    assert stat.S_ISSOCK((folder / "admin.sock").stat().st_mode)
+    assert stat.S_IMODE((folder / "admin.sock").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    inodes = {str(each.readlink()) for each in Path(f"/proc/{pid}/fd").iterdir() if each.is_symlink()}
+    rows = [row.split() for row in Path(f"/proc/{pid}/net/unix").read_text().splitlines()]
+    own = [row[7:] for row in rows if f"socket:[{row[6]}]" in inodes and len(row) > 7]
+    assert ["admin.sock"] in own
+    assert not [path for (path, *_) in own if path.startswith("@")], "nothing that everybody on the host can reach"
+
+
+async def test_a_balancer_of_an_older_unit_goes_on_serving_and_being_observed(lab: EnvoyLab) -> None:
+    spec = balancer_unit(lab.balancer.settings)
+    (bootstrap,) = spec.files
+    content = json.loads(bootstrap.content)
+    old = {"pipe": {"path": f"@quarterdeck-test-{os.getpid()}"}}
+    content["admin"]["address"] = old
+    admin = next(each for each in content["static_resources"]["clusters"] if each["name"] == "admin")
+    admin["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]["address"] = old
+    status = content["static_resources"]["listeners"][1]["filter_chains"][0]
+    status["filters"] = status["filters"][1:]
+    older = replace(spec, files=(replace(bootstrap, content=json.dumps(content).encode()),))
+    r1 = await lab.add("r1")
+    live = (*tls_files(lab.balancer.settings, lab.balancer.tls), backends_file(lab.balancer.settings, {"r1": r1}))
+    await lab.balancer.site.write_files(EDGE, live)
+    await lab.balancer.site.start_unit(EDGE, older)
+    await eventually(lambda: serves_again(lab))
+    client = await lab.connect()
+    assert client is not None
+    assert await client.ask() == "r1"
+    await lab.balancer.apply({"r1": r1, "r2": await lab.add("r2")})
+    await lab.healthy("r1", "r2")
+    assert await client.ask() == "r1", "its clients were not cut by a restart"
 
 
 async def test_a_port_that_another_balancer_has_is_a_clear_error_and_never_shared(lab: EnvoyLab) -> None:

@@ -172,6 +172,29 @@ async def test_a_delete_can_be_bound_to_a_version(store: Store) -> None:
         await store.get(ControlPlane, "alpha")
 
 
+async def test_what_belongs_together_is_deleted_together_or_not_at_all(store: Store, clock: Clock) -> None:
+    async def there() -> set[str]:
+        found = set()
+        for kind, name in ((ControlPlane, "alpha"), (PlaneSecrets, "alpha"), (ControlPlane, "beta")):
+            with contextlib.suppress(NotFound):
+                found.add(f"{kind.__name__} {(await store.get(kind, name)).name}")
+        return found
+
+    for made in (plane(), PlaneSecrets(metadata=Metadata(name="alpha"), data=SecretStr("key")), plane("beta")):
+        await store.create(made)
+    both_of_alpha = ((ControlPlane, "alpha"), (PlaneSecrets, "alpha"))
+    old = await store.acquire("l", "old", 1.0)
+    clock.now += 2.0
+    new = await store.acquire("l", "new", 10.0)
+    with pytest.raises(Conflict):
+        await store.delete_together(*both_of_alpha, lease=old)
+    assert await there() == {"ControlPlane alpha", "PlaneSecrets alpha", "ControlPlane beta"}
+    await store.delete_together(*both_of_alpha, lease=new)
+    assert await there() == {"ControlPlane beta"}
+    await store.delete_together(*both_of_alpha, (ControlPlane, "beta"))
+    assert await there() == set(), "what is not there is gone already, and holds up nothing"
+
+
 async def test_secrets_are_read_by_name_and_never_listed(store: Store) -> None:
     secrets = PlaneSecrets(metadata=Metadata(name="alpha"), data=SecretStr("key\n\u00e9"))
     made = await store.create(secrets)
@@ -398,7 +421,7 @@ HOLDERS = st.sampled_from(["x", "y", "z"])
 ACTIONS = st.one_of(
     st.tuples(st.sampled_from(["create", "get", "forget"]), NAMES),
     st.tuples(st.sampled_from(["scale", "note"]), NAMES, st.sampled_from([1, 3, 5]), st.none() | HOLDERS),
-    st.tuples(st.just("delete"), NAMES, st.none() | HOLDERS),
+    st.tuples(st.sampled_from(["delete", "delete together"]), NAMES, st.none() | HOLDERS),
     st.tuples(st.sampled_from(["acquire", "renew", "release"]), HOLDERS),
     st.tuples(st.just("wait"), st.sampled_from([-100.0, 1.0, 4.0, 20.0])),
 )
@@ -420,6 +443,9 @@ async def act(world: World, action: tuple[object, ...]) -> object:
             return await store.update(with_offset(seen.get(name, plane(name)), count), lease=leases.get(str(holder)))
         case ("delete", str(name), holder):
             await store.delete(ControlPlane, name, lease=leases.get(str(holder)))
+        case ("delete together", str(name), holder):
+            gone = ((ControlPlane, name), (ControlPlane, "b"))
+            await store.delete_together(*gone, lease=leases.get(str(holder)))
         case ("acquire", str(holder)):
             leases[holder] = await store.acquire("l", holder, 10.0)
             return leases[holder]

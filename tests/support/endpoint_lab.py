@@ -26,6 +26,7 @@ from quarterdeck.sites.port import Site
 SERVER_NAME = "kubernetes.default.svc"
 DAY = timedelta(days=1)
 EDGE = "east-edge"
+MANAGER = "CN=manager,O=system:masters"
 _ids = iter(range(1, 250 * 250))
 
 
@@ -86,8 +87,9 @@ class Authority:
         context.load_cert_chain(path)
         return context
 
-    def manager(self) -> ssl.SSLContext:
-        request = Request(common_name="manager", usage=Usage.CLIENT, lifetime=DAY)
+    def manager(self, *, name: str = "manager") -> ssl.SSLContext:
+        """A client with a certificate of the plane's CA; ``MANAGER`` is the subject of the default one."""
+        request = Request(common_name=name, organizations=("system:masters",), usage=Usage.CLIENT, lifetime=DAY)
         return client_context(self.pair.certificate, issue(self.pair, request, self.now))
 
     def anonymous(self) -> ssl.SSLContext:

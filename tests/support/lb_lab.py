@@ -16,6 +16,7 @@ from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.upstream import Program, Upstream, Versions
 from support.endpoint_lab import (
     EDGE,
+    MANAGER,
     SERVER_NAME,
     Authority,
     Backend,
@@ -111,6 +112,7 @@ async def envoy_lab(folder: Path, *, patience: float = 20.0) -> AsyncIterator[En
                 address=ip,
                 port=free_port(ip),
                 status_port=free_port(ip),
+                manager=MANAGER,
                 server_name=SERVER_NAME,
             ),
             tls=issue_balancer_tls(authority.pair, ip, authority.now),

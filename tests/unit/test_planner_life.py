@@ -10,7 +10,7 @@ from model.worlds import empty, machines, moving, settled, wanted
 from quarterdeck.model.steps import AddLearner, DecideBootstrap, PlaceReplica, ReleaseReplica, StartUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulator import apply, observe, tick
 from quarterdeck.planner.truth import Power, Truth
 
 
@@ -117,4 +117,31 @@ def test_a_deletion_waits_for_machines_that_do_not_answer() -> None:
 
     truth = off(replace(settled(empty("east", 3)), deleting=True))
     rest = until(truth, lambda now, _: len(now.memory.replicas) == 1)
-    assert plan(observe(rest)).waiting == ("machine east-b1 of east-2 does not answer",)
+    assert plan(observe(rest)).waiting == ("machine east-b1 of east-2, which does not answer: bring it back",)
+
+
+def test_a_deletion_does_not_end_while_a_load_balancer_with_its_key_may_be_left_behind() -> None:
+    truth = replace(settled(empty("east", 1)), deleting=True, dead_edges=frozenset({"east"}))
+    held = truth
+    for _ in range(30):
+        for step in plan(observe(held)).now:
+            assert not isinstance(step, ReleaseReplica), "nothing else remembers where to look for it"
+            held = apply(held, step)
+        held = tick(held)
+    seen = plan(observe(held))
+    assert not seen.done
+    assert "the machine of the load balancer at east, which does not answer" in seen.waiting[0]
+    assert "bring it back" in seen.waiting[0]
+    back = replace(held, dead_edges=frozenset())
+    assert steps_until(back, is_done) == ["StopBalancer east", "ReleaseReplica east-1"]
+    assert until(back, is_done).balancers == ()
+
+
+def test_what_a_plane_left_at_a_site_is_remembered_until_its_load_balancer_is_seen_to_be_gone() -> None:
+    world = observe(until(moving(3, 3), about_to(ReleaseReplica)))
+    dark = replace(world.balancer("east"), running=False, reachable=False)
+    unseen = replace(world, balancers=(*(each for each in world.balancers if each.site != "east"), dark))
+    seen = plan(replace(unseen, memory=replace(world.memory, held=())))
+    assert seen.now == ()
+    assert seen.leftovers[0] == "the load balancer at east, whose machine does not answer"
+    assert "east-1 on machine east-a1, until that load balancer is seen to be gone" in seen.leftovers

@@ -7,7 +7,6 @@ every client. All that does change is in the live files, which Envoy watches and
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ _API = "type.googleapis.com/envoy"
 _SERVING_SECRET = "status-serving"  # noqa: S105 - a name
 _TRUST_SECRET = "plane-trust"  # noqa: S105 - a name
 _READ_ONLY = ("/clusters", "/stats")  # the admin API's paths that may be asked, with a query
+_ADMIN_SOCKET = "admin.sock"
 _CONNECT_TIMEOUT = 1.0
 # Finds a dead peer of a quiet connection. (No TCP_USER_TIMEOUT: Linux would cut clients that pause reading, too.)
 _KEEPALIVE: Json = {"keepalive_time": 10, "keepalive_interval": 5, "keepalive_probes": 3}
@@ -57,8 +57,8 @@ class BalancerSettings:
     """What one load balancer is, for as long as it runs.
 
     Clients connect to ``address``:``port``. The status listener at ``address``:``status_port`` answers two
-    read-only admin paths to holders of a client certificate of the plane's CA. ``server_name`` is a DNS name in
-    the serving certificate of every apiserver.
+    read-only admin paths to the holder of a client certificate of the plane's CA with the subject ``manager`` (as RFC
+    4514 writes it). ``server_name`` is a DNS name in the serving certificate of every apiserver.
     """
 
     unit: str
@@ -67,6 +67,7 @@ class BalancerSettings:
     address: str
     port: int
     status_port: int
+    manager: str
     server_name: str = "kubernetes.default.svc"
     health: HealthCheck = field(default_factory=HealthCheck)
 
@@ -131,9 +132,9 @@ def _secret(settings: BalancerSettings, name: str, kind: str, value: Json) -> Un
 
 
 def _bootstrap(settings: BalancerSettings) -> Json:
-    # An abstract socket: a path may be longer than the 108 bytes that a socket's may have.
-    place = hashlib.sha256(f"{settings.folder}\0{settings.address}\0{settings.port}".encode()).hexdigest()
-    admin: Json = {"pipe": {"path": f"@quarterdeck-envoy-{place[:24]}"}}
+    # Relative to the unit's own folder (0700), in which it runs: a socket's path may have 107 bytes, a folder's more.
+    # An abstract socket would be everybody's on the host, to ask or to squat.
+    admin: Json = {"pipe": {"path": _ADMIN_SOCKET, "mode": 0o600}}
     return {
         "node": {"id": settings.unit, "cluster": "quarterdeck"},
         "admin": {"address": admin, "allow_paths": [{"prefix": f"{path}?"} for path in _READ_ONLY]},
@@ -199,10 +200,26 @@ def _status_listener(settings: BalancerSettings) -> Json:
         "enable_reuse_port": False,
         "filter_chains": [
             {
-                "filters": [{"name": "http", "typed_config": manager}],
+                "filters": [
+                    {"name": "manager only", "typed_config": _only(settings.manager)},
+                    {"name": "http", "typed_config": manager},
+                ],
                 "transport_socket": {"name": "tls", "typed_config": tls},
             }
         ],
+    }
+
+
+def _only(subject: str) -> Json:
+    """Lets nobody pass whose client certificate has another subject; one without alternative names goes by it."""
+    principal: Json = {"authenticated": {"principal_name": {"exact": subject}}}
+    return {
+        "@type": f"{_API}.extensions.filters.network.rbac.v3.RBAC",
+        "stat_prefix": "status",
+        "rules": {
+            "action": "ALLOW",
+            "policies": {"manager": {"permissions": [{"any": True}], "principals": [principal]}},
+        },
     }
 
 

@@ -12,7 +12,6 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.conditions import ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationPhase
-from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.engine import operations
 from quarterdeck.engine.driver import Driver, Unwatched, Watcher
@@ -125,8 +124,7 @@ class Engine:
 
     async def _done(self, plane: Plane, plan: Plan) -> None:
         if plane.resource.metadata.deletion_timestamp is not None:
-            await self.home.store.delete(ControlPlane, plane.name)
-            await self.home.store.delete(SecretsResource, plane.name)
+            await self.home.forget(plane.resource, lease=plane.guard.lease if plane.guard is not None else None)
             return
         conditions = with_condition(
             plane.resource.status.conditions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -23,16 +24,19 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.envoy import BalancerSettings
 from quarterdeck.components.settings import PlaneSettings
+from quarterdeck.endpoint.door_guests import guests_file, uninvite
 from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.settings import plane_settings
-from quarterdeck.errors import NotFound, Unavailable
+from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
+from quarterdeck.files import file_errors
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.model.world import Component
+from quarterdeck.pki.authority import subject_of
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.pki.tls import client_context
@@ -42,6 +46,7 @@ from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.stores.lease import LeaseGuard
+from quarterdeck.stores.port import Lease
 from quarterdeck.stores.sqlite import SqliteStore
 
 #: Envoy's status listener, counted from the load balancer's port.
@@ -135,15 +140,52 @@ class Home:
                 await self.hub(kind).destroy()
 
     async def secrets(self, plane: ControlPlane) -> PlaneSecrets:
-        """The plane's secrets, made the first time."""
-        name = plane.metadata.name
+        """The plane's secrets, made the first time; never those of another plane that had its name before. (Those that
+        were stored when secrets did not say whose they are belong to the plane that is there: see ``make_room``.)
+
+        Raises NotFound when the plane was deleted meanwhile, Conflict when there is another one of its name by now.
+        """
+        name, uid = plane.metadata.name, plane.metadata.uid
+        while True:
+            stored = await self._stored_secrets(name)
+            if stored is not None and stored.plane_uid == uid:
+                return decode(stored.data.get_secret_value())
+            await self._require_current(plane)
+            try:
+                if stored is None:
+                    await self.store.create(
+                        SecretsResource(metadata=Metadata(name=name), plane_uid=uid, data=_new_secrets(name))
+                    )
+                else:
+                    data = stored.data if stored.plane_uid is None else _new_secrets(name)
+                    await self.store.update(stored.model_copy(update={"plane_uid": uid, "data": data}))
+            except (Conflict, NotFound):
+                continue  # somebody else was faster: what they wrote counts
+
+    async def _stored_secrets(self, name: str) -> SecretsResource | None:
         try:
-            stored = await self.store.get(SecretsResource, name)
+            return await self.store.get(SecretsResource, name)
         except NotFound:
-            made = create_plane_secrets(name, datetime.now(UTC))
-            data = SecretStr(encode(made))
-            stored = await self.store.create(SecretsResource(metadata=Metadata(name=name), data=data))
-        return decode(stored.data.get_secret_value())
+            return None
+
+    async def _require_current(self, plane: ControlPlane) -> None:
+        name = plane.metadata.name
+        current = await self.store.get(ControlPlane, name)
+        if current.metadata.uid != plane.metadata.uid:
+            seen = "it was deleted, and another one of that name was created since"
+            raise Conflict(f"reading the secrets of plane {name}", seen, "run the command again")
+
+    async def make_room(self, name: str) -> None:
+        """Drop what a plane of that name left, for a new one. There must be none, and nobody else creating one."""
+        await self.store.delete_together((SecretsResource, name))
+
+    async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
+        """Drop a plane of which nothing is left, with its keys: both or neither."""
+        name = plane.metadata.name
+        with file_errors(f"closing the door to plane {name}"):
+            for kind in Isolation:
+                await asyncio.to_thread(uninvite, guests_file(self.folder, kind), name)
+        await self.store.delete_together((ControlPlane, name), (SecretsResource, name), lease=lease)
 
     async def plane(
         self,
@@ -194,6 +236,10 @@ class Home:
         return await NameService(self.hub(kind), program).of(resource.spec.endpoint)
 
 
+def _new_secrets(name: str) -> SecretStr:
+    return SecretStr(encode(create_plane_secrets(name, datetime.now(UTC))))
+
+
 def front_site(resource: ControlPlane) -> str | None:
     """The site of the load balancer at a fixed address: the one that the plane was first served from."""
     if resource.spec.endpoint.mode is not EndpointMode.ADDRESS:
@@ -227,6 +273,7 @@ def _balancers(
                 address=address,
                 port=resource.spec.endpoint.port or settings.ports.load_balancer,
                 status_port=settings.ports.load_balancer + _STATUS_SHIFT,
+                manager=subject_of(secrets.manager),
             ),
             tls=issue_balancer_tls(secrets.kubernetes_ca, address, datetime.now(UTC)),
             client=client,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -60,11 +62,21 @@ class NameService:
 
 
 def _rfc2136(settings: Rfc2136) -> Rfc2136Dns:
-    try:
-        secret = Path(settings.tsig.secret_file).read_text().strip()
-    except OSError as error:
-        raise InvalidInput(
-            f"reading the TSIG secret {settings.tsig.secret_file}", str(error.strerror), "put the key there, 0600"
-        ) from error
+    secret = _tsig_secret(Path(settings.tsig.secret_file))
     key = TsigKey(name=settings.tsig.key_name, secret=secret, algorithm=TsigAlgorithm(settings.tsig.algorithm.value))
     return Rfc2136Dns(server=DnsServer(settings.server, settings.port), zone=settings.zone, key=key)
+
+
+def _tsig_secret(file: Path) -> str:
+    """The secret in a file that only its owner may use, as ssh wants it of a key's."""
+    doing = f"reading the TSIG secret {file}"
+    try:
+        with file.open("rb") as stream:
+            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+            if mode & 0o077:
+                raise InvalidInput(doing, f"its mode is {mode:04o}: others may use it too", f"run 'chmod 600 {file}'")
+            return stream.read().decode().strip()
+    except OSError as error:
+        raise InvalidInput(doing, str(error.strerror), "put the key there, 0600") from error
+    except UnicodeDecodeError:
+        raise InvalidInput(doing, "it is not text", "put the key's secret there, in base64") from None

@@ -49,6 +49,7 @@ async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
                 f"creating plane {name}", "there is one of that name", f"use 'apply' to change it, or 'status {name}'"
             )
         number = await free_number(home.store, name)
+        await home.make_room(name)
         stored = await home.store.create(plane.model_copy(update={"status": ControlPlaneStatus(port_offset=number)}))
     return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
 

@@ -38,6 +38,11 @@ class Request:
     ip_addresses: tuple[str, ...] = ()
 
 
+def subject_of(pair: KeyPair) -> str:
+    """Whose certificate it is, as RFC 4514 writes it."""
+    return x509.load_pem_x509_certificate(pair.certificate).subject.rfc4514_string()
+
+
 def create_authority(common_name: str, now: datetime, *, lifetime: timedelta = CA_LIFETIME) -> KeyPair:
     """A self-signed CA that may issue leaf certificates only. ``now`` is an aware datetime."""
     key = ec.generate_private_key(ec.SECP256R1())

@@ -12,15 +12,20 @@ from quarterdeck.planner.view import View
 
 def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """Steps, and leftovers on machines that do not answer. Only for a plane that is otherwise as wanted: until
-    then the data of removed members is kept.
+    then the data of removed members is kept. So is the last record that names a site whose load balancer cannot be
+    asked: one may be left there, with its key.
     """
     steps: list[Step] = []
-    leftovers: list[str] = []
+    dark = {balancer.site for balancer in view.world.balancers if not balancer.reachable}
+    named = {view.door, *(site for site, _ in view.world.memory.held)}
+    leftovers = [f"the load balancer at {site}, whose machine does not answer" for site in sorted(dark - {view.door})]
     for record in view.unwanted:
         if view.member(record) is not None:
             continue
         if not view.reachable(record):
             leftovers.append(f"{record.name} on machine {record.machine}, which does not answer")
+        elif record.site in dark - named:
+            leftovers.append(f"{record.name} on machine {record.machine}, until that load balancer is seen to be gone")
         else:
             steps.append(_release(record, "the plane is healthy without it"))
     return tuple(steps), tuple(leftovers)
@@ -31,7 +36,10 @@ def _release(record: Replica, why: str) -> ReleaseReplica:
 
 
 def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-    """Steps and waits that delete a whole plane: the name first (a fixed address has none), the data last."""
+    """Steps and waits that delete a whole plane: the name first (a fixed address has none), then the load balancers,
+    then what runs, the data last. Where a load balancer cannot be asked one may be left, with its key: as long as that
+    is so, nothing is let go that tells which sites to look at.
+    """
     why = "the plane is deleted"
     if not world.record_known:
         return (), ("the DNS server to answer",)
@@ -40,17 +48,22 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.running)
     if balancers:
         return balancers, ()
+    dark = tuple(each.site for each in world.balancers if not each.reachable)
     reversed_components = tuple(reversed(Component))
     steps: list[Step] = []
-    waiting: list[str] = []
+    waiting = [
+        f"the machine of the load balancer at {site}, which does not answer: the plane's load balancer and its key may "
+        "still be there; bring it back"
+        for site in dark
+    ]
     for record in world.memory.replicas:
         running = [
             component for component in reversed_components if world.replica(record.name).unit(component) not in IDLE
         ]
         if any(world.replica(record.name).unit(component) is UnitState.UNKNOWN for component in running):
-            waiting.append(f"machine {record.machine} of {record.name} does not answer")
+            waiting.append(f"machine {record.machine} of {record.name}, which does not answer: bring it back")
         elif running:
             steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=running[0]))
-        else:
+        elif not dark:
             steps.append(_release(record, why))
     return tuple(steps), tuple(waiting)

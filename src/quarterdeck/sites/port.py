@@ -41,7 +41,7 @@ class Site(Protocol):
         ...
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
-        """Write the files, then start the unit (starting the machine's supervisor if need be).
+        """Write the files, then start the unit in its ``folder`` (starting the machine's supervisor if need be).
 
         A unit that runs with the same digest is left alone; one with another digest is stopped and started with
         the new spec. Returns when the process has been started (not when it is ready). ``boot_argv`` is passed

@@ -55,6 +55,12 @@ class MemoryStore:
         rules.check_deletable(self._read("deleting", kind, name), version)
         del self._bodies[kind.__name__, name]
 
+    async def delete_together(self, *gone: tuple[type[Resource], str], lease: Lease | None = None) -> None:
+        """See ``Store``."""
+        self._check(lease)
+        for kind, name in gone:
+            self._bodies.pop((kind.__name__, name), None)
+
     async def append(self, entry: JournalEntry) -> JournalEntry:
         """See ``Store``."""
         numbered = replace(entry, id=len(self._journal) + 1)

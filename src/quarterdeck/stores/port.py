@@ -112,6 +112,10 @@ class Store(Protocol):
         """Raises NotFound; Conflict if ``version`` is given and not the stored one."""
         ...
 
+    async def delete_together(self, *gone: tuple[type[Resource], str], lease: Lease | None = None) -> None:
+        """Delete these, all at once or none of them; one that is not there is gone already."""
+        ...
+
     async def append(self, entry: JournalEntry) -> JournalEntry:
         """Add to the plane's journal; returns the entry with its id."""
         ...

@@ -115,6 +115,16 @@ class SqliteStore:
 
         await self._write(work)
 
+    async def delete_together(self, *gone: tuple[type[Resource], str], lease: Lease | None = None) -> None:
+        """See ``Store``."""
+
+        def work() -> None:
+            self._check(lease)
+            for kind, name in gone:
+                self._db.execute("DELETE FROM resources WHERE kind = ? AND name = ?", (kind.__name__, name))
+
+        await self._write(work)
+
     async def append(self, entry: JournalEntry) -> JournalEntry:
         """See ``Store``."""
         values = (

@@ -1,0 +1,56 @@
+"""Which DNS driver an endpoint asks for, and the file that its key is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.api.endpoint import Endpoint
+from quarterdeck.endpoint.rfc2136 import Rfc2136Dns
+from quarterdeck.engine.naming import NameService
+from quarterdeck.errors import InvalidInput
+from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.settings import LocalSiteSettings
+from quarterdeck.sites.local.site import open_local_site
+
+
+def service(home: Path) -> NameService:
+    settings = LocalSiteSettings(name="hub-loopback", zones=("a",), machines_per_zone=1)
+    return NameService(open_local_site(home, settings, open_loopback(home)), None)
+
+
+def endpoint(secret: Path) -> Endpoint:
+    tsig = {"keyName": "quarterdeck", "secretFile": str(secret)}
+    return Endpoint.model_validate(
+        {"mode": "rfc2136", "rfc2136": {"server": "127.0.0.1", "zone": "planes.test", "tsig": tsig}}, strict=False
+    )
+
+
+async def test_a_key_that_only_its_owner_may_read_is_used(tmp_path: Path) -> None:
+    file = tmp_path / "tsig.key"
+    file.write_text("c2VjcmV0\n")
+    file.chmod(0o600)
+    made = await service(tmp_path / "home").of(endpoint(file))
+    assert isinstance(made, Rfc2136Dns)
+    assert made.key.secret == "c2VjcmV0"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644, 0o666])
+async def test_a_key_that_others_may_use_is_refused_and_says_what_to_do(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "tsig.key"
+    file.write_text("c2VjcmV0\n")
+    file.chmod(mode)
+    with pytest.raises(InvalidInput, match=rf"mode is {mode:04o}.*chmod 600 {file}") as refused:
+        await service(tmp_path / "home").of(endpoint(file))
+    assert "c2VjcmV0" not in str(refused.value)
+
+
+async def test_a_key_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "tsig.key"
+    with pytest.raises(InvalidInput, match="No such file"):
+        await service(tmp_path / "home").of(endpoint(file))
+    file.write_bytes(b"\xff\xfe")
+    file.chmod(0o600)
+    with pytest.raises(InvalidInput, match="not text"):
+        await service(tmp_path / "home").of(endpoint(file))
