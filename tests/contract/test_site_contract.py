@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -274,6 +275,7 @@ async def test_names_cannot_lead_out_of_the_machine(site: SiteFaults) -> None:
 async def test_a_volume_outlives_units_and_power(lab: SiteUnderTest, site: SiteFaults) -> None:
     volume = await site.create_volume(A, "data", "standard")
     assert await site.list_volume(A, "data") == ()
+    assert volume.changed is None
     lab.put_file(A, volume.path, "member/wal/0.wal", 100_000)
     await start(site, runs())
     await site.remove_unit(A, "runs")
@@ -285,6 +287,7 @@ async def test_a_volume_outlives_units_and_power(lab: SiteUnderTest, site: SiteF
     (seen,) = await site.volumes(A)
     assert (seen.name, seen.storage_class, seen.path) == ("data", "standard", volume.path)
     assert 100_000 <= seen.used_bytes <= 200_000
+    assert seen.changed == pytest.approx(time.time(), abs=60)
     assert await site.volumes(B) == ()
 
 

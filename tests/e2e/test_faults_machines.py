@@ -100,7 +100,8 @@ def test_a_member_whose_data_was_deleted_under_it_is_replaced(demo: PlaneLab) ->
     with Writer(demo.client("demo"), "data-deleted") as writer:
         lost = next(each for each in demo.status("demo")["members"] if each["member"] == "voter")
         machine, name = lost["machine"], lost["replica"]
-        volume = demo.on_site(site, lambda driver: driver.volumes(machine))[0]
+        volumes = demo.on_site(site, lambda driver: driver.volumes(machine))
+        volume = next(each for each in volumes if each.name == f"demo-{name}")
         pid = etcd_pid(demo, site, machine)
         shutil.rmtree(Path(volume.path) / "etcd")
         os.kill(pid, signal.SIGKILL)

@@ -218,10 +218,12 @@ def one_replica(
         name=REPLICA,
         address=address,
         volume=PurePosixPath(folder / "volume"),
+        audit=PurePosixPath(folder / "audit"),
         folders={each: PurePosixPath(folder / each) for each in Component},
         programs={each: PurePosixPath(binaries[Program(each)]) for each in Component},
     )
     cluster = InitialCluster(state=ClusterState.NEW, members=((REPLICA, address),), token="byhand")
     (folder / "volume").mkdir(mode=0o700)
+    (folder / "audit").mkdir(mode=0o700)
     with Processes(folder) as processes:
         yield OneReplica(plane, replica, secrets, certificates, cluster, processes)

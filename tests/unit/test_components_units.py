@@ -45,6 +45,7 @@ def replica_at(address: str) -> ReplicaSettings:
         name="demo-1",
         address=address,
         volume=PurePosixPath("/volumes/demo-1"),
+        audit=PurePosixPath("/volumes/demo-audit"),
         folders={each: PurePosixPath(f"/units/{each}") for each in Component},
         programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
     )
@@ -103,8 +104,7 @@ def test_every_file_that_is_named_is_written_for_its_owner_only(build: Build, co
     spec = build(component, replace(PLANE, audit=Audit(policy="kind: Policy")))
     written = {str(each.path) for each in spec.files}
     named = {value for value in flags(spec).values() if value.startswith(f"/units/{component}/")}
-    assert named - written <= {"/units/kube-apiserver/audit.log"}
-    assert written == named & written
+    assert named == written
     assert all(each.mode == 0o600 for each in spec.files)
     assert all("PRIVATE" not in argument for argument in spec.argv)
 
@@ -126,7 +126,7 @@ def test_a_member_asks_clients_and_peers_for_certificates(build: Build) -> None:
     assert found["client-cert-auth"] == found["peer-client-cert-auth"] == "true"
     assert found["listen-client-urls"] == found["advertise-client-urls"] == "https://10.0.0.1:2379"
     assert found["listen-peer-urls"] == found["initial-advertise-peer-urls"] == "https://10.0.0.1:2380"
-    assert found["listen-metrics-urls"] == "http://10.0.0.1:2381"
+    assert found["listen-metrics-urls"] == "https://10.0.0.1:2381"
     assert found["data-dir"] == "/volumes/demo-1/etcd"
     assert found["strict-reconfig-check"] == "true"
     assert found["auto-compaction-retention"] == "0"
@@ -231,13 +231,14 @@ def test_endpoints_are_kept_except_on_loopback(build: Build, address: str, recon
     assert found["bind-address"] == found["advertise-address"] == address
 
 
-def test_auditing_is_off_until_there_is_a_policy(build: Build) -> None:
-    assert not [flag for flag in flags(build(Component.APISERVER)) if flag.startswith("audit")]
+def test_the_audit_log_is_on_the_planes_own_volume_and_is_kept_within_bounds(build: Build) -> None:
+    found = flags(build(Component.APISERVER))
+    assert found["audit-log-path"] == "/volumes/demo-audit/audit.log"
+    kept = ("audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize")
+    assert [found[flag] for flag in kept] == ["30", "10", "100"]
     audit = Audit(policy="kind: Policy", max_age_days=3, max_backups=4, max_size_megabytes=5)
     audited = build(Component.APISERVER, replace(PLANE, audit=audit))
     assert file(audited, "audit-policy.yaml") == b"kind: Policy"
-    assert flags(audited)["audit-log-path"] == "/units/kube-apiserver/audit.log"
-    kept = ("audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize")
     assert [flags(audited)[flag] for flag in kept] == ["3", "4", "5"]
 
 
@@ -294,16 +295,13 @@ def test_extra_arguments_go_before_the_defaults(build: Build) -> None:
     ("component", "flag"),
     [
         (Component.ETCD, "data-dir"),
-        (Component.ETCD, "initial-cluster"),
-        (Component.ETCD, "force-new-cluster"),
         (Component.ETCD, "max-learners"),
         (Component.APISERVER, "etcd-servers"),
-        (Component.APISERVER, "anonymous-auth"),
         (Component.APISERVER, "authorization-mode"),
         (Component.APISERVER, "encryption-provider-config"),
         (Component.CONTROLLER_MANAGER, "leader-elect"),
         (Component.CONTROLLER_MANAGER, "kubeconfig"),
-        (Component.SCHEDULER, "config"),
+        (Component.SCHEDULER, "secure-port"),
     ],
 )
 def test_flags_that_hold_the_plane_together_cannot_be_set(build: Build, component: Component, flag: str) -> None:

@@ -24,7 +24,7 @@ from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import Step
-from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.model.units import Machine, MachineRole, Volume
 from quarterdeck.model.world import Component
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import ReplicaNames, with_replica, without_replica
@@ -107,9 +107,17 @@ class Plane:
         """Where a member answers its peers; it identifies the member."""
         return url(self.address(record), self.settings.ports.etcd_peer)
 
+    @property
+    def audit_volume(self) -> str:
+        """The name of the volume of the plane's audit log, on each machine that has ever hosted an apiserver of it.
+
+        It is the plane's own: another one of the same name does not go on writing there.
+        """
+        return f"{self.name}-audit-{self.resource.metadata.uid}"
+
     def metrics_url(self, record: Replica) -> str:
         """Where a member tells its metrics, from its first moment on."""
-        return url(self.address(record), self.settings.ports.etcd_metrics, scheme="http")
+        return url(self.address(record), self.settings.ports.etcd_metrics, scheme=self.settings.metrics_scheme)
 
     def apiserver(self, record: Replica) -> Address:
         """Where a replica's apiserver answers."""
@@ -127,16 +135,25 @@ class Plane:
         )
 
     async def replica_settings(self, record: Replica) -> ReplicaSettings:
-        """What a replica's units need to know of it; makes its volume if there is none."""
+        """What a replica's units need to know of it; makes its volumes if there are none."""
         site = self.site(record.site)
         volume = await site.create_volume(record.machine, self.volume(record), record.slot.storage_class)
         return ReplicaSettings(
             name=record.name,
             address=self.address(record),
             volume=volume.path,
+            audit=(await self._audit_volume_at(record)).path,
             folders={each: site.folder(record.machine, self.unit(record, each)) for each in Component},
             programs=self.programs,
         )
+
+    async def _audit_volume_at(self, record: Replica) -> Volume:
+        """The volume of the audit log on a replica's machine: of the site's first class, or of what was that once."""
+        site, name = self.site(record.site), self.audit_volume
+        try:
+            return await site.create_volume(record.machine, name, (await site.storage_classes())[0])
+        except Conflict:
+            return next(each for each in await site.volumes(record.machine) if each.name == name)
 
     async def certificates(self, record: Replica) -> ReplicaSecrets:
         """A replica's certificates: issued and stored the first time, the same ever after."""

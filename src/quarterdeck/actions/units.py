@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from quarterdeck.actions.audit import forget_old_audit_logs
 from quarterdeck.actions.hold import BETWEEN, LONGEST_HOLD, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.replica import component_unit
@@ -151,7 +152,7 @@ async def favour(plane: Plane, record: Replica, *components: Component) -> None:
 
 
 async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
-    """Remove a replica's units and files, then its volume, then its certificates."""
+    """Remove a replica's units and files, then its volume, then its certificates. Its audit log stays."""
     record = plane.memory.replica(step.replica)
     site = plane.site(record.site)
     for component in reversed(Component):
@@ -159,3 +160,4 @@ async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
     await site.delete_volume(record.machine, plane.volume(record))
     await site.rest(record.machine)
     await plane.forget_certificates(record)
+    await forget_old_audit_logs(plane)

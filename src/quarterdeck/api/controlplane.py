@@ -151,7 +151,7 @@ class ExtraArgs(Model):
 
 
 class ControlPlaneSpec(Model):
-    """What the user wants. ``audit`` None: no audit log. ``paused``: nothing is changed by quarterdeck."""
+    """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck."""
 
     kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
     replicas: ReplicaCount = 3
@@ -171,11 +171,14 @@ class ControlPlaneSpec(Model):
 
 
 class ControlPlaneStatus(Model):
-    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from."""
+    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from;
+    ``baseline`` says with which defaults it was made (``components.settings.Baseline``).
+    """
 
     observed_generation: int | None = None
     conditions: tuple[Condition, ...] = ()
     port_offset: Annotated[int, Field(ge=0)] | None = None
+    baseline: Annotated[int, Field(ge=0)] = 0
     memory: MemoryStatus = MemoryStatus()
 
 

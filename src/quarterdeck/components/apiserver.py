@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import ipaddress
 
+from quarterdeck.components.admission_plugins import NEEDED, admission_configuration, plugins
 from quarterdeck.components.apiserver_config import (
     authentication_configuration,
     encryption_configuration,
 )
 from quarterdeck.components.arguments import Arguments, boolean, seconds
+from quarterdeck.components.ciphers import suites
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name, url
+from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name, url
 from quarterdeck.components.upstream_versions import has_mixed_version_proxy
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import Component
 
 #: kube-apiserver's --request-timeout: requests that are being served at SIGTERM may take this long, in seconds.
 _REQUEST_TIMEOUT = 60.0
-
-_REFUSED = frozenset(
-    {
-        "anonymous-auth",  # the authentication configuration says what anonymous users may see
-        "authorization-config",
-        "etcd-prefix",
-        "oidc-client-id",  # cannot be combined with an authentication configuration
-        "oidc-issuer-url",
-        "storage-backend",
-        "tls-sni-cert-key",  # would answer for the plane's name with another certificate
-    }
-)
+#: The name of the log that is written now; older ones have a time in their names.
+AUDIT_LOG = "audit.log"
 
 
 def apiserver_unit(
@@ -48,15 +40,20 @@ def apiserver_unit(
         "allow-privileged": boolean(True),
         "service-cluster-ip-range": plane.service_cidr,
     }
+    extra = plane.extra_args.get(Component.APISERVER, {})
     defaults = {
-        "enable-admission-plugins": "NodeRestriction",
+        "enable-admission-plugins": NEEDED,
         "kubelet-preferred-address-types": "InternalIP,ExternalIP,Hostname",
         "profiling": boolean(False),
+        "service-account-lookup": boolean(True),
+        "tls-cipher-suites": suites(),
         "tls-min-version": "VersionTLS12",
-        **_audit(plane, folder),
+        **_audit(plane, replica, folder),
     }
-    arguments = Arguments(owned=owned, defaults=defaults, refused=_REFUSED)
-    extra = plane.extra_args.get(Component.APISERVER, {})
+    if plane.baseline >= Baseline.HARDENED:
+        defaults |= _hardened(folder, secrets)
+        extra = {**extra, **plugins(extra)}
+    arguments = Arguments(owned=owned, defaults=defaults)
     longest = max(_REQUEST_TIMEOUT, plane.shutdown.watch_grace)
     return UnitSpec(
         name=unit_name(plane.name, replica.name, Component.APISERVER),
@@ -134,14 +131,23 @@ def _shutdown(plane: PlaneSettings) -> dict[str, str]:
     }
 
 
-def _audit(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
-    """Auditing, off unless the user gave a policy."""
+def _hardened(folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
+    """What may refuse a request that was answered before: set for planes that were made with it, and for their life."""
+    return {
+        "admission-control-config-file": folder.file("admission.yaml", admission_configuration()),
+        "kubelet-certificate-authority": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
+        "service-account-extend-token-expiration": boolean(False),
+    }
+
+
+def _audit(plane: PlaneSettings, replica: ReplicaSettings, folder: Folder) -> dict[str, str]:
+    """One log for all replicas of the plane that a machine ever hosts: the apiserver that writes it turns it over, and
+    deletes what is too old or too much, whoever wrote it.
+    """
     audit = plane.audit
-    if audit is None:
-        return {}
     return {
         "audit-policy-file": folder.file("audit-policy.yaml", audit.policy),
-        "audit-log-path": str(folder.path / "audit.log"),
+        "audit-log-path": str(replica.audit / AUDIT_LOG),
         "audit-log-maxage": str(audit.max_age_days),
         "audit-log-maxbackup": str(audit.max_backups),
         "audit-log-maxsize": str(audit.max_size_megabytes),

@@ -15,21 +15,20 @@ class Arguments:
     """A component's flags (without dashes) and their values.
 
     ``owned`` are quarterdeck's: they hold the plane together, and nobody else may set them. ``defaults`` may be
-    overridden. ``refused`` are flags that quarterdeck does not set, but that would undo what it does.
+    overridden. What would undo both is refused when a plane is made (``refusals``).
     """
 
     owned: Mapping[str, str]
     defaults: Mapping[str, str] = field(default_factory=dict)
-    refused: frozenset[str] = frozenset()
 
     def command_line(self, component: Component, extra: Mapping[str, str]) -> tuple[str, ...]:
         """``--flag=value`` for each flag, sorted. Raises InvalidInput for extra arguments that cannot be."""
         for flag, value in extra.items():
             _check(component, flag, value)
-            if flag in self.owned or flag in self.refused:
+            if flag in self.owned:
                 raise InvalidInput(
                     f"setting --{flag} of {component}",
-                    "quarterdeck sets this flag itself" if flag in self.owned else "it would break the plane",
+                    "quarterdeck sets this flag itself",
                     "remove it from the extra arguments",
                 )
         merged = {**self.defaults, **extra, **self.owned}

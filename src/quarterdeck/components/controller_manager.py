@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from quarterdeck.components.arguments import Arguments, boolean
-from quarterdeck.components.controllers import NICE, REFUSED, command, shared_defaults, shared_flags
+from quarterdeck.components.controllers import NICE, command, shared_defaults, shared_flags
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import Component
 
 #: Its lease, in kube-system.
 LEASE = "kube-controller-manager"
+
+#: How many finished pods are kept, of all namespaces together: upstream's number lets them fill etcd for months.
+_FINISHED_PODS = {Baseline.FIRST: 12_500, Baseline.HARDENED: 1_000}
 
 
 def controller_manager_unit(
@@ -42,8 +45,9 @@ def controller_manager_unit(
         **shared_defaults(),
         "allocate-node-cidrs": boolean(False),
         "cluster-name": plane.name,
+        "terminated-pod-gc-threshold": str(_FINISHED_PODS[plane.baseline]),
     }
-    arguments = Arguments(owned=owned, defaults=defaults, refused=REFUSED)
+    arguments = Arguments(owned=owned, defaults=defaults)
     extra = plane.extra_args.get(component, {})
     return UnitSpec(
         name=unit_name(plane.name, replica.name, component),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from quarterdeck.components.arguments import boolean
+from quarterdeck.components.ciphers import suites
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, url
 from quarterdeck.model.world import Component
-
-#: Flags of both that would have them talk to somebody else, or not wait for the lease.
-REFUSED = frozenset({"config", "master", "leader-elect-resource-name", "leader-elect-resource-namespace"})
 
 #: Requests go before reconciliation: on a shared host controllers give way to apiservers, etcd and load balancers.
 #: Little enough that they keep their leases on a busy one (a third of the weight of a unit that does not give way).
@@ -45,12 +43,13 @@ def shared_flags(
 
 
 def shared_defaults() -> dict[str, str]:
-    """Upstream's timing of the election (15 s, 10 s, 2 s), and no profiling."""
+    """Upstream's timing of the election (15 s, 10 s, 2 s), no profiling, and nothing weak on their port."""
     return {
         "leader-elect-lease-duration": "15s",
         "leader-elect-renew-deadline": "10s",
         "leader-elect-retry-period": "2s",
         "profiling": boolean(False),
+        "tls-cipher-suites": suites(),
         "tls-min-version": "VersionTLS12",
     }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from quarterdeck.components.arguments import Arguments, boolean, milliseconds
+from quarterdeck.components.ciphers import suites
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name, url
@@ -14,22 +17,6 @@ from quarterdeck.model.world import Component
 DATA = "etcd"
 WRITE_AHEAD_LOG = f"{DATA}/member/wal"
 
-_REFUSED = frozenset(
-    {
-        "config-file",
-        "discovery",
-        "discovery-srv",
-        "enable-v2",
-        "force-new-cluster",
-        "initial-cluster",
-        "initial-cluster-state",
-        "initial-cluster-token",
-        "auto-tls",
-        "peer-auto-tls",
-        "wal-dir",
-    }
-)
-
 
 def etcd_unit(
     plane: PlaneSettings,
@@ -40,8 +27,9 @@ def etcd_unit(
 ) -> UnitSpec:
     """The unit of a member. ``cluster`` matters at its first start only, and so is no part of the digest.
 
-    Clients and peers show certificates. Metrics and health are plain http on ``ports.etcd_metrics`` of the
-    machine's address: they answer from the first moment, also on a learner, and hold no data of users.
+    Clients and peers show certificates, and so do readers of metrics and health (but of planes made before:
+    ``metrics_scheme``) on ``ports.etcd_metrics`` of the machine's address: these answer from the first moment, also on
+    a learner, and https asks there for what the client port asks for (etcd: embed, createMetricsListener).
     Raises InvalidInput for extra arguments that cannot be.
     """
     folder = Folder(replica.folders[Component.ETCD])
@@ -57,24 +45,32 @@ def etcd_unit(
         "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
         "quota-backend-bytes": str(plane.quota_bytes),
     }
+    extra = plane.extra_args.get(Component.ETCD, {})
     defaults = {
-        "tls-min-version": "TLS1.2",
+        **_tls(extra),
         # Lets the apiserver answer lists from its cache without waiting (kubernetes KEP-2340; as kubeadm does).
         etcd_flag(EtcdOption.WATCH_PROGRESS, plane.etcd): "5s",
         "enable-grpc-gateway": boolean(False),
         "logger": "zap",
     }
-    arguments = Arguments(owned=owned, defaults=defaults, refused=_REFUSED)
+    arguments = Arguments(owned=owned, defaults=defaults)
     return UnitSpec(
         name=unit_name(plane.name, replica.name, Component.ETCD),
         argv=(
             str(replica.programs[Component.ETCD]),
-            *arguments.command_line(Component.ETCD, plane.extra_args.get(Component.ETCD, {})),
+            *arguments.command_line(Component.ETCD, extra),
         ),
         boot_argv=_boot(plane, cluster),
         files=folder.files,
         stop_timeout=15.0,
     )
+
+
+def _tls(extra: Mapping[str, str]) -> dict[str, str]:
+    """etcd does not start with suites of TLS 1.2 where the user allows only 1.3 (etcd: embed, config.Validate)."""
+    if extra.get("tls-min-version") == "TLS1.3":
+        return {}
+    return {"tls-min-version": "TLS1.2", "cipher-suites": suites()}
 
 
 def _identity(folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecrets) -> dict[str, str]:
@@ -100,7 +96,7 @@ def _addresses(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]
         "advertise-client-urls": client,
         "listen-peer-urls": peer,
         "initial-advertise-peer-urls": peer,
-        "listen-metrics-urls": url(replica.address, plane.ports.etcd_metrics, scheme="http"),
+        "listen-metrics-urls": url(replica.address, plane.ports.etcd_metrics, scheme=plane.metrics_scheme),
     }
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pathlib import PurePosixPath
+
 from quarterdeck.components.apiserver import apiserver_unit
 from quarterdeck.components.controller_manager import controller_manager_unit
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
 from quarterdeck.components.etcd import etcd_unit
+from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.scheduler import scheduler_unit
-from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings
+from quarterdeck.components.settings import (
+    Baseline,
+    ClusterState,
+    InitialCluster,
+    PlaneSettings,
+    ReplicaSettings,
+)
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import Component
 
@@ -20,7 +30,13 @@ def component_unit(
     certificates: ReplicaSecrets,
     cluster: InitialCluster,
 ) -> UnitSpec:
-    """The unit of any component of a replica; ``cluster`` is for etcd. Raises InvalidInput as the others do."""
+    """The unit of any component of a replica; ``cluster`` is for etcd.
+
+    Raises InvalidInput for extra arguments that cannot be. Planes that were made before there were reasons against
+    them keep theirs: nobody could take them away.
+    """
+    if plane.baseline >= Baseline.HARDENED:
+        refuse_dangerous(component, plane.extra_args.get(component, {}))
     match component:
         case Component.ETCD:
             return etcd_unit(plane, replica, secrets, certificates, cluster)
@@ -30,3 +46,29 @@ def component_unit(
             return controller_manager_unit(plane, replica, secrets, certificates)
         case Component.SCHEDULER:
             return scheduler_unit(plane, replica, secrets, certificates)
+
+
+def check_extra_args(plane: PlaneSettings) -> None:
+    """Raises InvalidInput for extra arguments that no replica could be started with."""
+    nowhere, nothing = PurePosixPath("/"), KeyPair(b"", b"")
+    replica = ReplicaSettings(
+        name="any",
+        address="192.0.2.1",
+        volume=nowhere,
+        audit=nowhere,
+        folders={each: nowhere / each for each in Component},
+        programs={each: nowhere / each for each in Component},
+    )
+    secrets = PlaneSecrets(
+        kubernetes_ca=nothing,
+        etcd_ca=nothing,
+        front_proxy_ca=nothing,
+        service_account=SigningKey(b"", b""),
+        encryption_key=bytes(32),
+        manager=nothing,
+        etcd_manager=nothing,
+    )
+    certificates = ReplicaSecrets(**{each.name: nothing for each in fields(ReplicaSecrets)})
+    cluster = InitialCluster(state=ClusterState.NEW, members=(), token="")
+    for component in Component:
+        component_unit(component, plane, replica, secrets, certificates, cluster)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.components.arguments import Arguments
-from quarterdeck.components.controllers import NICE, REFUSED, command, shared_defaults, shared_flags
+from quarterdeck.components.controllers import NICE, command, shared_defaults, shared_flags
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
@@ -32,7 +32,7 @@ def scheduler_unit(
         ),
         "secure-port": str(plane.ports.scheduler),
     }
-    arguments = Arguments(owned=owned, defaults=shared_defaults(), refused=REFUSED)
+    arguments = Arguments(owned=owned, defaults=shared_defaults())
     extra = plane.extra_args.get(component, {})
     return UnitSpec(
         name=unit_name(plane.name, replica.name, component),

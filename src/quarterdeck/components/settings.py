@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from pathlib import PurePosixPath
 
+from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput
@@ -45,10 +46,24 @@ class Shutdown:
 class Audit:
     """The apiserver's audit log: by which policy (the YAML of an audit.k8s.io/v1 Policy), and how much is kept."""
 
-    policy: str
+    policy: str = field(default_factory=default_audit_policy)
     max_age_days: int = 30
     max_backups: int = 10
     max_size_megabytes: int = 100
+
+
+class Baseline(IntEnum):
+    """With which defaults a plane was made; it keeps them, since they decide what its apiservers refuse.
+
+    All apiservers of a plane must refuse the same, also in the middle of an exchange, and what is at work in a plane
+    must not stop working because the plane moved.
+    """
+
+    FIRST = 0
+    #: Kubelets show certificates of the plane's CA, external IPs of Services are denied, events are limited, tokens of
+    #: service accounts live as long as they say, finished pods are deleted above a thousand. Readers of etcd's metrics
+    #: show certificates. Extra arguments that undo this are refused.
+    HARDENED = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +72,7 @@ class PlaneSettings:
 
     ``kubernetes`` and ``etcd`` are versions (``1.36.3``). ``endpoint_name`` is the plane's DNS name ("" if it has
     none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database. ``encrypt_secrets``:
-    whether new Secrets are stored encrypted. Auditing is off without ``audit``. ``extra_args`` maps flags, without
-    dashes, to values, per component.
+    whether new Secrets are stored encrypted. ``extra_args`` maps flags, without dashes, to values, per component.
     """
 
     name: str
@@ -73,13 +87,19 @@ class PlaneSettings:
     quota_bytes: int = 8 * GIB
     shutdown: Shutdown = field(default_factory=Shutdown)
     encrypt_secrets: bool = True
-    audit: Audit | None = None
+    audit: Audit = field(default_factory=Audit)
+    baseline: Baseline = Baseline.HARDENED
     extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def service_ip(self) -> str:
         """The address of the Service ``kubernetes``: the first of the service CIDR."""
         return str(ipaddress.ip_network(self.service_cidr)[1])
+
+    @property
+    def metrics_scheme(self) -> str:
+        """How etcd's metrics are read: the same on all members, for as long as the plane lives."""
+        return "https" if self.baseline >= Baseline.HARDENED else "http"
 
     @property
     def issuer(self) -> str:
@@ -91,13 +111,15 @@ class PlaneSettings:
 class ReplicaSettings:
     """What is a replica's own.
 
-    ``address`` is its machine's IP address. ``volume`` is the folder of the member's volume. ``folders`` says where
-    on the machine a component's files go, ``programs`` where its program is (absolute).
+    ``address`` is its machine's IP address. ``volume`` is the folder of the member's volume, ``audit`` that of the
+    plane's audit log on the machine. ``folders`` says where on the machine a component's files go, ``programs`` where
+    its program is (absolute).
     """
 
     name: str
     address: str
     volume: PurePosixPath
+    audit: PurePosixPath
     folders: Mapping[Component, PurePosixPath]
     programs: Mapping[Component, PurePosixPath]
 

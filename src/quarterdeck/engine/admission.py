@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
 from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.replica import check_extra_args
+from quarterdeck.components.settings import Baseline
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.preconditions import require
+from quarterdeck.engine.settings import plane_settings
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.units import MachineRole, MachineState
 from quarterdeck.sites.local.limits import require_inotify
@@ -17,14 +21,16 @@ from quarterdeck.upstream.catalog import Versions
 
 
 async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:
-    """Refuse a plane that could never be, before anything is written down: its programs are fetched here too. Raises
-    InvalidInput, NotFound (its site), PreconditionFailed (the host's limits, ports in use; for a plane that is to
-    move, whatever its checks find), and what fetching raises.
+    """Refuse a plane that could never be, before anything is written down: its programs are fetched here too.
+
+    Raises InvalidInput (also for extra arguments that would undo it), NotFound (its site), PreconditionFailed (the
+    host's limits, ports in use; for a plane that is to move, whatever its checks find), and what fetching raises.
     """
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
     if current is None:
+        check_extra_args(replace(plane_settings(wanted), baseline=max(Baseline)))
         await asyncio.to_thread(require_inotify, f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
         await _ports_are_free(engine, wanted, site)
     await engine.programs(wanted)

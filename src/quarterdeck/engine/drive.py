@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.conditions import ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane
@@ -124,6 +125,7 @@ class Engine:
 
     async def _done(self, plane: Plane, plan: Plan) -> None:
         if plane.resource.metadata.deletion_timestamp is not None:
+            await delete_audit_logs(plane)
             await self.home.forget(plane.resource, lease=plane.guard.lease if plane.guard is not None else None)
             return
         conditions = with_condition(

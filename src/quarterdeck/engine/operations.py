@@ -18,6 +18,7 @@ from quarterdeck.api.operation import (
     OperationType,
 )
 from quarterdeck.components.ports import LAST_PLANE
+from quarterdeck.components.settings import Baseline
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
@@ -50,7 +51,8 @@ async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
             )
         number = await free_number(home.store, name)
         await home.make_room(name)
-        stored = await home.store.create(plane.model_copy(update={"status": ControlPlaneStatus(port_offset=number)}))
+        status = ControlPlaneStatus(port_offset=number, baseline=max(Baseline))
+        stored = await home.store.create(plane.model_copy(update={"status": status}))
     return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
 
 

@@ -8,7 +8,7 @@ from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, ControlP
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.ports import PlanePorts
-from quarterdeck.components.settings import Audit, PlaneSettings
+from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.slots import Slot
@@ -34,14 +34,15 @@ def plane_settings(plane: ControlPlane) -> PlaneSettings:
         quota_bytes=spec.etcd.quota_bytes,
         encrypt_secrets=spec.encryption.secrets,
         audit=_audit(plane),
+        baseline=Baseline(min(plane.status.baseline, max(Baseline))),
         extra_args=spec.extra_args.by_component(),
     )
 
 
-def _audit(plane: ControlPlane) -> Audit | None:
+def _audit(plane: ControlPlane) -> Audit:
     wanted = plane.spec.audit
     if wanted is None:
-        return None
+        return Audit()
     path = Path(wanted.policy_file)
     try:
         policy = path.read_text()

@@ -102,9 +102,13 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """A named folder on a machine that outlives the units that use it."""
+    """A named folder on a machine that outlives the units that use it.
+
+    ``changed``: when a file in it was last written (seconds since the epoch); None when that is not known, or never.
+    """
 
     name: str
     storage_class: str
     path: PurePosixPath
     used_bytes: int = 0
+    changed: float | None = None

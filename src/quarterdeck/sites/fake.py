@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -47,6 +48,7 @@ class _Machine:
     units: dict[str, _Unit] = field(default_factory=dict)
     volumes: dict[str, Volume] = field(default_factory=dict)
     sizes: dict[PurePosixPath, int] = field(default_factory=dict)
+    written: dict[PurePosixPath, float] = field(default_factory=dict)
     files: dict[PurePosixPath, UnitFile] = field(default_factory=dict)
     clock_offset: float = 0.0
     round_trip: float = 0.0001
@@ -291,10 +293,11 @@ class FakeSite:
         """The files that were written for the units of a machine."""
         return dict(self._machine(machine).files)
 
-    def put_file(self, machine: str, volume: str, path: str, size: int) -> None:
-        """Put a file of ``size`` bytes into a volume, as a unit would."""
+    def put_file(self, machine: str, volume: str, path: str, size: int, *, at: float | None = None) -> None:
+        """Put a file of ``size`` bytes into a volume, as a unit would, now or ``at`` a time (since the epoch)."""
         where = self._machine(machine)
         where.sizes[where.volumes[volume].path / path] = size
+        where.written[where.volumes[volume].path / path] = time.time() if at is None else at
 
     def set_clock_offset(self, machine: str, seconds: float) -> None:
         """Set a machine's clock ahead (or behind, if negative)."""
@@ -336,7 +339,8 @@ class FakeSite:
 
     def _measured(self, where: _Machine, volume: Volume) -> Volume:
         used = sum(size for path, size in where.sizes.items() if volume.path in path.parents)
-        return replace(volume, used_bytes=used)
+        times = [where.written[path] for path in where.sizes if volume.path in path.parents and path in where.written]
+        return replace(volume, used_bytes=used, changed=max(times, default=None))
 
 
 def _units_folder(machine: str) -> PurePosixPath:

@@ -110,21 +110,28 @@ class VolumeFolders:
         return next(name for name, root in self._roots.items() if root == volume.parent)
 
     def _seen(self, volume: Path) -> Volume:
+        used, changed = _measured(volume)
         return Volume(
             name=volume.name,
             storage_class=self._class_of(volume),
             path=PurePosixPath(volume),
-            used_bytes=_used_bytes(volume),
+            used_bytes=used,
+            changed=changed,
         )
 
 
-def _used_bytes(folder: Path) -> int:
-    """What the files below ``folder`` take up on the disk; files may come and go meanwhile."""
-    total = 0
+def _measured(folder: Path) -> tuple[int, float | None]:
+    """What the files below ``folder`` take up on the disk, in bytes, and when one was last written.
+
+    Files may come and go meanwhile.
+    """
+    total, newest = 0, None
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                total += (Path(parent) / name).lstat().st_blocks * 512
+                seen = (Path(parent) / name).lstat()
             except FileNotFoundError:
                 continue
-    return total
+            total += seen.st_blocks * 512
+            newest = max(newest or 0.0, seen.st_mtime)
+    return total, newest

@@ -1,0 +1,69 @@
+"""The admission plugins that quarterdeck adds to those that are on by default, and their configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import yaml
+
+#: Always on: without it a kubelet may change any node and any pod.
+NEEDED = "NodeRestriction"
+#: On unless the user turns them off (``disable-admission-plugins``).
+ADDED = ("DenyServiceExternalIPs", "EventRateLimit")
+
+#: Plugins that may not be disabled. The others that are on by default only fill in what users leave out.
+PROTECTIVE = frozenset(
+    {
+        NEEDED,
+        "CertificateApproval",
+        "CertificateSigning",
+        "CertificateSubjectRestriction",
+        "ClusterTrustBundleAttest",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionWebhook",
+        "NamespaceLifecycle",
+        "PodSecurity",
+        "ResourceQuota",
+        "ServiceAccount",
+        "StorageObjectInUseProtection",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionWebhook",
+    }
+)
+
+#: Events a second, and at once, that one apiserver takes: of all, of a namespace, of one object from one source. Far
+#: above what client-go's own filter lets any one client send about an object (25 at once, then one in 5 minutes), and
+#: above what etcd can write; so only a client gone wild meets them.
+_EVENT_LIMITS: tuple[tuple[str, int, int], ...] = (
+    ("Server", 5_000, 20_000),
+    ("Namespace", 1_000, 10_000),
+    ("SourceAndObject", 20, 200),
+)
+
+
+def listed(value: str) -> tuple[str, ...]:
+    """The words of a flag that takes a list."""
+    return tuple(word for each in value.split(",") if (word := each.strip()))
+
+
+def plugins(extra: Mapping[str, str]) -> dict[str, str]:
+    """``enable-admission-plugins``: ours, with what the user's extra arguments add, without what they disable.
+
+    A plugin that is both enabled and disabled keeps an apiserver from starting.
+    """
+    disabled = set(listed(extra.get("disable-admission-plugins", "")))
+    named = (NEEDED, *ADDED, *listed(extra.get("enable-admission-plugins", "")))
+    return {"enable-admission-plugins": ",".join(dict.fromkeys(each for each in named if each not in disabled))}
+
+
+def admission_configuration() -> str:
+    """An AdmissionConfiguration with the limits for events."""
+    limits = [{"type": kind, "qps": qps, "burst": burst} for kind, qps, burst in _EVENT_LIMITS]
+    event_rate = {"apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration", "limits": limits}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "AdmissionConfiguration",
+            "plugins": [{"name": "EventRateLimit", "configuration": event_rate}],
+        }
+    )

@@ -1,0 +1,186 @@
+"""Flags that may not be set on a component, and why: each would undo what holds a plane together or keeps it safe.
+
+Gone through for Kubernetes 1.33 to 1.36 and etcd 3.5 and 3.6 (``--help`` of each program). Flags that quarterdeck sets
+itself are refused besides (``Arguments.owned``). Flags that no supported version has any more are named where people
+still know them: they get the reason here, not a program that does not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from quarterdeck.components.admission_plugins import PROTECTIVE, listed
+from quarterdeck.components.ciphers import STRONG
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.world import Component
+
+#: Says what is wrong with a value; "" when nothing is.
+Rule = Callable[[str], str]
+
+_ELSEWHERE = "it would make it talk to somebody else, or not wait for the lease"
+_PER_REPLICA = "it differs from replica to replica, and extra arguments are equal on all"
+_OPEN = "it would serve without authentication or encryption"
+_SHARED_PORT = "two programs could listen on one port without anybody noticing"
+_SIGNER = "it cannot be combined with the plane's own signing key"
+_JWT = "it cannot be combined with the plane's authentication configuration"
+_FOUNDING = "quarterdeck decides how a cluster is founded and joined"
+
+_APISERVER: Mapping[str, str] = {
+    "admission-control": "it would turn off all admission plugins that it does not name",
+    "anonymous-auth": "the authentication configuration says what anonymous users may see",
+    "authorization-config": "it would take the place of the Node and RBAC authorizers",
+    "authorization-policy-file": "only the authorizer ABAC reads it, which is not in use",
+    "authorization-webhook-config-file": "only the authorizer Webhook reads it, which is not in use",
+    "basic-auth-file": "passwords in a file are never changed and cannot be withdrawn",
+    "debug-socket-path": _OPEN,
+    "etcd-prefix": "all replicas and all that is stored depend on it",
+    "etcd-servers-overrides": "what it takes elsewhere would not come along when the plane moves",
+    "insecure-bind-address": _OPEN,
+    "insecure-port": _OPEN,
+    "oidc-ca-file": _JWT,
+    "oidc-client-id": _JWT,
+    "oidc-groups-claim": _JWT,
+    "oidc-groups-prefix": _JWT,
+    "oidc-issuer-url": _JWT,
+    "oidc-required-claim": _JWT,
+    "oidc-signing-algs": _JWT,
+    "oidc-username-claim": _JWT,
+    "oidc-username-prefix": _JWT,
+    "peer-advertise-ip": _PER_REPLICA,
+    "peer-advertise-port": _PER_REPLICA,
+    "permit-address-sharing": _SHARED_PORT,
+    "permit-port-sharing": _SHARED_PORT,
+    "service-account-signing-endpoint": _SIGNER,
+    "storage-backend": "etcd3 is what quarterdeck keeps",
+    "tls-sni-cert-key": "it would answer for the plane's name with another certificate",
+    "token-auth-file": "tokens in a file are never changed and cannot be withdrawn without a restart",
+}
+_CONTROLLERS: Mapping[str, str] = {
+    "address": _OPEN,
+    "authentication-skip-lookup": "requests could not be authenticated as the plane's apiservers do",
+    "authorization-always-allow-paths": "these paths would be open to everybody",
+    "config": _ELSEWHERE,
+    "leader-elect-resource-name": _ELSEWHERE,
+    "leader-elect-resource-namespace": _ELSEWHERE,
+    "master": _ELSEWHERE,
+    "permit-address-sharing": _SHARED_PORT,
+    "permit-port-sharing": _SHARED_PORT,
+    "port": _OPEN,
+    "write-config-to": "it would write its configuration and end, again and again",
+}
+_SIGNERS: Mapping[str, str] = {
+    f"cluster-signing-{signer}-{part}-file": _SIGNER
+    for signer in ("kube-apiserver-client", "kubelet-client", "kubelet-serving", "legacy-unknown")
+    for part in ("cert", "key")
+}
+_ETCD: Mapping[str, str] = {
+    "auto-tls": "anybody could make a certificate that it accepts",
+    "config-file": "a configuration file makes etcd ignore every flag",
+    "enable-pprof": "profiles hold what is in memory, keys included",
+    "enable-v2": "the v2 store is not replicated with the rest",
+    "force-new-cluster": "it makes a member forget all others: two clusters would go on, each with half of the writes",
+    "initial-cluster": _FOUNDING,
+    "initial-cluster-state": _FOUNDING,
+    "initial-cluster-token": _FOUNDING,
+    "listen-client-http-urls": "it would open a port that the plane does not know of",
+    "peer-auto-tls": "anybody could make a certificate that its peers accept",
+    "peer-cert-allowed-cn": "members have names of their own in their certificates",
+    "peer-cert-allowed-hostname": "members are known by addresses, not by names",
+    "proxy": "a proxy is no member",
+    "socket-reuse-address": _SHARED_PORT,
+    "socket-reuse-port": _SHARED_PORT,
+    "unsafe-no-fsync": "what was acknowledged would be lost with the power",
+    "v2-deprecation": "one of its values deletes data",
+    "wal-dir": "a member's volume would hold only a part of its data",
+}
+_DISCOVERY = "discovery"
+
+FLAGS: Mapping[Component, Mapping[str, str]] = {
+    Component.ETCD: _ETCD,
+    Component.APISERVER: _APISERVER,
+    Component.CONTROLLER_MANAGER: {**_CONTROLLERS, **_SIGNERS},
+    Component.SCHEDULER: _CONTROLLERS,
+}
+
+
+def _never(value: str, why: str) -> Rule:
+    return lambda given: why if given.strip().lower() == value else ""
+
+
+def _ciphers(given: str) -> str:
+    weak = sorted(set(listed(given)) - STRONG)
+    return f"without forward secrecy or authenticated encryption, or unknown: {', '.join(weak)}" if weak else ""
+
+
+def _versions(*accepted: str) -> Rule:
+    return lambda given: "" if given in accepted else f"choose {' or '.join(accepted)}: older ones are broken"
+
+
+def _disabled(given: str) -> str:
+    named = [plugin for plugin in listed(given) if plugin in PROTECTIVE]
+    return f"{', '.join(named)} protects the plane or what users rely on" if named else ""
+
+
+def _enabled(given: str) -> str:
+    named = [plugin for plugin in listed(given) if plugin in ("AlwaysAdmit", "AlwaysDeny")]
+    return f"{', '.join(named)} decides without looking" if named else ""
+
+
+def _gates(*needed: str) -> Rule:
+    """Gates that must not be turned off. Since 1.31 a gate may be written ``component:gate=value``."""
+
+    def rule(given: str) -> str:
+        pairs = [each.rpartition(":")[2].split("=", 1) for each in listed(given)]
+        off = [pair[0] for pair in pairs if pair[0] in needed and pair[-1].lower() != "true"]
+        return f"{', '.join(off)} must stay on" if off else ""
+
+    return rule
+
+
+_TLS: Mapping[str, Rule] = {
+    "tls-cipher-suites": _ciphers,
+    "tls-min-version": _versions("VersionTLS12", "VersionTLS13"),
+}
+
+VALUES: Mapping[Component, Mapping[str, Rule]] = {
+    Component.ETCD: {
+        "cipher-suites": _ciphers,
+        "tls-min-version": _versions("TLS1.2", "TLS1.3"),
+        "tls-max-version": _versions("", "TLS1.2", "TLS1.3"),
+        "pre-vote": _never("false", "a member that comes back would unseat the leader"),
+    },
+    Component.APISERVER: {
+        **_TLS,
+        "aggregator-reject-forwarding-redirect": _never("false", "CVE-2022-3172: requests could be sent elsewhere"),
+        "disable-admission-plugins": _disabled,
+        "enable-admission-plugins": _enabled,
+        "enable-logs-handler": _never("true", "it would serve the machine's log files"),
+        "feature-gates": _gates("AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration"),
+        "service-account-lookup": _never("false", "tokens of deleted accounts would go on being accepted"),
+    },
+    Component.CONTROLLER_MANAGER: {
+        **_TLS,
+        "feature-gates": _gates("RotateKubeletServerCertificate"),
+    },
+    Component.SCHEDULER: _TLS,
+}
+
+
+def refuse_dangerous(component: Component, extra: Mapping[str, str]) -> None:
+    """Raises InvalidInput, with the reason, for the first of the extra arguments that may not be."""
+    for flag, value in extra.items():
+        why = reason(component, flag, value)
+        if why:
+            raise InvalidInput(f"setting --{flag} of {component}", why, "remove it from the extra arguments")
+
+
+def reason(component: Component, flag: str, value: str) -> str:
+    """Why ``flag`` may not be set to ``value``; "" if it may."""
+    if component is Component.ETCD:
+        flag = flag.removeprefix("experimental-")
+        if flag == _DISCOVERY or flag.startswith(f"{_DISCOVERY}-"):
+            return _FOUNDING
+    if flag in FLAGS[component]:
+        return FLAGS[component][flag]
+    rule = VALUES[component].get(flag)
+    return rule(value) if rule is not None else ""
