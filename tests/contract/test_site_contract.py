@@ -379,6 +379,7 @@ async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> Non
         site.favour_unit(A, "runs"),
         site.hold_unit(A, "runs", 1.0),
         site.let_go_unit(A, "runs"),
+        site.guard_unit(A, "runs", PurePosixPath("/x")),
         site.remove_unit(A, "runs"),
         site.write_files(A, ()),
         site.remove_files(A, ()),

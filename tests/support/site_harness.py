@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -52,6 +53,17 @@ def listens(address: str, port: int) -> UnitSpec:
     return UnitSpec(name=f"listens-{port}", argv=argv)
 
 
+def keeps_data(volume: PurePosixPath, **more: object) -> UnitSpec:
+    """It makes a log in its volume and goes on."""
+    script = f"mkdir -p {volume}/log && echo x > {volume}/log/1.wal && exec sleep 1000"
+    return shell("keeps-data", script, needs=volume / "log/*.wal", **more)
+
+
+def has_no_data_yet(volume: PurePosixPath, **more: object) -> UnitSpec:
+    """It would make a log, but has not come to it."""
+    return shell("has-no-data", "exec sleep 1000", needs=volume / "log/*.wal", **more)
+
+
 def behave(spec: UnitSpec) -> Program:
     """The fake's idea of the programs above."""
     kind, _, detail = spec.name.partition("-")
@@ -61,6 +73,8 @@ def behave(spec: UnitSpec) -> Program:
         return Program(output=f"{detail}\n{detail} to stderr\n")
     if kind == "listens":
         return Program(listens=(int(detail),))
+    if kind == "keeps" and spec.needs is not None:
+        return Program(writes=(spec.needs.with_name("1.wal"),))
     return Program()
 
 
@@ -96,6 +110,8 @@ class SiteUnderTest(Protocol):
 
     def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None: ...
 
+    def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None: ...
+
 
 @dataclass
 class FakeUnderTest:
@@ -112,6 +128,9 @@ class FakeUnderTest:
 
     def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None:
         self.site.put_file(machine, volume.name, path, size)
+
+    def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None:
+        self.site.take_file(machine, volume.name, path)
 
 
 @dataclass
@@ -133,6 +152,9 @@ class LocalUnderTest:
         real = Path(volume, path)
         real.parent.mkdir(parents=True, exist_ok=True)
         real.write_bytes(b"x" * size)
+
+    def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None:
+        shutil.rmtree(Path(volume, path))
 
 
 ISOLATIONS = ("loopback", "netns")

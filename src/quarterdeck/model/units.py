@@ -35,6 +35,10 @@ class UnitSpec:
     ``boot_argv`` are arguments that matter only at the very first start (etcd's initial cluster): they are
     not part of ``digest``, so that a change of them never looks like a change of the unit. ``nice`` is how much it
     gives way to other units where they share a processor (a nice value, 0 to 19), and no part of it either.
+
+    ``needs`` is an absolute path whose last part may have a ``*``: unless such a file is there, the machine does not
+    start the unit, neither again nor after a boot, except for one start that is asked for with ``fresh``, and that only
+    as long as there never was such a file. Neither is part of the digest.
     """
 
     name: str
@@ -44,6 +48,8 @@ class UnitSpec:
     env: tuple[tuple[str, str], ...] = ()
     stop_timeout: float = 10.0
     nice: int = 0
+    needs: PurePosixPath | None = None
+    fresh: bool = False
 
     @property
     def digest(self) -> str:
@@ -63,7 +69,9 @@ class UnitSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitStatus:
-    """What was seen of a unit. ``digest`` is that of the spec it was last started with."""
+    """What was seen of a unit. ``digest`` is that of the spec it was last started with. ``refused``: why its machine
+    does not start it, in a sentence (it FAILED then; "" in any other state); see ``UnitSpec.needs``.
+    """
 
     name: str
     state: UnitState
@@ -71,6 +79,7 @@ class UnitStatus:
     pid: int | None = None
     exit_code: int | None = None
     restarts: int = 0
+    refused: str = ""
 
 
 class MachineState(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -18,11 +19,14 @@ MEMORY_BYTES = 64 * 2**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """How a unit behaves in the fake: ``exit_code`` None runs on, a number exits so at each start."""
+    """How a unit behaves in the fake: ``exit_code`` None runs on, a number exits so at each start. ``writes`` are files
+    that it makes in a volume.
+    """
 
     exit_code: int | None = None
     output: str = ""
     listens: tuple[int, ...] = ()
+    writes: tuple[PurePosixPath, ...] = ()
 
 
 def runs_on(_: UnitSpec) -> Program:
@@ -39,6 +43,8 @@ class _Unit:
     exit_code: int | None = None
     restarts: int = 0
     log: str = ""
+    refused: str = ""
+    had_data: bool = False
 
 
 @dataclass(slots=True)
@@ -57,8 +63,8 @@ class _Machine:
 class FakeSite:
     """Offers the Site and the Faults port. ``behave`` says how each unit behaves once it is started.
 
-    What only a test may do has names of its own: ``crash``, ``put_file``, ``files``, ``set_clock_offset``,
-    ``set_round_trip``.
+    What only a test may do has names of its own: ``crash``, ``put_file``, ``take_file``, ``files``,
+    ``set_clock_offset``, ``set_round_trip``.
     """
 
     def __init__(
@@ -105,6 +111,7 @@ class FakeSite:
                 pid=each.pid,
                 exit_code=each.exit_code,
                 restarts=each.restarts,
+                refused=each.refused,
             )
             for each in self._reach(machine).units.values()
         )
@@ -124,11 +131,14 @@ class FakeSite:
         unit = where.units.get(spec.name)
         if unit is not None and unit.wanted and unit.spec.digest == spec.digest:
             same_boot = unit.spec.boot_argv == spec.boot_argv
-            if unit.state is UnitState.RUNNING or (unit.state is UnitState.FAILED and same_boot):
+            tried = unit.state is UnitState.FAILED and same_boot and not (unit.refused and spec.fresh)
+            if unit.state is UnitState.RUNNING or tried:
+                unit.spec = replace(spec, fresh=False)
                 return
         where.files |= {each.path: each for each in spec.files}
-        log = "" if unit is None else unit.log
-        where.units[spec.name] = self._started(_Unit(spec, log=log))
+        log, had_data = ("", False) if unit is None else (unit.log, unit.had_data)
+        made = where.units[spec.name] = _Unit(spec, log=log, had_data=had_data)
+        self._started(where, made, fresh=spec.fresh)
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
@@ -137,7 +147,7 @@ class FakeSite:
             found.wanted = False
             if found.state is UnitState.RUNNING:
                 found.exit_code = -9 if kill else -15
-            found.state, found.pid = UnitState.STOPPED, None
+            found.state, found.pid, found.refused = UnitState.STOPPED, None, ""
 
     async def favour_unit(self, machine: str, unit: str) -> None:
         """See Site: fake units share nothing."""
@@ -150,6 +160,12 @@ class FakeSite:
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Site."""
         self._reach(machine)
+
+    async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
+        """See Site."""
+        found = self._reach(machine).units.get(unit)
+        if found is not None:
+            found.spec = replace(found.spec, needs=needs, fresh=False, boot_argv=boot_argv or found.spec.boot_argv)
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -252,9 +268,10 @@ class FakeSite:
     async def kill_machine(self, machine: str) -> None:
         """See Faults."""
         where = self._machine(machine)
+        self._note_data(where)
         where.state = MachineState.DOWN
         for each in where.units.values():
-            each.state, each.pid = UnitState.STOPPED, None
+            each.state, each.pid, each.refused = UnitState.STOPPED, None, ""
 
     async def boot_machine(self, machine: str) -> None:
         """See Faults."""
@@ -262,8 +279,9 @@ class FakeSite:
         if where.state is MachineState.DOWN:
             where.state = MachineState.UP
             for name, each in where.units.items():
-                again = _Unit(each.spec, wanted=each.wanted, log=each.log)
-                where.units[name] = self._started(again) if each.wanted else again
+                again = where.units[name] = _Unit(each.spec, wanted=each.wanted, log=each.log, had_data=each.had_data)
+                if again.wanted:
+                    self._started(where, again)
 
     async def freeze_machine(self, machine: str) -> None:
         """See Faults."""
@@ -279,11 +297,13 @@ class FakeSite:
 
     def crash(self, machine: str, unit: str) -> None:
         """The unit's process is killed, and its supervisor starts it again."""
-        found = self._reach(machine).units[unit]
+        where = self._reach(machine)
+        found = where.units[unit]
         if found.state is UnitState.RUNNING:
-            restarts = found.restarts + 1
-            self._started(found)
-            found.exit_code, found.restarts = -9, restarts
+            found.exit_code = -9
+            self._started(where, found)
+            if not found.refused:
+                found.exit_code, found.restarts = -9, found.restarts + 1
 
     def alive(self, pid: int) -> bool:
         """Whether a process with that number runs on any machine."""
@@ -298,6 +318,13 @@ class FakeSite:
         where = self._machine(machine)
         where.sizes[where.volumes[volume].path / path] = size
         where.written[where.volumes[volume].path / path] = time.time() if at is None else at
+
+    def take_file(self, machine: str, volume: str, path: str) -> None:
+        """Take a file, or a folder with all that is in it, out of a volume behind the back of its unit."""
+        where = self._machine(machine)
+        self._note_data(where)
+        gone = where.volumes[volume].path / path
+        where.sizes = {each: size for each, size in where.sizes.items() if each != gone and gone not in each.parents}
 
     def set_clock_offset(self, machine: str, seconds: float) -> None:
         """Set a machine's clock ahead (or behind, if negative)."""
@@ -320,14 +347,36 @@ class FakeSite:
             raise Unavailable(f"reaching machine {name}", "it is off")
         if where.state is not MachineState.UP:
             raise Unavailable(f"reaching machine {name}", "it does not answer")
+        self._note_data(where)
         return where
+
+    def _note_data(self, where: _Machine) -> None:
+        """What the machine's supervisor does all the time: it sees who has data, and starts again who has it back."""
+        for each in where.units.values():
+            each.had_data = each.had_data or self._has_data(where, each)
+            if each.refused and self._has_data(where, each):
+                self._started(where, each)
+
+    def _has_data(self, where: _Machine, unit: _Unit) -> bool:
+        needs = unit.spec.needs
+        return needs is not None and any(
+            path.parent == needs.parent and fnmatchcase(path.name, needs.name) for path in where.sizes
+        )
 
     def _require_class(self, doing: str, storage_class: str) -> None:
         if storage_class not in self._settings.storage_classes:
             raise NotFound(doing, f"there is no storage class {storage_class}")
 
-    def _started(self, unit: _Unit) -> _Unit:
+    def _started(self, where: _Machine, unit: _Unit, *, fresh: bool = False) -> None:
+        needs = unit.spec.needs
+        unit.refused = ""
+        if needs is not None and not self._has_data(where, unit) and (unit.had_data or not fresh):
+            unit.refused = f"its data {needs} is not there"
+            unit.log += f"quarterdeck: cannot start: {unit.refused}\n"
+            unit.state, unit.pid = UnitState.FAILED, None
+            return
         program = self._behave(unit.spec)
+        where.sizes |= dict.fromkeys(program.writes, 1)
         unit.log += program.output
         unit.exit_code = program.exit_code
         if program.exit_code is None:
@@ -335,7 +384,6 @@ class FakeSite:
             unit.state, unit.pid = UnitState.RUNNING, self._next_pid
         else:
             unit.state, unit.pid = UnitState.FAILED, None
-        return unit
 
     def _measured(self, where: _Machine, volume: Volume) -> Volume:
         used = sum(size for path, size in where.sizes.items() if volume.path in path.parents)

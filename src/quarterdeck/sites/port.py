@@ -45,7 +45,9 @@ class Site(Protocol):
 
         A unit that runs with the same digest is left alone; one with another digest is stopped and started with
         the new spec. Returns when the process has been started (not when it is ready). ``boot_argv`` is passed
-        after ``argv`` always. Until its start is done it may get less of the machine than units that serve.
+        after ``argv`` always. A unit whose data is not there (``UnitSpec.needs``) is not started, and FAILED with the
+        reason in ``UnitStatus.refused``; the machine starts it when its data is back. Until its start is done it may
+        get less of the machine than units that serve.
         """
         ...
 
@@ -69,6 +71,13 @@ class Site(Protocol):
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """Let a held unit go on now."""
+        ...
+
+    async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
+        """From its next start on the unit is one that ``needs`` this data (``UnitSpec.needs``), and ``boot_argv``
+        (``--flag=value``) take the place of arguments of the same flags. What runs goes on running. Nothing happens to
+        a unit that is not known.
+        """
         ...
 
     async def remove_unit(self, machine: str, unit: str) -> None:

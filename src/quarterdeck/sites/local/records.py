@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from quarterdeck.errors import Corrupt
@@ -17,7 +17,9 @@ FILES = "files"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRecord:
-    """A unit as its machine starts it. ``wanted``: it should run, also after a boot."""
+    """A unit as its machine starts it. ``wanted``: it should run, also after a boot. ``needs`` and ``fresh``: see
+    ``UnitSpec``; a start that the machine makes by itself is never a fresh one, whatever is written here.
+    """
 
     name: str
     argv: tuple[str, ...]
@@ -26,6 +28,8 @@ class UnitRecord:
     digest: str
     wanted: bool
     nice: int = 0
+    needs: str | None = None
+    fresh: bool = False
 
     @classmethod
     def of(cls, spec: UnitSpec) -> UnitRecord:
@@ -38,7 +42,17 @@ class UnitRecord:
             digest=spec.digest,
             wanted=True,
             nice=spec.nice,
+            needs=None if spec.needs is None else str(spec.needs),
+            fresh=spec.fresh,
         )
+
+    def guarded(self, needs: str, boot_argv: tuple[str, ...]) -> UnitRecord:
+        """The same unit, which never starts without ``needs``. ``boot_argv`` (``--flag=value``) take the place of those
+        of the same flags.
+        """
+        flags = {each.partition("=")[0] for each in boot_argv}
+        kept = tuple(each for each in self.argv if each.partition("=")[0] not in flags)
+        return replace(self, argv=kept + boot_argv, needs=needs, fresh=False)
 
 
 def write_record(folder: Path, record: UnitRecord) -> None:
@@ -59,6 +73,8 @@ def read_record(folder: Path) -> UnitRecord | None:
             digest=str(found["digest"]),
             wanted=bool(found["wanted"]),
             nice=int(found.get("nice", 0)),
+            needs=None if found.get("needs") is None else str(found["needs"]),
+            fresh=bool(found.get("fresh", False)),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -14,6 +14,7 @@ from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.files import file_errors, remove_folder
 from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
+from quarterdeck.sites.local.data_guard import note_data
 from quarterdeck.sites.local.limits import available_memory
 from quarterdeck.sites.local.listening import TABLES, listening_ports
 from quarterdeck.sites.local.logs import last_lines
@@ -105,8 +106,7 @@ class LocalSite:
             known = await _on_disk(where.name, _known, folder)
             wanted = UnitRecord.of(spec)
             if _is_at_it(status, known, wanted):
-                if known is not None and not known.wanted:
-                    await _on_disk(where.name, write_record, folder, replace(known, wanted=True))
+                await _on_disk(where.name, _keep, folder, known, replace(wanted, fresh=False))
                 return
             await _on_disk(where.name, write_unit, folder, spec, wanted)
             if status.state not in (UnitState.ABSENT, UnitState.STOPPED):
@@ -142,6 +142,16 @@ class LocalSite:
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Site."""
         await self._machine(machine).ask(lambda client: client.let_go(unit))
+
+    async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        folder = self._unit_folder(where, unit)
+        await where.reach()
+        async with self._unit_locks[machine, unit]:
+            known = await _on_disk(where.name, _known, folder)
+            if known is not None:
+                await _on_disk(where.name, _keep, folder, known, known.guarded(str(needs), boot_argv))
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -311,10 +321,19 @@ def _want_no_longer(folder: Path, known: UnitRecord | None) -> None:
         write_record(folder, replace(known, wanted=False))
 
 
+def _keep(folder: Path, known: UnitRecord | None, wanted: UnitRecord) -> None:
+    """What is to be so from the unit's next start on, whoever makes it."""
+    if known != wanted:
+        write_record(folder, wanted)
+    note_data(folder, wanted)
+
+
 def _is_at_it(status: UnitStatus, known: UnitRecord | None, wanted: UnitRecord) -> bool:
     """Whether the unit runs as wanted, or is being tried again with exactly these arguments."""
     if status.digest != wanted.digest:
         return False
     if status.state is UnitState.RUNNING:
         return True
+    if status.refused and wanted.fresh:
+        return False  # what it may not do by itself is asked of it
     return status.state is UnitState.FAILED and known is not None and known.argv == wanted.argv

@@ -41,6 +41,7 @@ class SupervisorClient:
                 pid=each["pid"],
                 exit_code=each["exit_code"],
                 restarts=each["restarts"],
+                refused=each.get("refused", ""),  # a supervisord of an older quarterdeck may still run
             )
             for each in json.loads(str(answer))
         )

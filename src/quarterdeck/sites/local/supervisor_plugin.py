@@ -17,18 +17,20 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from supervisor.datatypes import RestartUnconditionally
 from supervisor.http import NOT_DONE_YET
-from supervisor.options import ProcessConfig, ProcessGroupConfig
+from supervisor.options import ProcessConfig, ProcessException, ProcessGroupConfig
 from supervisor.process import Subprocess
 from supervisor.states import STOPPED_STATES, ProcessStates
 from supervisor.xmlrpc import Faults, RPCError
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.sites.local.courtesy import Courtesy
+from quarterdeck.sites.local.data_guard import note_data, refusal
 from quarterdeck.sites.local.machine_init import PR_SET_PDEATHSIG, READY_FD
 from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, unit_folders
 from quarterdeck.turns import take_short_turns
@@ -52,12 +54,33 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     backoff: int
     starts = 0
     exit_code: int | None = None
+    _told = ""
+    fresh = False  # the next start, and no other, may begin without data
+    refused = ""
+
+    def get_execv_args(self) -> Any:
+        """The program to execute; supervisor asks for it before each start. Raises ProcessException when the unit must
+        not start without its data: supervisor tries again, and a unit whose data is back starts by itself.
+        """
+        fresh, self.fresh = self.fresh, False
+        self.config.read_again()
+        self.refused = refusal(self.config.folder, self.config.record, fresh=fresh)
+        if self.refused:
+            raise ProcessException(self.refused)
+        self.starts += 1
+        return super().get_execv_args()
+
+    def note_data(self) -> None:
+        """Remember that the unit has data, as soon as it has."""
+        if not self.config.marked:
+            # What cannot be read or written now is tried again at the next look.
+            with suppress(OSError):
+                self.config.marked = note_data(self.config.folder, self.config.record)
 
     def spawn(self) -> Any:
         """Start the process. A signal that comes before its program was executed must not be lost to a handler of
         supervisord's that the fork inherited.
         """
-        self.starts += 1
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         try:
             pid = super().spawn()
@@ -98,8 +121,11 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
             self.spawn()
 
     def record_spawnerr(self, msg: str) -> None:
-        """Put the reason why it cannot start where people look for it."""
+        """Put the reason why it cannot start where people look for it, once for as long as it stays the same."""
         super().record_spawnerr(msg)
+        if msg == self._told:
+            return
+        self._told = msg
         with Path(self.config.stdout_logfile).open("a") as log:
             log.write(f"quarterdeck: cannot start: {msg}\n")
 
@@ -108,7 +134,9 @@ class UnitConfig(ProcessConfig):  # type: ignore[misc]
     """A unit as supervisor wants it."""
 
     def __init__(self, options: Any, folder: Path, record: UnitRecord, libc: ctypes.CDLL, courtesy: Courtesy) -> None:
+        self.folder = folder
         self.record = record
+        self.marked = record.needs is None
         self.libc = libc
         self.courtesy = courtesy
         nothing = dict.fromkeys(ProcessConfig.req_param_names)
@@ -134,6 +162,17 @@ class UnitConfig(ProcessConfig):  # type: ignore[misc]
         }
         super().__init__(options, **(nothing | settings))
 
+    def read_again(self) -> None:
+        """Take what was written since about how the unit starts (what it needs, its arguments at boot)."""
+        try:
+            found = read_record(self.folder)
+        except (Corrupt, OSError):
+            return  # what was known before is as strict
+        if found is not None:
+            same = found.digest == self.record.digest
+            self.record = found if same else replace(self.record, needs=found.needs)
+            self.command = shlex.join(self.record.argv)
+
     def make_process(self, group: Any = None) -> UnitProcess:
         """The process of this unit, not started yet."""
         process = UnitProcess(self)
@@ -156,7 +195,10 @@ class PromptPoller:
     def poll(self, timeout: float) -> Any:
         """Wait for something to read or write, at most ``timeout`` seconds."""
         groups = self._supervisord.process_groups.values()
-        if any(process.get_state() in PASSING for group in groups for process in group.processes.values()):
+        processes = [process for group in groups for process in group.processes.values()]
+        for process in processes:
+            process.note_data()
+        if any(process.get_state() in PASSING for process in processes):
             timeout = PROMPT
         for pid, until in tuple(self.held.items()):
             timeout = PROMPT
@@ -204,7 +246,9 @@ class MachineInterface:
         return json.dumps([_status(process) for process in self._processes()])
 
     def start(self, name: str, expires: float) -> bool:
-        """Run the unit as its record says. One that runs must have been stopped before."""
+        """Run the unit as its record says, which may ask for a fresh start. One that runs must have been stopped
+        before.
+        """
         _refuse_late(expires)
         folder = self._units / name
         try:
@@ -214,7 +258,9 @@ class MachineInterface:
         if record is None:
             raise RPCError(Faults.BAD_NAME, name)
         self._drop(name)
-        self._add(folder, record).spawn()
+        process = self._add(folder, record)
+        process.fresh = record.fresh
+        process.spawn()
         return True
 
     def stop(self, name: str, kill: bool, expires: float) -> bool | Callable[[], Any]:
@@ -309,6 +355,7 @@ def _status(process: UnitProcess) -> dict[str, str | int | None]:
         "pid": process.pid or None,
         "exit_code": process.exit_code,
         "restarts": max(0, process.starts - 1),
+        "refused": process.refused if name == "failed" else "",
     }
 
 

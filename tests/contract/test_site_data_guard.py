@@ -1,0 +1,179 @@
+"""A unit never starts without the data that it needs, whoever starts it: the fake, and the local driver."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+from support.site_harness import (
+    FakeUnderTest,
+    LocalUnderTest,
+    SiteFaults,
+    SiteUnderTest,
+    eventually,
+    has_no_data_yet,
+    keeps_data,
+    local_lab,
+    runs,
+    status,
+)
+
+from quarterdeck.model.units import UnitState, UnitStatus
+from quarterdeck.sites.local.data_guard import MARKER
+
+A = "east-a1"
+
+
+@pytest.fixture(params=["fake", "loopback"])
+async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
+    if request.param == "fake":
+        yield FakeUnderTest()
+        return
+    async with local_lab(request.param, tmp_path) as local:
+        yield local
+
+
+@pytest.fixture
+def site(lab: SiteUnderTest) -> SiteFaults:
+    return lab.site
+
+
+@pytest.fixture
+async def volume(site: SiteFaults) -> PurePosixPath:
+    return (await site.create_volume(A, "data", "standard")).path
+
+
+def is_refused(seen: UnitStatus) -> bool:
+    return seen.state is UnitState.FAILED and seen.pid is None and bool(seen.refused)
+
+
+async def with_data(lab: SiteUnderTest, volume: PurePosixPath) -> UnitStatus:
+    """A unit that was started freshly, and has its data."""
+    await lab.site.start_unit(A, keeps_data(volume, fresh=True))
+    await eventually(lambda: lab.site.list_volume(A, "data", "log"), lambda seen: seen == ("1.wal",))
+    seen = await status(lab.site, A, "keeps-data")
+    assert seen.state is UnitState.RUNNING
+    assert not seen.refused
+    if isinstance(lab, LocalUnderTest):
+        marker = Path(lab.site.folder(A, "keeps-data")).parent / MARKER
+
+        async def marked() -> bool:
+            return marker.exists()
+
+        await eventually(marked, bool)
+    return seen
+
+
+async def test_without_a_fresh_start_nothing_starts_on_an_empty_folder(site: SiteFaults, volume: PurePosixPath) -> None:
+    await site.start_unit(A, keeps_data(volume))
+    seen = await eventually(lambda: status(site, A, "keeps-data"), is_refused)
+    assert "no data" in seen.refused or "not there" in seen.refused
+    assert seen.restarts == 0
+    assert await site.list_volume(A, "data") == ()
+    assert "cannot start" in await site.logs(A, "keeps-data")
+
+
+async def test_what_needs_data_says_nothing_about_what_a_unit_is(volume: PurePosixPath) -> None:
+    assert keeps_data(volume, fresh=True).digest == keeps_data(volume).digest
+
+
+async def test_a_crashed_unit_whose_data_is_gone_is_not_started_until_it_is_back(
+    lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
+) -> None:
+    before = await with_data(lab, volume)
+    lab.take_file(A, volume, "log")
+    lab.crash(A, before)
+    await eventually(lambda: status(site, A, "keeps-data"), is_refused)
+    assert await site.list_volume(A, "data", "log") == ()
+    lab.put_file(A, volume, "log/7.wal", 10)
+    after = await eventually(lambda: status(site, A, "keeps-data"), lambda seen: seen.state is UnitState.RUNNING)
+    assert after.pid != before.pid
+    assert not after.refused
+
+
+async def test_a_crashed_unit_with_its_data_is_started_again(
+    lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
+) -> None:
+    before = await with_data(lab, volume)
+    lab.crash(A, before)
+    after = await eventually(
+        lambda: status(site, A, "keeps-data"),
+        lambda seen: seen.pid not in (None, before.pid) and seen.state is UnitState.RUNNING,
+    )
+    assert after.restarts == 1
+
+
+async def test_files_that_are_no_data_do_not_count_as_data(
+    lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
+) -> None:
+    before = await with_data(lab, volume)
+    lab.take_file(A, volume, "log")
+    lab.put_file(A, volume, "log/0.tmp", 10)
+    lab.crash(A, before)
+    await eventually(lambda: status(site, A, "keeps-data"), is_refused)
+
+
+async def test_a_boot_starts_nothing_whose_data_is_gone(
+    lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
+) -> None:
+    await with_data(lab, volume)
+    await site.start_unit(A, runs())
+    await site.kill_machine(A)
+    lab.take_file(A, volume, "log")
+    await site.boot_machine(A)
+    await eventually(lambda: status(site, A, "runs"), lambda seen: seen.state is UnitState.RUNNING)
+    await eventually(lambda: status(site, A, "keeps-data"), is_refused)
+    assert await site.list_volume(A, "data", "log") == ()
+
+
+async def test_not_even_a_fresh_start_is_made_where_there_was_data(
+    lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
+) -> None:
+    await with_data(lab, volume)
+    await site.stop_unit(A, "keeps-data")
+    await site.delete_volume(A, "data")
+    await site.create_volume(A, "data", "standard")
+    for _ in range(2):
+        await site.start_unit(A, keeps_data(volume, fresh=True))
+        await eventually(lambda: status(site, A, "keeps-data"), is_refused)
+    assert await site.list_volume(A, "data", "log") == ()
+
+
+async def test_a_removed_unit_takes_along_what_is_known_of_its_data(
+    lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
+) -> None:
+    await with_data(lab, volume)
+    await site.remove_unit(A, "keeps-data")
+    await site.delete_volume(A, "data")
+    await site.create_volume(A, "data", "standard")
+    await with_data(lab, volume)
+
+
+async def test_who_crashed_before_it_had_data_begins_again_only_when_asked(
+    lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
+) -> None:
+    fresh = has_no_data_yet(volume, fresh=True)
+    await site.start_unit(A, fresh)
+    before = await status(site, A, fresh.name)
+    assert before.state is UnitState.RUNNING
+    lab.crash(A, before)
+    await eventually(lambda: status(site, A, fresh.name), is_refused)
+    await site.start_unit(A, has_no_data_yet(volume))
+    assert is_refused(await status(site, A, fresh.name))
+    await site.start_unit(A, fresh)
+    assert (await status(site, A, fresh.name)).state is UnitState.RUNNING
+
+
+async def test_a_running_unit_is_guarded_without_a_restart(
+    lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
+) -> None:
+    await site.start_unit(A, runs())
+    before = await status(site, A, "runs")
+    lab.put_file(A, volume, "log/1.wal", 10)
+    await site.guard_unit(A, "runs", volume / "log/*.wal")
+    await site.guard_unit(A, "nobody", volume / "log/*.wal")
+    assert await status(site, A, "runs") == before
+    lab.take_file(A, volume, "log")
+    lab.crash(A, before)
+    await eventually(lambda: status(site, A, "runs"), is_refused)
