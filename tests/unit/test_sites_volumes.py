@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, Unavailable
+from quarterdeck.files import write_atomic
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.sites.local import class_roots
+from quarterdeck.sites.local.records import UnitRecord, write_record
 from quarterdeck.sites.local.settings import StorageClass
 from quarterdeck.sites.local.volumes import VolumeFolders
 
 
 def volumes(tmp_path: Path, machine: str = "east-a1", **classes: StorageClass) -> VolumeFolders:
+    (tmp_path / "ssd").mkdir(exist_ok=True)
     found = {"standard": StorageClass(), "fast": StorageClass(folder=tmp_path / "ssd")} | classes
     return VolumeFolders.of(machine, tmp_path / machine, PurePosixPath("east", machine), found)
 
@@ -95,3 +101,101 @@ def test_deleting_all_leaves_the_folder_of_the_class_alone(tmp_path: Path) -> No
     found.delete_all()
     assert found.all() == ()
     assert (tmp_path / "ssd").is_dir()
+
+
+def unmounted(tmp_path: Path) -> Path:
+    """The disk's folder is there, and nothing of what is on the disk: where it was put instead."""
+    elsewhere = (tmp_path / "ssd").rename(tmp_path / "drawer")
+    (tmp_path / "ssd").mkdir()
+    return elsewhere
+
+
+def mounted_again(tmp_path: Path) -> None:
+    (tmp_path / "ssd").rmdir()
+    (tmp_path / "drawer").rename(tmp_path / "ssd")
+
+
+def test_the_folder_of_a_class_is_never_made(tmp_path: Path) -> None:
+    found = volumes(tmp_path)
+    (tmp_path / "ssd").rmdir()
+    for call in (lambda: found.create("data", "fast"), lambda: found.free("fast")):
+        with pytest.raises(Unavailable, match="is its disk mounted"):
+            call()
+    assert not (tmp_path / "ssd").exists()
+    found.create("data", "standard")
+
+
+def test_a_disk_that_is_not_mounted_is_no_lost_data(tmp_path: Path) -> None:
+    found = volumes(tmp_path)
+    path = Path(found.create("data", "fast").path)
+    (path / "file").write_text("x")
+    found.create("other", "standard")
+    unmounted(tmp_path)
+    found = volumes(tmp_path)
+    calls = (
+        lambda: found.entries("data", ""),
+        lambda: found.create("data", "fast"),
+        lambda: found.create("more", "fast"),
+        lambda: found.delete("data"),
+        lambda: found.free("fast"),
+        found.all,
+    )
+    for call in calls:
+        with pytest.raises(Unavailable, match="is its disk mounted"):
+            call()
+    assert found.entries("other", "") == ()
+    assert list((tmp_path / "ssd").iterdir()) == []
+    mounted_again(tmp_path)
+    assert found.entries("data", "") == ("file",)
+    found.delete("data")
+
+
+def test_another_disk_in_its_place_is_not_taken_for_the_one_that_was_used(tmp_path: Path) -> None:
+    found = volumes(tmp_path)
+    found.create("data", "fast")
+    unmounted(tmp_path)
+    stranger = VolumeFolders.of(
+        "east-a1", tmp_path / "home-2", PurePosixPath("east/east-a1"), {"fast": StorageClass(folder=tmp_path / "ssd")}
+    )
+    stranger.create("data", "fast")
+    with pytest.raises(Unavailable, match="another home's"):
+        found.entries("data", "")
+    found.delete_all()
+    assert stranger.entries("data", "") == ()
+
+
+def test_a_folder_that_was_used_before_there_were_markers_is_known_by_its_units(tmp_path: Path) -> None:
+    found = volumes(tmp_path)
+    volume = tmp_path / "ssd/east/east-a1/data"
+    volume.mkdir(parents=True)
+    etcd = UnitSpec(name="etcd", argv=("/bin/etcd", f"--data-dir={volume}/etcd"))
+    write_record(tmp_path / "east-a1/units/etcd", UnitRecord.of(etcd))
+    unmounted(tmp_path)
+    with pytest.raises(Unavailable, match="is its disk mounted"):
+        found.entries("data", "")
+    mounted_again(tmp_path)
+    assert found.entries("data", "") == ()
+    shutil.rmtree(tmp_path / "east-a1/units")
+    unmounted(tmp_path)
+    with pytest.raises(Unavailable, match="is its disk mounted"):
+        found.entries("data", "")
+
+
+@pytest.mark.parametrize("writes", [1, 2])
+def test_a_first_use_that_was_cut_short_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    found = volumes(tmp_path)
+    left = [writes]
+
+    def write(path: Path, content: bytes, *, mode: int) -> None:
+        if not left[0]:
+            raise OSError(errno.EIO, "the power failed")
+        left[0] -= 1
+        write_atomic(path, content, mode=mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(class_roots, "write_atomic", write)
+        with pytest.raises(OSError, match="the power failed"):
+            found.create("data", "fast")
+    assert volumes(tmp_path).create("data", "fast") == found.create("data", "fast")

@@ -82,6 +82,18 @@ def read_record(folder: Path) -> UnitRecord | None:
         raise Corrupt(f"reading {path}", f"not a unit's record ({error!r})") from error
 
 
+def names_path(units: Path, path: Path) -> bool:
+    """Whether an argument of a unit below ``units`` names something below ``path``; one that cannot be read may do so."""
+    for folder in unit_folders(units):
+        try:
+            record = read_record(folder)
+        except Corrupt:
+            return True
+        if record is not None and any(f"{path}/" in each for each in record.argv):
+            return True
+    return False
+
+
 def unit_folders(units: Path) -> tuple[Path, ...]:
     """The folders of all units below ``units``, by name."""
     try:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from quarterdeck.errors import Conflict, InvalidInput, NotFound
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
 from quarterdeck.files import remove_folder
 from quarterdeck.model.units import Volume
+from quarterdeck.sites.local.class_roots import ClassRoot
 from quarterdeck.sites.local.settings import StorageClass, require_entry_name
 
 _DELETED = ".deleted-"
 
 
 class VolumeFolders:
-    """The volumes of one machine. ``roots`` maps each storage class to the machine's own folder of that class."""
+    """The volumes of one machine. ``roots`` maps each storage class to the machine's own folder of that class.
 
-    def __init__(self, machine: str, roots: Mapping[str, Path], limits: Mapping[str, int | None]) -> None:
+    What a class's disk has is not known while it is not mounted: then all that could be there raises Unavailable.
+    """
+
+    def __init__(self, machine: str, roots: Mapping[str, ClassRoot], limits: Mapping[str, int | None]) -> None:
         self._machine = machine
         self._roots = roots
         self._limits = limits
@@ -27,7 +32,13 @@ class VolumeFolders:
     def of(cls, machine: str, own: Path, shared: PurePosixPath, classes: Mapping[str, StorageClass]) -> VolumeFolders:
         """Those of a machine: below its ``own`` folder, or for classes with a folder at ``shared`` below that."""
         roots = {
-            name: own / "volumes" / name if each.folder is None else each.folder / shared
+            name: ClassRoot(
+                storage_class=name,
+                folder=own / "volumes" / name if each.folder is None else each.folder / shared,
+                disk=each.folder,
+                note=own / "classes" / name,
+                units=own / "units",
+            )
             for name, each in classes.items()
         }
         return cls(machine, roots, {name: each.limit_bytes for name, each in classes.items()})
@@ -37,28 +48,29 @@ class VolumeFolders:
         doing = f"creating volume {name} on machine {self._machine}"
         require_entry_name(doing, name)
         root = self._root(doing, storage_class)
-        there = self._find(name)
-        if there is not None and there.parent != root:
+        there = self._find(doing, name)
+        if there is not None and there.parent != root.folder:
             raise Conflict(doing, f"it exists with storage class {self._class_of(there)}, not {storage_class}")
         if there is None:
-            root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            there = root / name
+            root.make(doing)
+            there = root.folder / name
             there.mkdir(mode=0o700, exist_ok=True)
         return self._seen(there)
 
     def all(self) -> tuple[Volume, ...]:
         """Every volume, by class and name."""
+        doing = f"listing the volumes of machine {self._machine}"
         return tuple(
             self._seen(each)
             for root in self._roots.values()
-            for each in sorted(root.iterdir() if root.is_dir() else ())
-            if not each.name.startswith(_DELETED)
+            for each in sorted(root.folder.iterdir() if root.is_there(doing) else ())
+            if not each.name.startswith(".")
         )
 
     def entries(self, name: str, below: str) -> tuple[str, ...]:
         """See Site.list_volume."""
         doing = f"listing volume {name} on machine {self._machine}"
-        volume = self._find(name)
+        volume = self._find(doing, name)
         if volume is None:
             raise NotFound(doing, "there is no such volume")
         if below.startswith("/") or ".." in PurePosixPath(below).parts:
@@ -70,25 +82,27 @@ class VolumeFolders:
 
     def delete(self, name: str) -> None:
         """See Site.delete_volume. It disappears at once, even if deleting is cut short."""
-        require_entry_name(f"deleting volume {name} on machine {self._machine}", name)
-        volume = self._find(name)
+        doing = f"deleting volume {name} on machine {self._machine}"
+        require_entry_name(doing, name)
+        volume = self._find(doing, name)
         if volume is not None:
             volume.rename(volume.with_name(_DELETED + secrets.token_hex(6)))
         for root in self._roots.values():
-            for left in root.glob(f"{_DELETED}*"):
+            for left in root.folder.glob(f"{_DELETED}*"):
                 remove_folder(left)
 
     def delete_all(self) -> None:
-        """Remove all volumes and the machine's folders of each class."""
+        """Remove all volumes that are there, and the machine's folders of each class."""
         for root in self._roots.values():
-            if root.exists():
-                remove_folder(root)
+            with suppress(Unavailable):
+                if root.is_there(f"removing the volumes of machine {self._machine}"):
+                    remove_folder(root.folder)
+            root.note.unlink(missing_ok=True)
 
     def free(self, storage_class: str) -> int:
         """See Site.free_bytes."""
-        root = self._root(f"reading the free space of machine {self._machine}", storage_class)
-        existing = next(each for each in (root, *root.parents) if each.exists())
-        seen = os.statvfs(existing)
+        doing = f"reading the free space of machine {self._machine}"
+        seen = os.statvfs(self._root(doing, storage_class).space(doing))
         free = seen.f_bavail * seen.f_frsize
         limit = self._limits[storage_class]
         if limit is None:
@@ -96,18 +110,28 @@ class VolumeFolders:
         used = sum(each.used_bytes for each in self.all() if each.storage_class == storage_class)
         return max(0, min(free, limit - used))
 
-    def _root(self, doing: str, storage_class: str) -> Path:
+    def _root(self, doing: str, storage_class: str) -> ClassRoot:
         try:
             return self._roots[storage_class]
         except KeyError:
             offered = ", ".join(self._roots)
             raise NotFound(doing, f"there is no storage class {storage_class}", f"choose of: {offered}") from None
 
-    def _find(self, name: str) -> Path | None:
-        return next((root / name for root in self._roots.values() if (root / name).is_dir()), None)
+    def _find(self, doing: str, name: str) -> Path | None:
+        """The folder of a volume. Raises as ``ClassRoot.is_there`` does unless it is found all the same."""
+        away: list[Unavailable] = []
+        for root in self._roots.values():
+            try:
+                if root.is_there(doing) and (root.folder / name).is_dir():
+                    return root.folder / name
+            except Unavailable as error:
+                away.append(error)
+        if away:
+            raise away[0]
+        return None
 
     def _class_of(self, volume: Path) -> str:
-        return next(name for name, root in self._roots.items() if root == volume.parent)
+        return next(name for name, root in self._roots.items() if root.folder == volume.parent)
 
     def _seen(self, volume: Path) -> Volume:
         used, changed = _measured(volume)
