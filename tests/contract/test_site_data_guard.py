@@ -19,6 +19,7 @@ from support.site_harness import (
     status,
 )
 
+from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.sites.local.data_guard import MARKER
 
@@ -66,7 +67,8 @@ async def with_data(lab: SiteUnderTest, volume: PurePosixPath) -> UnitStatus:
 
 
 async def test_without_a_fresh_start_nothing_starts_on_an_empty_folder(site: SiteFaults, volume: PurePosixPath) -> None:
-    await site.start_unit(A, keeps_data(volume))
+    with pytest.raises(Unavailable, match="data"):
+        await site.start_unit(A, keeps_data(volume))
     seen = await eventually(lambda: status(site, A, "keeps-data"), is_refused)
     assert "no data" in seen.refused or "not there" in seen.refused
     assert seen.restarts == 0
@@ -135,7 +137,8 @@ async def test_not_even_a_fresh_start_is_made_where_there_was_data(
     await site.delete_volume(A, "data")
     await site.create_volume(A, "data", "standard")
     for _ in range(2):
-        await site.start_unit(A, keeps_data(volume, fresh=True))
+        with pytest.raises(Unavailable, match="data"):
+            await site.start_unit(A, keeps_data(volume, fresh=True))
         await eventually(lambda: status(site, A, "keeps-data"), is_refused)
     assert await site.list_volume(A, "data", "log") == ()
 

@@ -17,7 +17,7 @@ from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name, url
 from quarterdeck.endpoint.port import Dns, LoadBalancer
-from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.kube.port import Address, Kube
 from quarterdeck.model.endpoints import BackendAddress
@@ -135,9 +135,19 @@ class Plane:
         )
 
     async def replica_settings(self, record: Replica) -> ReplicaSettings:
-        """What a replica's units need to know of it; makes its volumes if there are none."""
+        """What a replica's units need to know of it; makes its volumes if there are none, but never that of one that has
+        started: its data is somewhere, or lost. Raises Unavailable then.
+        """
         site = self.site(record.site)
-        volume = await site.create_volume(record.machine, self.volume(record), record.slot.storage_class)
+        volume = await self.volume_of(record)
+        if volume is None and record.started:
+            raise Unavailable(
+                f"starting a unit of {record.name}",
+                f"its volume {self.volume(record)} is gone from machine {record.machine}",
+                "put it back with all that was in it",
+            )
+        if volume is None:
+            volume = await site.create_volume(record.machine, self.volume(record), record.slot.storage_class)
         return ReplicaSettings(
             name=record.name,
             address=self.address(record),
@@ -154,6 +164,15 @@ class Plane:
             return await site.create_volume(record.machine, name, (await site.storage_classes())[0])
         except Conflict:
             return next(each for each in await site.volumes(record.machine) if each.name == name)
+
+    async def volume_of(self, record: Replica) -> Volume | None:
+        """A replica's volume, if its machine has it. Raises Unavailable."""
+        site, name = self.site(record.site), self.volume(record)
+        try:
+            await site.list_volume(record.machine, name)
+        except NotFound:
+            return None
+        return await site.create_volume(record.machine, name, record.slot.storage_class)
 
     async def certificates(self, record: Replica) -> ReplicaSecrets:
         """A replica's certificates: issued and stored the first time, the same ever after."""

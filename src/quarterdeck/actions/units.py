@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from quarterdeck.actions.audit import forget_old_audit_logs
 from quarterdeck.actions.hold import BETWEEN, LONGEST_HOLD, held
 from quarterdeck.actions.plane import Plane
+from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
 from quarterdeck.errors import PreconditionFailed, Unavailable
@@ -20,7 +22,10 @@ CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
 
 
 async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) -> None:
-    """Write the unit's files and start it; a running one with the same spec is left alone."""
+    """Write the unit's files and start it; a running one with the same spec is left alone.
+
+    etcd begins without data only on a replica that was never seen healthy; its machine knows whether there was any.
+    """
     record = plane.memory.replica(step.replica)
     spec = component_unit(
         step.component,
@@ -30,19 +35,49 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
         await plane.certificates(record),
         _initial_cluster(plane, record, world),
     )
-    await plane.site(record.site).start_unit(record.machine, spec)
+    fresh = spec.needs is not None and not record.started
+    await plane.site(record.site).start_unit(record.machine, replace(spec, fresh=fresh))
 
 
-def _initial_cluster(plane: Plane, record: Replica, world: World) -> InitialCluster:
-    """Founders list the founders; a joiner lists exactly the membership of this moment, itself included."""
+async def guard_members(plane: Plane) -> None:
+    """Have each machine that answers keep the etcd that it runs from ever starting without its data, or as a founder
+    once there is a cluster. What runs goes on running: this is for units from before there was such a guard, and for
+    founders, which started as such.
+    """
+    memory = plane.memory
+    if memory.created:
+        members = [record for record in memory.replicas if record.started and record.site in plane.sites]
+        await asyncio.gather(*(_guard(plane, record) for record in members))
+
+
+async def _guard(plane: Plane, record: Replica) -> None:
+    site = plane.site(record.site)
+    try:
+        volume = await plane.volume_of(record)
+        if volume is not None:
+            boot = boot_arguments(plane.settings, _initial_cluster(plane, record, None))
+            unit = plane.unit(record, Component.ETCD)
+            await site.guard_unit(record.machine, unit, log_files(volume.path), boot)
+    except Unavailable:
+        return  # it is asked of the machine again when the plane is driven next
+
+
+def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> InitialCluster:
+    """Founders list the founders as long as there is no cluster; a joiner lists exactly the membership of this moment,
+    itself included. Who has data needs none of it: where the membership is not known, all that may be members do.
+    """
     memory = plane.memory
     token = f"{plane.name}-{plane.resource.metadata.uid}"
-    if record.name in memory.bootstrap:
+    if record.name in memory.bootstrap and not memory.created:
         founders = tuple(
             (name, plane.address(memory.replica(name))) for name in memory.bootstrap if _known(memory, name)
         )
         return InitialCluster(state=ClusterState.NEW, members=founders, token=token)
-    members = world.membership.members if world.membership is not None else ()
+    if world is None or world.membership is None:
+        known = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
+        maybe = tuple((each.name, plane.address(each)) for each in known)
+        return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token)
+    members = world.membership.members
     strangers = [member for member in members if not _known(memory, member.replica)]
     if strangers:
         raise PreconditionFailed(

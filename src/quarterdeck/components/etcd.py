@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 
 from quarterdeck.components.arguments import Arguments, boolean, milliseconds
 from quarterdeck.components.ciphers import suites
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name, url
-from quarterdeck.components.upstream_versions import EtcdOption, etcd_flag
+from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_flag, etcd_gate
+from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import Component
 
 #: Below the member's volume: its data folder, and the folder that is there once it has any data.
 DATA = "etcd"
 WRITE_AHEAD_LOG = f"{DATA}/member/wal"
+#: etcd takes a folder without any of these files for one that never held data (server/storage/wal: Exist).
+LOG_FILE = "*.wal"
 
 
 def etcd_unit(
@@ -30,8 +35,11 @@ def etcd_unit(
     Clients and peers show certificates, and so do readers of metrics and health (but of planes made before:
     ``metrics_scheme``) on ``ports.etcd_metrics`` of the machine's address: these answer from the first moment, also on
     a learner, and https asks there for what the client port asks for (etcd: embed, createMetricsListener).
+    A member that starts again compares its data with its peers' first, and ends if they differ (it raises the alarm
+    CORRUPT).
     Raises InvalidInput for extra arguments that cannot be.
     """
+    check, extra = _corrupt_check(plane)
     folder = Folder(replica.folders[Component.ETCD])
     owned = {
         "name": replica.name,
@@ -40,12 +48,12 @@ def etcd_unit(
         **_identity(folder, secrets, certificates),
         "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
         "election-timeout": milliseconds(plane.tuning.election),
+        **check,
         etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(plane.max_learners),
         "strict-reconfig-check": boolean(True),
         "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
         "quota-backend-bytes": str(plane.quota_bytes),
     }
-    extra = plane.extra_args.get(Component.ETCD, {})
     defaults = {
         **_tls(extra),
         # Lets the apiserver answer lists from its cache without waiting (kubernetes KEP-2340; as kubeadm does).
@@ -60,9 +68,10 @@ def etcd_unit(
             str(replica.programs[Component.ETCD]),
             *arguments.command_line(Component.ETCD, extra),
         ),
-        boot_argv=_boot(plane, cluster),
+        boot_argv=boot_arguments(plane, cluster),
         files=folder.files,
         stop_timeout=15.0,
+        needs=log_files(replica.volume),
     )
 
 
@@ -71,6 +80,32 @@ def _tls(extra: Mapping[str, str]) -> dict[str, str]:
     if extra.get("tls-min-version") == "TLS1.3":
         return {}
     return {"tls-min-version": "TLS1.2", "cipher-suites": suites()}
+
+
+def log_files(volume: PurePosixPath) -> PurePosixPath:
+    """What a member with this volume must not start without, once it has started."""
+    return volume / WRITE_AHEAD_LOG / LOG_FILE
+
+
+def holds_a_log(names: Iterable[str]) -> bool:
+    """Whether a folder of these entries is a write-ahead log to etcd."""
+    return any(fnmatchcase(name, LOG_FILE) for name in names)
+
+
+def _corrupt_check(plane: PlaneSettings) -> tuple[dict[str, str], dict[str, str]]:
+    """The flag that turns the check on, beside the user's own feature gates, and the user's other flags."""
+    flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, plane.etcd)
+    extra = dict(plane.extra_args.get(Component.ETCD, {}))
+    if flag != FEATURE_GATES:
+        return {flag: value}, extra
+    gates = extra.pop(FEATURE_GATES, "")
+    if EtcdGate.INITIAL_CORRUPT_CHECK in gates:
+        raise InvalidInput(
+            f"setting --{flag} of {Component.ETCD}",
+            f"quarterdeck sets {EtcdGate.INITIAL_CORRUPT_CHECK} itself",
+            "remove it from the extra arguments",
+        )
+    return {flag: ",".join(filter(None, (gates, value)))}, extra
 
 
 def _identity(folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecrets) -> dict[str, str]:
@@ -100,7 +135,8 @@ def _addresses(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]
     }
 
 
-def _boot(plane: PlaneSettings, cluster: InitialCluster) -> tuple[str, ...]:
+def boot_arguments(plane: PlaneSettings, cluster: InitialCluster) -> tuple[str, ...]:
+    """What matters only to a member that has no data yet."""
     members = ",".join(f"{name}={url(address, plane.ports.etcd_peer)}" for name, address in cluster.members)
     return (
         f"--initial-cluster={members}",

@@ -8,11 +8,20 @@ from enum import StrEnum
 from quarterdeck.errors import InvalidInput
 
 
+FEATURE_GATES = "feature-gates"
+
+
 class EtcdOption(StrEnum):
     """An option of etcd whose flag was renamed when it left its experimental state."""
 
     MAX_LEARNERS = "max-learners"
     WATCH_PROGRESS = "watch-progress-notify-interval"
+
+
+class EtcdGate(StrEnum):
+    """A feature of etcd that a flag of its own turned on before 3.6, and a feature gate does since."""
+
+    INITIAL_CORRUPT_CHECK = "InitialCorruptCheck"
 
 
 def minor(version: str) -> tuple[int, int]:
@@ -26,6 +35,14 @@ def minor(version: str) -> tuple[int, int]:
 def etcd_flag(option: EtcdOption, etcd: str) -> str:
     """The flag (without dashes) of an etcd version: 3.6 dropped the prefix ``experimental-``."""
     return option.value if minor(etcd) >= (3, 6) else f"experimental-{option.value}"
+
+
+def etcd_gate(gate: EtcdGate, etcd: str) -> tuple[str, str]:
+    """The flag (without dashes) that turns a feature on, and its value; gates are separated by commas."""
+    if minor(etcd) >= (3, 6):
+        return FEATURE_GATES, f"{gate}=true"
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", gate.value).lower()
+    return f"experimental-{words}", "true"
 
 
 def authentication_api(kubernetes: str) -> str:

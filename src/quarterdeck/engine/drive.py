@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.units import guard_members
 from quarterdeck.api.conditions import ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationPhase
@@ -97,6 +98,7 @@ class Engine:
         )
         if plane.resource.spec.paused and plane.resource.metadata.deletion_timestamp is None:
             raise Conflict(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")
+        await guard_members(plane)
         try:
             plan = await driver.run(changed=lambda seen: seen.resource.metadata.generation != generation)
         except QuarterdeckError as error:
@@ -128,6 +130,7 @@ class Engine:
             await delete_audit_logs(plane)
             await self.home.forget(plane.resource, lease=plane.guard.lease if plane.guard is not None else None)
             return
+        await guard_members(plane)
         conditions = with_condition(
             plane.resource.status.conditions,
             READY,

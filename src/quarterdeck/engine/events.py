@@ -64,14 +64,19 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
         return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
     # etcd ends by itself when its member is taken out, and is stopped a moment later.
     removed = record.started and world.membership is not None and not listed(world, record)
-    found = [
+    found = []
+    if fact.refused:
+        found.append(
+            Happening("DataMissing", f"machine {record.machine} does not start etcd of {record.name}: {fact.refused}")
+        )
+    found += [
         Happening(
             "UnitFailed",
             f"{component} of {record.name} exits again and again: "
             f"see 'quarterdeck logs NAME --replica {record.name} --component {component}'",
         )
         for component, state in fact.units
-        if state is UnitState.FAILED and not (removed and component is Component.ETCD)
+        if state is UnitState.FAILED and not (component is Component.ETCD and (removed or fact.refused))
     ]
     if record.started and fact.has_data is False:
         found.append(Happening("DataLost", f"the data of {record.name} is gone from machine {record.machine}"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components.etcd import WRITE_AHEAD_LOG
+from quarterdeck.components.etcd import WRITE_AHEAD_LOG, holds_a_log
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.etcd.facts import ListedMember, MemberStatus
 from quarterdeck.model.endpoints import Record
@@ -128,6 +128,7 @@ class Observer:
         if units is None:
             return _unknown(record, MachineState.UNREACHABLE)
         by_name = {unit.name: unit.state for unit in units}
+        etcd = plane.unit(record, Component.ETCD)
         return ReplicaFact(
             name=record.name,
             machine=machine,
@@ -135,12 +136,13 @@ class Observer:
             peer_up=peer,
             ready=ready,
             has_data=has_data,
+            refused=next((unit.refused for unit in units if unit.name == etcd), ""),
         )
 
     async def _has_data(self, record: Replica) -> bool | None:
         site, volume = self.plane.site(record.site), self.plane.volume(record)
         try:
-            return bool(await site.list_volume(record.machine, volume, WRITE_AHEAD_LOG))
+            return holds_a_log(await site.list_volume(record.machine, volume, WRITE_AHEAD_LOG))
         except NotFound:
             return False  # not even a volume
         except Unavailable:

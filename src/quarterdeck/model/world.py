@@ -81,7 +81,7 @@ class ReplicaFact:
 
     ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers;
     ``ready`` is the apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a
-    write-ahead log (None: unknown).
+    write-ahead log (None: unknown); ``refused`` why its machine does not start its etcd ("" : it does).
     """
 
     name: str
@@ -90,6 +90,7 @@ class ReplicaFact:
     peer_up: bool = False
     ready: bool | None = False
     has_data: bool | None = None
+    refused: str = ""
 
     def unit(self, component: Component) -> UnitState:
         """The state of one unit; ABSENT when nothing was ever started."""

@@ -53,6 +53,13 @@ def place(view: View) -> Outcome:
     return Outcome(tuple(steps), tuple(waiting))
 
 
+def waits_for_a_start(view: View, record: Replica) -> bool:
+    """Whether etcd of a replica that never was healthy is to be started by a step: its machine starts nothing without
+    data by itself.
+    """
+    return view.unit(record, Component.ETCD) in IDLE or bool(view.fact(record).refused)
+
+
 def found(view: View) -> Outcome:
     """The first members start together, once it is written down who they are."""
     world = view.world
@@ -67,7 +74,7 @@ def found(view: View) -> Outcome:
     steps: list[Step] = [
         StartUnit(site=founder.site, why="found the etcd cluster", replica=founder.name, component=Component.ETCD)
         for founder in founders
-        if view.reachable(founder) and view.unit(founder, Component.ETCD) in IDLE
+        if view.reachable(founder) and waits_for_a_start(view, founder)
     ]
     waiting = [] if world.membership else [f"the founders {', '.join(world.memory.bootstrap)} to form a quorum"]
     return Outcome(tuple(steps), tuple(waiting))

@@ -16,7 +16,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Component, Health
-from quarterdeck.planner.founding import IDLE
+from quarterdeck.planner.founding import IDLE, waits_for_a_start
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap
 from quarterdeck.planner.view import View
@@ -96,10 +96,9 @@ def _start_learners(view: View) -> Outcome:
         member = view.member(record)
         if record.started or member is None:
             continue
-        state = view.unit(record, Component.ETCD)
         if not view.reachable(record):
             waiting.append(f"machine {record.machine} of {record.name} does not answer")
-        elif state in IDLE:
+        elif waits_for_a_start(view, record):
             if waiting:
                 break
             return Outcome((_start(record, "a learner joins and copies the data"),))

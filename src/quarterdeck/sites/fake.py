@@ -139,6 +139,8 @@ class FakeSite:
         log, had_data = ("", False) if unit is None else (unit.log, unit.had_data)
         made = where.units[spec.name] = _Unit(spec, log=log, had_data=had_data)
         self._started(where, made, fresh=spec.fresh)
+        if made.refused:
+            raise Unavailable(f"asking machine {machine} to start {spec.name}", made.refused)
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""

@@ -45,9 +45,9 @@ class Site(Protocol):
 
         A unit that runs with the same digest is left alone; one with another digest is stopped and started with
         the new spec. Returns when the process has been started (not when it is ready). ``boot_argv`` is passed
-        after ``argv`` always. A unit whose data is not there (``UnitSpec.needs``) is not started, and FAILED with the
-        reason in ``UnitStatus.refused``; the machine starts it when its data is back. Until its start is done it may
-        get less of the machine than units that serve.
+        after ``argv`` always. A unit whose data is not there (``UnitSpec.needs``) is not started: this raises
+        Unavailable, and it has FAILED with the reason in ``UnitStatus.refused`` until its data is back; then the
+        machine starts it. Until its start is done it may get less of the machine than units that serve.
         """
         ...
 

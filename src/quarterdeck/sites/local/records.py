@@ -83,7 +83,7 @@ def read_record(folder: Path) -> UnitRecord | None:
 
 
 def names_path(units: Path, path: Path) -> bool:
-    """Whether an argument of a unit below ``units`` names something below ``path``; one that cannot be read may do so."""
+    """Whether an argument of a unit below ``units`` names something below ``path``; one that cannot be read may."""
     for folder in unit_folders(units):
         try:
             record = read_record(folder)

@@ -247,7 +247,7 @@ class MachineInterface:
 
     def start(self, name: str, expires: float) -> bool:
         """Run the unit as its record says, which may ask for a fresh start. One that runs must have been stopped
-        before.
+        before. Fails when it must not start without its data (it is tried again all the same).
         """
         _refuse_late(expires)
         folder = self._units / name
@@ -261,6 +261,8 @@ class MachineInterface:
         process = self._add(folder, record)
         process.fresh = record.fresh
         process.spawn()
+        if process.refused:
+            raise RPCError(Faults.FAILED, process.refused)
         return True
 
     def stop(self, name: str, kill: bool, expires: float) -> bool | Callable[[], Any]:
