@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.etcd import holds_a_log
 from quarterdeck.components.ports import LAST_PLANE, PlanePorts
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import (
@@ -119,6 +120,46 @@ def test_how_a_member_first_started_is_no_part_of_what_it_is(build: Build) -> No
         "--initial-cluster-token=demo-a1",
     )
     assert "--initial-cluster-state=existing" in joiner.boot_argv
+
+
+def test_a_member_needs_its_log_which_says_nothing_of_what_it_is(build: Build) -> None:
+    spec = build(Component.ETCD)
+    assert spec.needs == PurePosixPath("/volumes/demo-1/etcd/member/wal/*.wal")
+    assert replace(spec, needs=None).digest == spec.digest
+    assert not spec.fresh
+    assert all(build(each).needs is None for each in Component if each is not Component.ETCD)
+
+
+@pytest.mark.parametrize(
+    ("names", "holds"),
+    [((), False), (("0.tmp",), False), (("0000000000000000-0000000000000000.wal", "0.tmp"), True)],
+)
+def test_a_folder_without_a_log_is_none_to_etcd_whatever_else_is_there(names: tuple[str, ...], holds: bool) -> None:
+    assert holds_a_log(names) is holds
+
+
+@pytest.mark.parametrize(
+    ("etcd", "flag", "value"),
+    [
+        ("3.5.31", "experimental-initial-corrupt-check", "true"),
+        ("3.6.16", "feature-gates", "InitialCorruptCheck=true"),
+        ("3.7.3", "feature-gates", "InitialCorruptCheck=true"),
+    ],
+)
+def test_a_member_compares_its_data_with_its_peers_before_it_serves_again(
+    build: Build, etcd: str, flag: str, value: str
+) -> None:
+    assert flags(build(Component.ETCD, replace(PLANE, etcd=etcd)))[flag] == value
+
+
+def test_feature_gates_of_the_user_are_kept_except_that_one(build: Build) -> None:
+    def gates(value: str) -> PlaneSettings:
+        return replace(PLANE, extra_args={Component.ETCD: {"feature-gates": value}})
+
+    found = flags(build(Component.ETCD, gates("TxnModeWriteWithSharedBuffer=true")))
+    assert found["feature-gates"] == "TxnModeWriteWithSharedBuffer=true,InitialCorruptCheck=true"
+    with pytest.raises(InvalidInput, match="InitialCorruptCheck"):
+        build(Component.ETCD, gates("InitialCorruptCheck=false"))
 
 
 def test_a_member_asks_clients_and_peers_for_certificates(build: Build) -> None:

@@ -8,7 +8,8 @@ from model.stories import about_to, after_round, is_done, planned, steps_until, 
 from model.worlds import empty, machines, moving, settled, wanted
 
 from quarterdeck.model.steps import AddLearner, DecideBootstrap, PlaceReplica, ReleaseReplica, StartUnit
-from quarterdeck.model.units import MachineState
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Component
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick
 from quarterdeck.planner.truth import Power, Truth
@@ -64,6 +65,21 @@ def test_founders_never_change_even_if_the_user_asks_for_more() -> None:
     end = until(more, is_done)
     assert end.memory.bootstrap == ("east-1",)
     assert len(end.members) == 3
+
+
+def test_a_founder_that_its_machine_does_not_start_by_itself_is_started_again_until_there_is_a_cluster() -> None:
+    truth = until(empty("east", 1), about_to(StartUnit))
+
+    def refused(truth: Truth) -> list[str]:
+        world = with_fact(
+            observe(truth),
+            "east-1",
+            lambda fact: replace(fact, units=((Component.ETCD, UnitState.FAILED),), refused="it has no data yet"),
+        )
+        return [told(step) for step in plan(world).now]
+
+    assert refused(truth) == ["StartUnit etcd of east-1"]
+    assert refused(replace(truth, memory=replace(truth.memory, created=True))) == []
 
 
 def test_a_cluster_that_is_silent_is_never_founded_again() -> None:

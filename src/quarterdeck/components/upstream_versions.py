@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from quarterdeck.errors import InvalidInput
 
-
 FEATURE_GATES = "feature-gates"
 
 
