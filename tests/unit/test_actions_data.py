@@ -102,7 +102,7 @@ async def test_a_volume_is_never_made_again_for_a_replica_that_has_started(plane
         step = replace(START, component=component)
         with pytest.raises(Unavailable, match="put it back"):
             await start_unit(plane, step, await remembers(plane, CREATED))
-    assert await site.volumes(MACHINE) == ()
+    assert VOLUME not in {each.name for each in await site.volumes(MACHINE)}
 
 
 async def test_units_from_before_there_was_a_guard_get_it_as_they_run(plane: Plane, site: Site) -> None:

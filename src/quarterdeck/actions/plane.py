@@ -135,8 +135,8 @@ class Plane:
         )
 
     async def replica_settings(self, record: Replica) -> ReplicaSettings:
-        """What a replica's units need to know of it; makes its volumes if there are none, but never that of one that has
-        started: its data is somewhere, or lost. Raises Unavailable then.
+        """What a replica's units need to know of it; makes its volumes if there are none, but never that of one that
+        has started: its data is somewhere, or lost. Raises Unavailable then.
         """
         site = self.site(record.site)
         volume = await self.volume_of(record)
