@@ -294,6 +294,7 @@ def check_done(truth: Truth, plan: Plan) -> None:
     """Done means as wanted, but for leftovers on machines that do not answer."""
     if truth.deleting:
         claim(not truth.memory.replicas and truth.record == truth.front, "10: done, but the plane is not gone")
+        claim(not truth.balancers, "10: done, but a load balancer of the deleted plane is left")
         return
     site = truth.slots[0].site
     door = truth.front or site
@@ -303,12 +304,16 @@ def check_done(truth: Truth, plan: Plan) -> None:
     keep = set(filling(truth, truth.slots).values())
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
     left = {record.name for record in truth.memory.replicas} - keep
-    claim(not any(truth.answers(name) for name in left), f"10: done, but {left} are not released")
-    balancers = {where for where, _ in truth.balancers if edge(where) not in truth.mute} - truth.dead_edges
-    claim(balancers == {door}, f"10: done, but load balancers run at {balancers}")
+    dark = truth.dead_edges | {where for where, _ in truth.balancers if edge(where) in truth.mute}
+    kept = {name for name in left if truth.answers(name) and truth.memory.replica(name).site not in dark}
+    claim(not kept, f"10: done, but {kept} are not released")
+    there = {where for where, _ in truth.balancers}
+    claim(there - dark == {door}, f"10: done, but load balancers run at {there - dark}")
+    known = {record.site for record in truth.memory.replicas} | {where for where, _ in truth.memory.held} | {door}
+    claim(there <= known, f"10: done, but nothing remembers the load balancers at {there - known}")
     for name in set(truth.members):
         claim(set(CONTROLLERS) <= truth.replica(name).units, f"10: done, but {name} runs no controllers")
-    claim(len(plan.leftovers) == 0 or bool(left), "10: leftovers that are none")
+    claim(len(plan.leftovers) == 0 or bool(left or there & dark), "10: leftovers that are none")
 
 
 def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:

@@ -16,15 +16,16 @@ def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     asked: one may be left there, with its key.
     """
     steps: list[Step] = []
-    dark = {balancer.site for balancer in view.world.balancers if not balancer.reachable}
-    named = {view.door, *(site for site, _ in view.world.memory.held)}
-    leftovers = [f"the load balancer at {site}, whose machine does not answer" for site in sorted(dark - {view.door})]
+    dark = set(_dark(view.world)) - {view.door, view.heading}
+    held = {site for site, _ in view.world.memory.held}
+    left = dark & (held | {record.site for record in view.unwanted})
+    leftovers = [f"the load balancer at {site}, whose machine does not answer" for site in sorted(left)]
     for record in view.unwanted:
         if view.member(record) is not None:
             continue
         if not view.reachable(record):
             leftovers.append(f"{record.name} on machine {record.machine}, which does not answer")
-        elif record.site in dark - named:
+        elif record.site in left - held:
             leftovers.append(f"{record.name} on machine {record.machine}, until that load balancer is seen to be gone")
         else:
             steps.append(_release(record, "the plane is healthy without it"))
@@ -33,6 +34,11 @@ def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
 
 def _release(record: Replica, why: str) -> ReleaseReplica:
     return ReleaseReplica(site=record.site, why=why, replica=record.name)
+
+
+def _dark(world: World) -> tuple[str, ...]:
+    """The sites where a load balancer may be that cannot be asked. A fixed address has but one."""
+    return tuple(each.site for each in world.balancers if not each.reachable and world.front in (None, each.site))
 
 
 def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
@@ -48,7 +54,7 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.running)
     if balancers:
         return balancers, ()
-    dark = tuple(each.site for each in world.balancers if not each.reachable)
+    dark = _dark(world)
     reversed_components = tuple(reversed(Component))
     steps: list[Step] = []
     waiting = [
