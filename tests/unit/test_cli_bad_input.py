@@ -6,12 +6,16 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.cli_lab import Cli
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from quarterdeck.api.operation import OperationPhase, OperationType
+from quarterdeck.cli.main import app
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
@@ -82,6 +86,29 @@ def test_an_etcd_below_the_floor_is_refused(cli: Cli) -> None:
     cli.refused("apply", "-f", "-", stdin=plane(spec), code=INVALID, says=("3.5.12", "3.5.31"))
 
 
+def test_a_file_that_is_no_text_is_one_line(cli: Cli) -> None:
+    binary = cli.folder / "program"
+    binary.write_bytes(b"\x7fELF\x02\x01\x01\x00\xff\xfe\x80")
+    cli.refused("apply", "-f", str(binary), code=INVALID, says=(str(binary), "it is no text", "byte 9"))
+    binary.write_bytes(b"kind: \x00")
+    cli.refused("apply", "-f", str(binary), code=INVALID, says=(str(binary), "not valid YAML"))
+
+
+def commands(group: TyperGroup, *path: str) -> Iterator[tuple[str, ...]]:
+    """The words of every command."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands(command, *path, name)
+        else:
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("words", list(commands(get_command(app))), ids=" ".join)  # type: ignore[arg-type]
+def test_every_command_takes_yes_for_every_question(cli: Cli, words: tuple[str, ...]) -> None:
+    said = cli(*words, "--help")
+    assert (said.code, "--yes" in said.out, "-y" in said.out) == (0, True, True)
+
+
 SMALL = """
 apiVersion: quarterdeck.dev/v1alpha1
 kind: Site
@@ -139,7 +166,7 @@ def test_a_second_plane_of_a_name_is_refused(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "says"),
     [
-        (("--to", "east"), INVALID, ("it is at east already",)),
+        (("--to", "east", "--replicas", "1"), INVALID, ("it is at east already", "apply")),
         (("--to", "north"), MISSING, ("'north'", "east, west")),
         (("--to", "west", "--replicas", "2"), INVALID, ("2 replicas", "1, 3 or 5")),
         (("--to", "west", "--probe", "--detach"), INVALID, ("--probe and --detach",)),
@@ -151,6 +178,14 @@ def test_a_migration_that_makes_no_sense_is_refused(
     cli.plane()
     finish(cli)
     cli.refused("migrate", "demo", *argv, "--yes", code=code, says=says)
+
+
+def test_a_plane_that_is_wanted_there_already_but_is_not_well_is_no_success(cli: Cli) -> None:
+    cli.plane()
+    finish(cli)
+    assert cli("plan", "demo").code == 0  # whoever looks first has its authorities made
+    says = ("it is wanted at east already", "left to do is: ", "wait demo")
+    cli.refused("migrate", "demo", "--to", "east", "--yes", code=CONFLICT, says=says)
 
 
 def finish(cli: Cli) -> None:

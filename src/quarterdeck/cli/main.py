@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from quarterdeck import __version__
 from quarterdeck.cli import demo, history, moves, planes, probes, sites, upstreams
@@ -16,6 +18,25 @@ from quarterdeck.errors import QuarterdeckError, Unavailable
 #: What Typer ends with on Ctrl-C: 128 + SIGINT, as shells have it.
 _INTERRUPTED = 130
 _AGAIN = "look at the disk and the rights there, and run it again"
+
+
+class Quiet(TyperCommand):
+    """A command that takes ``--yes``, as all do, whether or not it has something to ask: scripts need not know."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not any("--yes" in each.opts for each in self.params):
+            made = typer.Typer()
+            made.command()(_nothing_to_ask)
+            (option,) = (each for each in typer.main.get_command(made).params if each.name == "yes")
+            option.expose_value = False
+            self.params.append(option)
+
+
+def _nothing_to_ask(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; this command never does.")] = False,
+) -> None: ...
+
 
 app = typer.Typer(
     name="quarterdeck",
@@ -28,6 +49,9 @@ app = typer.Typer(
 for module in (demo, planes, moves, probes, history):
     for command in module.app.registered_commands:
         app.registered_commands.append(command)
+for each in (app, sites.app, upstreams.app):
+    for command in each.registered_commands:
+        command.cls = Quiet
 app.add_typer(sites.app, name="site")
 app.add_typer(upstreams.app, name="upstream")
 

@@ -14,9 +14,11 @@ from quarterdeck.cli.planes import moved_placement, print_forecast
 from quarterdeck.cli.watching import probed_drive, write_report
 from quarterdeck.cli.work import confirm, detach, drive, follow
 from quarterdeck.engine import operations
-from quarterdeck.engine.facts import forecast
+from quarterdeck.engine.facts import forecast, look
 from quarterdeck.engine.preconditions import Verdict, require
+from quarterdeck.engine.wording import what
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed
+from quarterdeck.model.steps import Plan
 
 app = typer.Typer()
 
@@ -42,6 +44,9 @@ def migrate(
         raise InvalidInput(f"migrating plane {name}", "--probe and --detach exclude each other", "use one of them")
 
     wanted = run(_examined(name, to, replicas, allow_distance=allow_distance))
+    if wanted is None:
+        out.print(f"plane {name} is at {to} already, and as wanted: nothing to do")
+        return
     confirm(f"move plane {name} to {to}?", yes=yes)
 
     async def ask() -> str:
@@ -59,8 +64,11 @@ def migrate(
         run(write_report(name, operation))
 
 
-async def _examined(name: str, to: str, replicas: int | None, *, allow_distance: bool) -> ControlPlane:
-    """The plane as it is to be, once every precondition was looked at and the plan was shown. Changes nothing."""
+async def _examined(name: str, to: str, replicas: int | None, *, allow_distance: bool) -> ControlPlane | None:
+    """The plane as it is to be, once every precondition was looked at and the plan was shown. Changes nothing.
+
+    None when it is there already and nothing is left to do: a script that tries again has got what it wants.
+    """
     async with opened() as home, engine(home) as made:
         current = await operations.existing(home.store, name)
         wanted = _wanted(current, to, replicas)
@@ -71,6 +79,9 @@ async def _examined(name: str, to: str, replicas: int | None, *, allow_distance:
                 f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
                 f"let it end with 'wait {name}', or go back with 'abort {name}'",
             )
+        if wanted.spec == current.spec:
+            _require_done(name, to, (await look(made, name)).plan)
+            return None
         for each in await require(made, current, wanted, allow_distance=allow_distance):
             mark = "[green]✓[/green]" if each.verdict is Verdict.OK else "[yellow]![/yellow]"
             err.print(f"{mark} {each.check}: {each.seen}", highlight=False)
@@ -84,13 +95,22 @@ async def _examined(name: str, to: str, replicas: int | None, *, allow_distance:
     return wanted
 
 
-def _wanted(current: ControlPlane, to: str, replicas: int | None) -> ControlPlane:
-    if to == current.spec.placement.site:
-        raise InvalidInput(
-            f"migrating plane {current.metadata.name}", f"it is at {to} already", "name another site with --to"
+def _require_done(name: str, to: str, plan: Plan) -> None:
+    if not plan.done:
+        left = "; ".join((*(what(step) for step in plan.now), *plan.waiting))
+        raise Conflict(
+            f"migrating plane {name}", f"it is wanted at {to} already, and left to do is: {left}", f"use 'wait {name}'"
         )
+
+
+def _wanted(current: ControlPlane, to: str, replicas: int | None) -> ControlPlane:
+    doing = f"migrating plane {current.metadata.name}"
     if replicas is not None and replicas not in (1, 3, 5):
-        raise InvalidInput(f"migrating plane {current.metadata.name}", f"{replicas} replicas", "use 1, 3 or 5")
+        raise InvalidInput(doing, f"{replicas} replicas", "use 1, 3 or 5")
+    if to == current.spec.placement.site:
+        if replicas not in (None, current.spec.replicas):
+            raise InvalidInput(doing, f"it is at {to} already", "name another site, or change the number by 'apply'")
+        return current
     return operations.moved(current, moved_placement(current, to), replicas)
 
 

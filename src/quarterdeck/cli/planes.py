@@ -71,11 +71,7 @@ def _work(name: str, *, detached: bool) -> None:
 @app.command()
 def apply(file: FileOption, detached: Detach = False) -> None:
     """Create or change what a file declares: planes and sites."""
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text()
-    except OSError as error:
-        raise InvalidInput(f"reading {file}", str(error.strerror), "name a file that can be read") from error
-    resources = load(text, str(file))
+    resources = load(_text(file), str(file))
 
     async def ask() -> list[str]:
         changed: list[str] = []
@@ -96,6 +92,20 @@ def apply(file: FileOption, detached: Detach = False) -> None:
             _work(name, detached=detached)
         else:
             detach(name)
+
+
+def _text(file: Path) -> str:
+    """What a file says, or standard input for ``-``. Raises InvalidInput for what is no text."""
+    doing = f"reading {file}"
+    try:
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise InvalidInput(doing, str(error.strerror), "name a file that can be read") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        seen = f"it is no text: byte {error.start + 1} is not UTF-8"
+        raise InvalidInput(doing, seen, "name a file with YAML or JSON") from error
 
 
 async def _apply_site(home: Home, wanted: Site) -> None:
