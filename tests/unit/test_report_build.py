@@ -29,7 +29,7 @@ def test_a_good_migration_holds_all_that_must_hold() -> None:
     assert made.outcome is Outcome.SUCCEEDED
     assert [verdict.holds for verdict in made.verdicts] == [True] * 6
     assert headline(made) == "demo moved east → west in 14.2 s"
-    assert summary(made) == "1,050 requests, 0 failed, 0 lost writes, longest stall 91 ms (quiet 58 ms)"
+    assert summary(made) == "2,100 requests, 0 failed, 0 lost writes, longest stall 91 ms (quiet 58 ms)"
 
 
 def during(result: ProbeResult, **changes: object) -> ProbeResult:

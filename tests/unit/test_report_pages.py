@@ -96,6 +96,19 @@ def test_the_page_says_the_verdict_first_and_all_that_it_rests_on(page: str) -> 
         assert words in text
 
 
+def test_every_count_of_requests_is_of_all_of_them_or_names_its_period(page: str) -> None:
+    text = Page(own(page)).text
+    assert set(re.findall(r"([\d,]+) requests", text)) == {"2,100"}
+    for words in (
+        "2 failed of 2,100 requests in all",
+        "2 of 2,100 failed",
+        "2,100 requests in all: 1,050 in 'quiet', 1,050 in 'migrate'",
+        "Failed and re-sent are those of 'migrate'",
+        "all clients 1,050 1,050 2",
+    ):
+        assert words in text, text
+
+
 def test_the_page_loads_nothing(page: str) -> None:
     rest = own(page)
     assert Page(rest).loads == []

@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.schema import Figures, Machine, Probe, Report, Step, StepOutcome, Verdict
-from quarterdeck.report.words import count, headline, mark, milliseconds, seconds, summary, times, totals
+from quarterdeck.report.words import by_period, count, headline, mark, milliseconds, seconds, summary, times, totals
 
 
 def render_html(report: Report) -> str:
@@ -65,7 +65,7 @@ def _tiles(report: Report) -> str:
         stall = probe.during.overall.stall_ms
         ratio = times(stall, probe.quiet.overall.stall_ms)
         tiles += [
-            (count(failed), f"failed of {count(requests)} requests", failed > 0),
+            (count(failed), f"failed of {count(requests)} requests in all", failed > 0),
             (count(probe.writes.lost), f"lost of {count(probe.writes.acknowledged)} writes", probe.writes.lost > 0),
             (count(missed), f"missed of {count(probe.watches.events + missed)} events", missed > 0),
             (milliseconds(stall), f"longest stall, {ratio} the quiet one", False),
@@ -102,13 +102,15 @@ def _clients(probe: Probe) -> str:
     rows.append(_client_row("all clients", quiet.overall, during.overall, total=True))
     watches, writes = probe.watches, probe.writes
     return f"""<section><h2>What clients saw</h2><div class="scroll"><table>
-<thead><tr><th rowspan="2">client</th><th class="group" colspan="3">requests</th>
+<thead><tr><th rowspan="2">client</th><th class="group" colspan="4">requests</th>
 <th class="group first" colspan="2">p50</th><th class="group first" colspan="2">p99</th>
-<th class="group first" colspan="3">longest stall</th></tr><tr><th class="num">during</th><th class="num">failed</th>
-<th class="num">re-sent</th>{'<th class="num first">quiet</th><th class="num">during</th>' * 3}
+<th class="group first" colspan="3">longest stall</th></tr><tr><th class="num">quiet</th>
+<th class="num">during</th><th class="num">failed</th><th class="num">re-sent</th>
+{'<th class="num first">quiet</th><th class="num">during</th>' * 3}
 <th class="num">ratio</th>
 </tr></thead><tbody>{"".join(rows)}</tbody></table></div>
-<p class="note">Quiet: {seconds(quiet.end - quiet.start)} before; during: {seconds(during.end - during.start)}
+<p class="note">{escape(by_period(probe))}. Failed and re-sent are those of '{escape(during.label)}'.
+Quiet: {seconds(quiet.end - quiet.start)} before; during: {seconds(during.end - during.start)}
 ({escape(during.label)}). A stall is the longest time for which one client waited for a request to succeed, with
 connecting and re-sending; for watchers, from a write's start to its event. The probe itself was held up for at
 most {milliseconds(quiet.own_lag_ms)} (quiet) and {milliseconds(during.own_lag_ms)} (during). Re-sent: an idempotent
@@ -127,9 +129,11 @@ def _client_row(kind: str, quiet: Figures | None, during: Figures | None, *, tot
         for name in ("p50_ms", "p99_ms", "stall_ms")
     )
     ratio = times(during.stall_ms, quiet.stall_ms) if quiet is not None and during is not None else "–"
+    before = quiet.requests if quiet is not None else 0
     counts = (during.requests, during.failures, during.resent) if during is not None else (0, 0, 0)
     return (
-        f'<tr{" class=total" if total else ""}><td>{escape(kind)}</td><td class="num">{count(counts[0])}</td>'
+        f'<tr{" class=total" if total else ""}><td>{escape(kind)}</td><td class="num was">{count(before)}</td>'
+        f'<td class="num">{count(counts[0])}</td>'
         f'<td{bad}>{count(counts[1])}</td><td class="num">{count(counts[2])}</td>{cells}'
         f'<td class="num">{ratio}</td></tr>'
     )

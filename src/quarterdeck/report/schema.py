@@ -263,7 +263,7 @@ class Probe(Part):
     rate: float
     """Requests per second and client."""
     periods: tuple[Period, ...]
-    """All periods; the first is the quiet one."""
+    """All periods; the first is the quiet one. A count that names no period is of all of them."""
     compared: tuple[str, str]
     """The labels of the two periods to compare: before, and during. Equal when there is only one."""
     writes: Writes

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quarterdeck.report.schema import Figures, Probe, Report
-from quarterdeck.report.words import count, headline, mark, milliseconds, seconds, summary, times
+from quarterdeck.report.words import count, headline, mark, milliseconds, seconds, summary, times, totals
 
 _COLORS = {"✓": "green", "✗": "red", "!": "yellow"}
 
@@ -47,7 +47,9 @@ def _verdicts(report: Report) -> Table:
 def clients_table(probe: Probe) -> Table:
     """What each kind of client saw, against the quiet period."""
     quiet, during = probe.quiet, probe.during
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), caption_justify="left")
+    if len(probe.periods) > 1:
+        table.caption = f"  of '{probe.during.label}'; {count(totals(probe)[0])} requests in all"
     table.add_column("  client", no_wrap=True, min_width=18)
     for name in ("requests", "failed", "re-sent", "p50", "p99", "stall", "quiet", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)

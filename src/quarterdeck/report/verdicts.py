@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quarterdeck.report.schema import Probe, Verdict
-from quarterdeck.report.words import count, milliseconds, times
+from quarterdeck.report.words import count, milliseconds, times, totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +34,7 @@ def verdicts(probe: Probe | None, window_ms: float | None, limits: Limits) -> tu
 
 
 def _of_probe(probe: Probe, limits: Limits) -> Iterator[Verdict]:
-    failed = sum(period.overall.failures for period in probe.periods)
-    requests = sum(period.overall.requests for period in probe.periods)
+    requests, failed = totals(probe)
     yield Verdict(
         claim="no request fails",
         measured=f"{count(failed)} of {count(requests)} failed",

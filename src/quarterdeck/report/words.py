@@ -84,6 +84,12 @@ def summary(report: Report) -> str:
 
 
 def totals(probe: Probe) -> tuple[int, int]:
-    """Requests and failures of the periods that are judged."""
-    counted = [period.overall for period in probe.judged]
+    """Requests and failures of all periods, the quiet one too: what every count without a period's name means."""
+    counted = [period.overall for period in probe.periods]
     return sum(each.requests for each in counted), sum(each.failures for each in counted)
+
+
+def by_period(probe: Probe) -> str:
+    """Such as ``2,310 requests in all: 900 in 'quiet', 1,310 in 'migration', 100 in 'after'``."""
+    parts = ", ".join(f"{count(period.overall.requests)} in '{period.label}'" for period in probe.periods)
+    return f"{count(totals(probe)[0])} requests in all: {parts}"
