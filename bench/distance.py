@@ -44,30 +44,23 @@ async def _delay(folder: Path, rtt: float) -> None:
     await lab.set_link("near", "far", delay_ms=rtt / 2)
 
 
-async def _close(folder: Path) -> None:
-    await (await Lab.open(folder)).close()
-
-
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rtt", type=float, nargs="+", default=[0, 20, 80, 160])
     rows = []
     with temporary_home() as folder:
-        try:
-            declared = folder / "bench.yaml"
-            declared.write_text(SITES)
-            quarterdeck("apply", "-f", str(declared))
-            quarterdeck("wait", "bench")
-            for number, rtt in enumerate(parser.parse_args().rtt):
-                asyncio.run(_delay(folder, rtt))
-                target = ("far", "near")[number % 2]
-                noise = Noise()
-                quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", "25", "--yes", allowed=1)
-                rows.append([f"{rtt:.0f}", *row(number, json.loads(newest_report(folder).read_bytes()), noise)[1:]])
-                print(" ".join(rows[-1]), flush=True)
-        finally:
-            asyncio.run(_close(folder))
+        declared = folder / "bench.yaml"
+        declared.write_text(SITES)
+        quarterdeck("apply", "-f", str(declared))
+        quarterdeck("wait", "bench")
+        for number, rtt in enumerate(parser.parse_args().rtt):
+            asyncio.run(_delay(folder, rtt))
+            target = ("far", "near")[number % 2]
+            noise = Noise()
+            quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", "25", "--yes", allowed=1)
+            rows.append([f"{rtt:.0f}", *row(number, json.loads(newest_report(folder).read_bytes()), noise)[1:]])
+            print(" ".join(rows[-1]), flush=True)
     print(f"\n{this_machine()}\n")
     print(markdown(("rtt ms", *HEADER), rows))
 

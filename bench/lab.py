@@ -15,32 +15,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from quarterdeck.api.site import Isolation, Site
-from quarterdeck.engine.home import Home
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from support.leftovers import destroy, nothing_left
 
 
 @contextmanager
 def temporary_home() -> Iterator[Path]:
-    """A QUARTERDECK_HOME that leaves nothing behind."""
+    """A QUARTERDECK_HOME that leaves nothing behind, however the block ends. Raises AssertionError if it does."""
     folder = Path(tempfile.mkdtemp(prefix="qdb."))
     os.environ["QUARTERDECK_HOME"] = str(folder)
     try:
         yield folder
     finally:
-        asyncio.run(_destroy(folder))
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-async def _destroy(folder: Path) -> None:
-    home = await Home.open(folder)
-    try:
-        for site in await home.store.list(Site):
-            await home.local_site(site).destroy()
-        for kind in Isolation:
-            if (folder / "sites" / f"hub-{kind}").exists():
-                await home.hub(kind).destroy()
-    finally:
-        await home.close()
+        try:
+            asyncio.run(destroy(folder))
+            nothing_left(folder)
+        finally:
+            del os.environ["QUARTERDECK_HOME"]
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def quarterdeck(*arguments: str, allowed: int = 0, timeout: float = 600.0) -> float:

@@ -3,6 +3,7 @@
 set -eu
 QD_UV_VERSION=0.13.9
 QD_CACHE="${QUARTERDECK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quarterdeck}"
+case $QD_CACHE in /*) ;; *) QD_CACHE="$PWD/$QD_CACHE" ;; esac
 
 qd_fail() { printf 'quarterdeck: %s\n' "$1" >&2; exit 70; }
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from support.plane_lab import Command, PlaneLab, Writer, did, plane_lab, until
+from support.plane_lab import Command, Done, PlaneLab, Writer, did, until
+from support.planes import KeptPlane
 
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.netns.lab import Lab, available
@@ -30,21 +31,31 @@ spec: {isolation: netns}
 
 
 @pytest.fixture(scope="module")
-def far() -> Iterator[PlaneLab]:
-    """A home with a plane of three replicas at one of two sites in network namespaces."""
+def kept() -> Iterator[KeptPlane]:
     allowed, reason = asyncio.run(available())
     if not allowed:
         pytest.skip(f"this host does not allow network namespaces: {reason}")
-    with plane_lab() as lab:
-        lab.run("apply", "-f", str(lab.file(SITES)))
-        lab.run("create", NAME, "--site", "n1")
-        yield lab
+    made = KeptPlane(NAME, between_networks, quick=False)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def between_networks(lab: PlaneLab, name: str, replicas: int) -> Done:
+    lab.run("apply", "-f", str(lab.file(SITES)))
+    return lab.run("create", name, "--site", "n1", "--replicas", str(replicas))
+
+
+@pytest.fixture
+def far(kept: KeptPlane) -> PlaneLab:
+    """A home with a plane of three replicas at one of two sites in network namespaces."""
+    return kept.ready()
 
 
 def sites(far: PlaneLab) -> tuple[str, str]:
-    """Where the plane is, and the other site. It is well: the test before has left it so."""
+    """Where the plane is, and the other site."""
     source = far.plane(NAME).spec.placement.site
-    far.status(NAME, code=0)
     return source, "n2" if source == "n1" else "n1"
 
 

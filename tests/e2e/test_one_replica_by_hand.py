@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support import inotify
 from support.byhand import OneReplica, binaries, one_replica, until
 
 from quarterdeck.components import controller_manager, scheduler
@@ -171,6 +172,12 @@ def test_everything_listens_on_the_address_of_its_machine_only(replica: OneRepli
         assert listeners
         assert {each.laddr.ip for each in listeners} == {replica.replica.address}
         assert {each.laddr.port for each in listeners} <= set(replica.plane.ports.of_replica)
+
+
+def test_ten_replicas_fit_below_the_kernels_usual_limit_on_inotify_instances(replica: OneReplica) -> None:
+    of_replica = sum(inotify.instances(process.pid) for process in replica.processes.running.values())
+    assert 0 < of_replica <= inotify.OF_REPLICA
+    assert 10 * inotify.OF_REPLICA + 2 * inotify.OF_BALANCER < 128
 
 
 def ask_without_certificate(address: tuple[str, int], context: ssl.SSLContext) -> bytes:

@@ -19,7 +19,6 @@ def upstream() -> Upstream:
     return Upstream.from_environment(environment)
 
 
-@pytest.mark.timeout(3600)  # on a machine with an empty cache all of them are fetched first
 async def test_every_program_says_the_version_that_was_asked_for(upstream: Upstream) -> None:
     paths = await upstream.ensure(CONTROL_PLANE, Versions())
     assert {program: read_version(program, path) for program, path in paths.items()} == {
@@ -27,7 +26,6 @@ async def test_every_program_says_the_version_that_was_asked_for(upstream: Upstr
     }
 
 
-@pytest.mark.timeout(3600)
 async def test_a_given_program_of_the_right_version_goes_before_the_cache(upstream: Upstream, tmp_path: Path) -> None:
     cached = await upstream.ensure([Program.ETCDCTL, Program.ETCDUTL], Versions())
     given = tmp_path / "etcdctl"
@@ -37,7 +35,6 @@ async def test_a_given_program_of_the_right_version_goes_before_the_cache(upstre
     assert paths == {Program.ETCDCTL: given, Program.ETCDUTL: cached[Program.ETCDUTL]}
 
 
-@pytest.mark.timeout(3600)
 async def test_a_given_program_of_another_version_is_refused(upstream: Upstream, tmp_path: Path) -> None:
     cached = await upstream.ensure([Program.ETCDCTL], Versions())
     (tmp_path / "etcdctl").symlink_to(cached[Program.ETCDCTL])

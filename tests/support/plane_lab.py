@@ -24,14 +24,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
-import psutil
 import yaml
 
 import quarterdeck
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.api.site import Isolation, Site
+from quarterdeck.api.site import Site
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
@@ -41,11 +40,11 @@ from quarterdeck.engine.operations import Asker
 from quarterdeck.model.units import MachineState
 from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.local.site import LocalSite
-from quarterdeck.sites.netns.lab import Lab
 from quarterdeck.stores.port import JournalEntry, Outcome
 from quarterdeck.stores.sqlite import SqliteStore
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
+from support.leftovers import destroy, nothing_left, processes_of
 
 T = TypeVar("T")
 
@@ -53,6 +52,9 @@ SOURCE = Path(quarterdeck.__file__).parents[1]
 #: Seconds. Generous: a condition that comes true is not waited for any longer, and machines are busy at times.
 CALL = 120.0
 CHANGE = 300.0
+#: The user's settings that say where the environment and the upstream programs come from, and which are folders.
+FOLDERS = {"QUARTERDECK_CACHE", "QUARTERDECK_BIN_DIR"}
+PROGRAMS = FOLDERS | {"QUARTERDECK_MIRROR", "QUARTERDECK_PYTHON"}
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
@@ -87,12 +89,12 @@ class Command:
     """A command that runs. Signals go to that process only, as those of `kill PID` do."""
 
     def __init__(self, lab: PlaneLab, argv: Sequence[str], env: dict[str, str]) -> None:
-        self.argv = ("quarterdeck", *argv)
+        self.argv = tuple(argv)
         self._streams = [lab.scratch() for _ in range(2)]
         self._since = time.monotonic()
         with self._streams[0].open("wb") as out, self._streams[1].open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "quarterdeck", *argv],
+                self.argv,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -261,11 +263,21 @@ class PlaneLab:
 
     def start(self, *argv: str, **environment: str) -> Command:
         """A command that runs on its own."""
-        env = {name: value for name, value in os.environ.items() if not name.startswith("QUARTERDECK_")}
-        env |= {"QUARTERDECK_HOME": str(self.home), "PYTHONPATH": str(SOURCE), "COLUMNS": "200"}
-        env |= environment
-        self.commands.append(Command(self, argv, env))
+        return self.start_program(sys.executable, "-m", "quarterdeck", *argv, **environment)
+
+    def start_program(self, *argv: str, **environment: str) -> Command:
+        """Any program, run as commands are."""
+        self.commands.append(Command(self, argv, self.environment | environment))
         return self.commands[-1]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What commands run with: where programs come from is the tests' own, all else of ours is not passed on."""
+        ours = {name for name in os.environ if name.startswith("QUARTERDECK_")} - PROGRAMS
+        env = {name: value for name, value in os.environ.items() if name not in ours}
+        for name in FOLDERS & env.keys():  # commands have another working folder
+            env[name] = str(Path(env[name]).absolute())
+        return env | {"QUARTERDECK_HOME": str(self.home), "PYTHONPATH": str(SOURCE), "COLUMNS": "200"}
 
     def run(self, *argv: str, code: int = 0, deadline: float = CHANGE, **environment: str) -> Done:
         """A command that ends with that exit code."""
@@ -442,49 +454,14 @@ class PlaneLab:
         for command in self.commands:
             if command.running:
                 command.kill()
-        for process in self.left():  # detached drivers: they would start again what is being destroyed
+        for process in processes_of(self.root):  # detached drivers: they would start again what is being destroyed
             if "quarterdeck" in process.cmdline() and "wait" in process.cmdline():
                 process.kill()
-        asyncio.run(_destroy(self.home))
         try:
-            until(lambda: not self.left(), "all processes of the home are gone", seconds=20.0)
-        except AssertionError:
-            survivors = self.left()
-            for process in survivors:
-                process.kill()
-            raise AssertionError(f"left behind: {[process.cmdline() for process in survivors]}") from None
+            asyncio.run(destroy(self.home))
+            nothing_left(self.root)
         finally:
             shutil.rmtree(self.root, ignore_errors=True)
-
-    def left(self) -> list[psutil.Process]:
-        """The processes that have to do with this home: by arguments, environment or working folder."""
-        mark = str(self.root)
-        found = []
-        for process in psutil.process_iter():
-            try:
-                words = [*process.cmdline(), process.cwd(), *process.environ().values()]
-                if any(mark in word for word in words) and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
-        return found
-
-
-async def _destroy(folder: Path) -> None:
-    """Everything that the sites of a home have, and its networks."""
-    if not (folder / "sites").exists():
-        return
-    home = await Home.open(folder)
-    try:
-        known = {path.parent.name for path in (folder / "sites").glob("*/number")}
-        drivers = [home.local_site(each) for each in await home.store.list(Site) if each.metadata.name in known]
-        drivers += [home.hub(kind) for kind in Isolation if f"hub-{kind}" in known]
-        for driver in drivers:
-            await driver.destroy()
-    finally:
-        await home.close()
-        if (folder / "netns").exists():
-            await Lab(folder).close()
 
 
 @contextmanager
