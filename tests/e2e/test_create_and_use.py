@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from support.plane_lab import Client, PlaneLab, until
+from support.clients import Client
+from support.conditions import until
+from support.plane_lab import PlaneLab
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.etcd.calls import ClientTls

@@ -6,7 +6,8 @@ import os
 
 import pytest
 import yaml
-from support.plane_lab import Writer, plane_lab
+from support.clients import Writer
+from support.plane_lab import plane_lab
 
 pytestmark = pytest.mark.timeout(600)
 

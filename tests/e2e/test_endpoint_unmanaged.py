@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.conditions import until
 from support.dns_lab import own_server
-from support.plane_lab import Command, Done, PlaneLab, until
+from support.plane_lab import Command, Done, PlaneLab
 
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.report.schema import Report

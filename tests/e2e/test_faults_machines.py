@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from support.plane_lab import Command, PlaneLab, Writer, did, until
+from support.clients import Writer
+from support.conditions import until
+from support.plane_lab import Command, PlaneLab, did
 
 from quarterdeck.model.units import UnitState
 

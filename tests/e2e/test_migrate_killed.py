@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from support.plane_lab import PlaneLab, Writer, started
+from support.clients import Writer
+from support.plane_lab import PlaneLab, started
 
 from quarterdeck.api.operation import OperationPhase
 

@@ -6,7 +6,9 @@ import re
 import threading
 
 import pytest
-from support.plane_lab import PlaneLab, Writer, did, started, until
+from support.clients import Writer
+from support.conditions import until
+from support.plane_lab import PlaneLab, did, started
 
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.report.schema import Outcome, Report

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from support.plane_lab import Command, Done, PlaneLab, Writer, did, until
+from support.clients import Writer
+from support.conditions import until
+from support.plane_lab import Command, Done, PlaneLab, did
 from support.planes import KeptPlane
 
 from quarterdeck.report.schema import Outcome, Report

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support import inotify
 from support.byhand import OneReplica, binaries, one_replica, until
 
 from quarterdeck.components import controller_manager, scheduler
@@ -26,6 +25,7 @@ from quarterdeck.kube.port import Address
 from quarterdeck.model.world import Component
 from quarterdeck.pki.issuing import create_plane_secrets, issue_admin
 from quarterdeck.pki.tls import client_context
+from quarterdeck.sites.local import limits
 from quarterdeck.upstream.catalog import Program
 
 __all__ = ["binaries"]
@@ -175,9 +175,9 @@ def test_everything_listens_on_the_address_of_its_machine_only(replica: OneRepli
 
 
 def test_ten_replicas_fit_below_the_kernels_usual_limit_on_inotify_instances(replica: OneReplica) -> None:
-    of_replica = sum(inotify.instances(process.pid) for process in replica.processes.running.values())
-    assert 0 < of_replica <= inotify.OF_REPLICA
-    assert 10 * inotify.OF_REPLICA + 2 * inotify.OF_BALANCER < 128
+    opened = sum(limits.instances(Path(f"/proc/{each.pid}")) for each in replica.processes.running.values())
+    assert 0 < opened <= limits.PER_REPLICA + limits.PER_LEADER
+    assert 10 * limits.PER_REPLICA + limits.PER_PLANE < 128
 
 
 def ask_without_certificate(address: tuple[str, int], context: ssl.SSLContext) -> bytes:

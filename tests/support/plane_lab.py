@@ -12,59 +12,40 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
-
-import httpx2
-import yaml
 
 import quarterdeck
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Site
-from quarterdeck.components.credentials import KeyPair
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import Status, look
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.model.units import MachineState
-from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.stores.port import JournalEntry, Outcome
 from quarterdeck.stores.sqlite import SqliteStore
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
+from support.clients import Client
+from support.conditions import CALL, CHANGE
 from support.leftovers import destroy, nothing_left, processes_of
 
 T = TypeVar("T")
 
 SOURCE = Path(quarterdeck.__file__).parents[1]
-#: Seconds. Generous: a condition that comes true is not waited for any longer, and machines are busy at times.
-CALL = 120.0
-CHANGE = 300.0
 #: The user's settings that say where the environment and the upstream programs come from, and which are folders.
 FOLDERS = {"QUARTERDECK_CACHE", "QUARTERDECK_BIN_DIR"}
 PROGRAMS = FOLDERS | {"QUARTERDECK_MIRROR", "QUARTERDECK_PYTHON"}
-CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def until(good: Callable[[], T], what: str, *, seconds: float = CALL, pause: float = 0.05) -> T:
-    """What ``good`` returns once it is true; fails after ``seconds``."""
-    end = time.monotonic() + seconds
-    while not (seen := good()):
-        assert time.monotonic() < end, f"{what}: not within {seconds:.0f} s"
-        time.sleep(pause)
-    return seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,109 +117,6 @@ class Command:
             raise AssertionError(f"{' '.join(self.argv)}: still at it after {deadline:.0f} s\n{said}") from None
         out, err = (stream.read_text() for stream in self._streams)
         return Done(self.argv, code, out, err, time.monotonic() - self._since)
-
-
-@dataclass
-class Client:
-    """A client of a plane, by its kubeconfig alone."""
-
-    kubeconfig: Path
-
-    @contextmanager
-    def http(self, *, timeout: float = 10.0, anonymous: bool = False) -> Iterator[httpx2.Client]:
-        """Plain HTTP as the kubeconfig's user, or as nobody."""
-        config = yaml.safe_load(self.kubeconfig.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        pem = {name: b64decode(text) for name, text in {**cluster, **user}.items() if name.endswith("-data")}
-        pair = KeyPair(pem["client-certificate-data"], pem["client-key-data"])
-        context = client_context(pem["certificate-authority-data"], None if anonymous else pair)
-        made = httpx2.Client(
-            base_url=cluster["server"],
-            proxy=cluster.get("proxy-url"),
-            verify=context,
-            timeout=timeout,
-            trust_env=False,
-        )
-        with made:
-            yield made
-
-    def names(self, resource: str, selector: str = "") -> set[str]:
-        """The names of all objects of a kind in the default namespace."""
-        with self.http(timeout=60.0) as http:
-            answer = http.get(f"/api/v1/namespaces/default/{resource}", params={"labelSelector": selector})
-            answer.raise_for_status()
-            return {item["metadata"]["name"] for item in answer.json()["items"]}
-
-
-class Writer:
-    """A client that writes ConfigMaps, one after another, each once, and knows which were acknowledged.
-
-    It retries nothing but what RFC 9112 section 9.3.1 has clients do: a request is sent once more when a connection
-    that was used before closes without a byte of an answer (safe here: names are unique, so 409 means written).
-    Use it in a ``with`` block, which ends with the check that nothing acknowledged is lost.
-    """
-
-    def __init__(self, client: Client, label: str, *, pause: float = 0.05) -> None:
-        self.acknowledged: list[str] = []
-        self.failures: list[str] = []
-        self._client = client
-        self._label = label
-        self._pause = pause
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._write, name=f"writer {label}", daemon=True)
-
-    def __enter__(self) -> Writer:
-        self._thread.start()
-        until(lambda: len(self.acknowledged) >= 3, "a writer gets to write")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(CALL)
-        if kind is None:
-            assert not self._thread.is_alive()
-            self.check()
-
-    def check(self) -> None:
-        """Everything acknowledged is there."""
-        lost = set(self.acknowledged) - self._client.names("configmaps", f"writer={self._label}")
-        assert not lost, f"acknowledged and lost: {sorted(lost)}"
-
-    def goes_on(self, what: str, *, writes: int = 5, seconds: float = 60.0) -> None:
-        """Wait until it has written more than it has by now."""
-        so_far = len(self.acknowledged)
-        until(lambda: len(self.acknowledged) >= so_far + writes, f"writing {what}", seconds=seconds)
-
-    def _write(self) -> None:
-        number = 0
-        while not self._stop.is_set():
-            used = 0
-            try:
-                with self._client.http() as http:
-                    while not self._stop.wait(self._pause):
-                        number += 1
-                        self._one(http, f"{self._label}-{number}", used)
-                        used += 1
-            except httpx2.HTTPError as error:
-                self._failed(f"{self._label}-{number}", f"{type(error).__name__} {error}")
-
-    def _one(self, http: httpx2.Client, name: str, used: int) -> None:
-        body = {"metadata": {"name": name, "labels": {"writer": self._label}}, "data": {"name": name}}
-        again = False
-        try:
-            answer = http.post(CONFIGMAPS, json=body)
-        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
-            if not used:
-                raise
-            again = True
-            answer = http.post(CONFIGMAPS, json=body)
-        if answer.status_code == 201 or (again and answer.status_code == 409):
-            self.acknowledged.append(name)
-        else:
-            self._failed(name, f"status {answer.status_code} {answer.text[:200]}")
-
-    def _failed(self, name: str, why: str) -> None:
-        self.failures.append(f"{datetime.now(UTC).isoformat()} {name}: {why}")
 
 
 @dataclass

@@ -13,10 +13,10 @@ from quarterdeck.sites.local import limits
 
 
 def test_an_open_inotify_instance_counts() -> None:
-    before = limits._instances(Path("/proc/self"))
+    before = limits.instances(Path("/proc/self"))
     descriptor = ctypes.CDLL(None).inotify_init()
     try:
-        assert limits._instances(Path("/proc/self")) == before + 1
+        assert limits.instances(Path("/proc/self")) == before + 1
     finally:
         os.close(descriptor)
 

@@ -10,10 +10,12 @@ from quarterdeck.errors import PreconditionFailed
 _INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 #: As seen from inside a container: its own group.
 _CGROUP = Path("/sys/fs/cgroup")
-#: inotify instances that one replica's programs open in all (seen with Kubernetes 1.36: an apiserver 8, each
-#: controller 3), and those of a plane's load balancer, DNS server and door.
-PER_REPLICA = 14
-PER_PLANE = 10
+#: inotify instances that one replica's programs open in all (seen with Kubernetes 1.36: an apiserver 7, one for each
+#: file that it watches, a controller manager and a scheduler 2 each), those that a controller manager which leads opens
+#: besides (one for each signer, one for volume plugins), and those of a load balancer (3), a DNS server and a door.
+PER_REPLICA = 11
+PER_LEADER = 5
+PER_PLANE = PER_LEADER + 5
 
 
 def available_memory() -> int:
@@ -39,10 +41,11 @@ def inotify_left() -> int | None:
         limit = int(_INSTANCES.read_text())
     except (OSError, ValueError):
         return None
-    return limit - sum(_instances(process) for process in Path("/proc").iterdir() if process.name.isdigit())
+    return limit - sum(instances(process) for process in Path("/proc").iterdir() if process.name.isdigit())
 
 
-def _instances(process: Path) -> int:
+def instances(process: Path) -> int:
+    """How many a process of this user's has, by its folder in /proc."""
     try:
         if process.stat().st_uid != os.getuid():
             return 0

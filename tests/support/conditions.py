@@ -1,0 +1,22 @@
+"""Waiting for what is to come true."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+#: Seconds. Generous: a condition that comes true is not waited for any longer, and machines are busy at times.
+CALL = 120.0
+CHANGE = 300.0
+
+
+def until(good: Callable[[], T], what: str, *, seconds: float = CALL, pause: float = 0.05) -> T:
+    """What ``good`` returns once it is true; fails after ``seconds``."""
+    end = time.monotonic() + seconds
+    while not (seen := good()):
+        assert time.monotonic() < end, f"{what}: not within {seconds:.0f} s"
+        time.sleep(pause)
+    return seen
