@@ -30,10 +30,22 @@ class NotFound(QuarterdeckError):
     exit_code = 3
 
 
+class Gone(NotFound):
+    """The plane does not exist, or no longer."""
+
+
 class Conflict(QuarterdeckError):
     """Somebody else changed it first, holds it, or it exists already."""
 
     exit_code = 4
+
+
+class LeaseLost(Conflict):
+    """Another process drives, or may drive, the plane now: nothing more may be done here."""
+
+
+class Paused(Conflict):
+    """The user wants nothing done."""
 
 
 class PreconditionFailed(QuarterdeckError):

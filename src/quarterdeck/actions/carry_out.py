@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 
@@ -10,6 +9,7 @@ from pydantic import JsonValue
 
 from quarterdeck.actions import members, units
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.together import together
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import (
     AddLearner,
@@ -47,6 +47,9 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail | PersonMu
     Returns what reports tell besides, or what a person must do before it can be carried out. Raises a
     QuarterdeckError; then the step may have happened or not, and the next observation tells.
     """
+    await plane.check()
+    if isinstance(step, SetBackends):
+        await plane.remember((step,))  # before it happens: from then on clients may be sent there
     detail = await _effect(plane, step, world)
     if not isinstance(detail, PersonMust):
         await plane.remember((step,))
@@ -57,7 +60,7 @@ async def _effect(plane: Plane, step: Step, world: World) -> Detail | PersonMust
     match step:
         case PlaceReplica():
             site = plane.site(step.slot.site)
-            await asyncio.gather(site.wake(step.machine), site.wake(plane.edge(step.slot.site).name))
+            await together(site.wake(step.machine), site.wake(plane.edge(step.slot.site).name))
         case StartUnit():
             await units.start_unit(plane, step, world)
         case StopUnit():
@@ -88,10 +91,12 @@ async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMus
             chosen = {name: plane.memory.replica(name) for name in step.backends}
             serving = {name for balancer in world.balancers for name in balancer.backends}
             new = [record for name, record in chosen.items() if name not in serving]
-            await asyncio.gather(*(units.favour(plane, each, Component.ETCD, Component.APISERVER) for each in new))
+            await together(*(units.favour(plane, each, Component.ETCD, Component.APISERVER) for each in new))
+            await plane.check()
             await plane.balancers[step.site].apply({name: plane.backend(each) for name, each in chosen.items()})
         case StopBalancer():
             await plane.balancers[step.site].remove()
+            await plane.check()
             await plane.site(step.site).rest(plane.edge(step.site).name)
         case SetRecord():
             address = plane.balancers[step.to].address.ip

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.errors import Unavailable
+from quarterdeck.actions.together import together, whole
+from quarterdeck.endpoint.port import LoadBalancer
+from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import World
 
@@ -21,40 +24,87 @@ BETWEEN = 0.003
 _BREATH = 0.2
 
 
-@asynccontextmanager
-async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncIterator[float]:
-    """Within the block no load balancer passes anything on, and what one passed on before has been begun by the
-    apiservers of ``servers``. Yields the seconds that a packet is on its way at most.
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Load balancers that pass nothing on. ``settle``: seconds that a packet is on its way at most; ``until``: when
+    the first of them goes on by itself, by the event loop's clock.
+    """
 
-    The machines of the load balancers let them go by themselves if this process dies. An apiserver that does not answer
-    is not waited for. Raises Unavailable when a load balancer cannot be held.
+    settle: float
+    until: float
+
+
+@asynccontextmanager
+async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncIterator[Hold]:
+    """Within the block no load balancer passes anything on, and what one passed on before has been begun by the
+    apiservers of ``servers``.
+
+    However the block ends (it raises, this process is told to stop), all are let go first; the machines of the load
+    balancers do so by themselves if this process dies. An apiserver that does not answer is not waited for. Raises
+    Unavailable when a load balancer cannot be held, or cannot be let go before it goes on by itself.
     """
     running = [plane.balancers[each.site] for each in world.balancers if each.running and each.reachable]
     async with plane.holding:
         settle = _SETTLE + await _farthest(plane, world, servers)
-        await _ping(plane, servers)  # so that the connections are there when clients wait
+        answering = await _ping(plane, servers)  # so that the connections are there when clients wait
+        await plane.check()
         try:
-            await _all(each.hold(LONGEST_HOLD + 2 * settle) for each in running)
-            await asyncio.sleep(settle)  # what is on its way arrives,
-            # and what came before this was begun before this was answered
-            await _ping(plane, servers)
-            yield settle
+            async with _stopped(running, LONGEST_HOLD + 2 * settle) as until:
+                await asyncio.sleep(settle)  # what is on its way arrives,
+                # and what came before this was begun before this was answered
+                await _ping(plane, answering)
+                yield Hold(settle, until)
         finally:
-            await _all(each.let_go() for each in running)
             await asyncio.sleep(_BREATH)
 
 
-async def _ping(plane: Plane, servers: Sequence[Replica]) -> None:
-    await asyncio.gather(*(plane.kube.ping(plane.apiserver(each)) for each in servers))
+@asynccontextmanager
+async def _stopped(balancers: Sequence[LoadBalancer], seconds: float) -> AsyncIterator[float]:
+    """Within the block these stand still, at most until the time that it yields."""
+    until = asyncio.get_running_loop().time() + seconds
+    failed: BaseException | None = None
+    try:
+        # To their end: a hold that was cut off may still arrive, after the others were let go.
+        await whole(together(*(each.hold(seconds) for each in balancers)))
+        yield until
+    except BaseException as error:
+        failed = error
+        raise
+    finally:
+        try:
+            # All of them: one that could not be held may have been, and only its answer was lost.
+            await whole(together(*(_let_go(each, until) for each in balancers)))
+        except QuarterdeckError as error:
+            if failed is None:
+                raise
+            failed.add_note(str(error))
 
 
-async def _all(calls: Iterable[Awaitable[None]]) -> None:
-    """Make all calls at once, and raise what one of them raised only after all have ended: a load balancer must not
-    be held after the others were let go.
-    """
-    for ended in await asyncio.gather(*calls, return_exceptions=True):
-        if ended is not None:
+async def _let_go(balancer: LoadBalancer, until: float) -> None:
+    """Let it go: again until it is done, or until it goes on by itself."""
+    while True:
+        try:
+            await balancer.let_go()
+        except Unavailable:
+            if asyncio.get_running_loop().time() >= until:
+                raise
+            await asyncio.sleep(BETWEEN)
+        else:
+            return
+
+
+async def let_go_all(plane: Plane) -> None:
+    """Let go of whatever a former driver may have left held. One that does not answer lets go by itself."""
+    asked = (each.let_go() for each in plane.balancers.values())
+    for ended in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(ended, BaseException) and not isinstance(ended, Unavailable):
             raise ended
+
+
+async def _ping(plane: Plane, servers: Sequence[Replica]) -> list[Replica]:
+    """Those whose apiserver answers."""
+    answers = await together(*(plane.kube.ping(plane.apiserver(each)) for each in servers))
+    return [each for each, answer in zip(servers, answers, strict=True) if answer.ok]
 
 
 async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> float:

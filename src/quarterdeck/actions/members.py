@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.together import beside, cut_off, together
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.memory import Replica
@@ -36,6 +38,7 @@ async def add_learner(plane: Plane, step: AddLearner) -> None:
 async def promote(plane: Plane, step: Promote, world: World) -> None:
     """Make the learner a voter: from then on writes may wait for it."""
     await favour(plane, plane.memory.replica(step.replica), Component.ETCD)
+    await plane.check()
     await plane.etcd.promote(healthy_urls(plane, world), step.member)
 
 
@@ -56,13 +59,12 @@ async def transfer_leadership(plane: Plane, step: TransferLeadership, world: Wor
         raise Unavailable("transferring etcd's leadership", "no member leads", "it is tried again")
     servers = [record for record in plane.memory.replicas if world.replica(record.name).ready]
     await _until_able(plane, plane.memory.replica(step.to))
-    async with held(plane, world, servers):
+    async with AsyncExitStack() as afterwards, held(plane, world, servers) as hold:
         await _until_quiet(plane, servers)
-        moving = asyncio.create_task(
-            plane.etcd.move_leader(plane.client_url(plane.memory.replica(leader)), step.member)
-        )
-        await _until_followed(plane, servers, step.member, moving)
-    await moving
+        await plane.check()
+        handing_over = plane.etcd.move_leader(plane.client_url(plane.memory.replica(leader)), step.member)
+        moving = await afterwards.enter_async_context(beside(handing_over))
+        await _until_followed(plane, servers, step.member, moving, hold.until)
 
 
 async def _until_able(plane: Plane, record: Replica) -> None:
@@ -82,19 +84,21 @@ async def _until_quiet(plane: Plane, servers: Sequence[Replica]) -> None:
     """
     deadline = _now() + _QUIET
     while _now() < deadline:
-        pending = await asyncio.gather(*(plane.etcd.pending_proposals(plane.metrics_url(each)) for each in servers))
+        pending = await together(*(plane.etcd.pending_proposals(plane.metrics_url(each)) for each in servers))
         if not any(pending):
             return
         await asyncio.sleep(BETWEEN)
 
 
-async def _until_followed(plane: Plane, servers: Sequence[Replica], leader: int, moving: asyncio.Task[None]) -> None:
+async def _until_followed(
+    plane: Plane, servers: Sequence[Replica], leader: int, moving: asyncio.Task[None], until: float
+) -> None:
     """Return when the members of these apiservers follow the new leader, or when the transfer is over: it says so
-    only at a tick of etcd's, up to a heartbeat later.
+    only at a tick of etcd's, up to a heartbeat later. At the latest at the time ``until`` of the event loop's clock.
     """
-    while not moving.done():
+    while not moving.done() and _now() < until:
         try:
-            seen = await asyncio.gather(*(plane.etcd.status(plane.client_url(each)) for each in servers))
+            seen = await together(*(plane.etcd.status(plane.client_url(each)) for each in servers))
         except Unavailable:
             seen = []  # then the transfer itself tells how it went
         if seen and all(status.leader_id == leader for status in seen):
@@ -114,7 +118,7 @@ class SwapTimes:
 async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     """All changes back to back. Each is acknowledged by etcd before the next is asked for."""
     joining = [plane.memory.replica(change.replica) for change in step.changes if isinstance(change, Promote)]
-    await asyncio.gather(*(favour(plane, each, Component.ETCD) for each in joining))
+    await together(*(favour(plane, each, Component.ETCD) for each in joining))
     now = voters(world)
     began = _now()
     homeless = 0.0
@@ -124,6 +128,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     urls = healthy_urls(plane, world, without=leaving)
     for change in step.changes:
         now = after(now, _as_change(plane, change, now))
+        await plane.check()
         asked = _now()
         if isinstance(change, Promote):
             await plane.etcd.promote(urls, change.member)
@@ -158,8 +163,7 @@ async def _removed(plane: Plane, member: int, urls: Sequence[str], witnesses: Se
         await plane.etcd.remove(urls, member)
         return min([_now(), *(each.result() for each in watching if each.done())])
     finally:
-        for each in watching:
-            each.cancel()
+        await cut_off(*watching)
 
 
 async def _gone(plane: Plane, url: str, member: int) -> float:

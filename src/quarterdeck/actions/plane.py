@@ -17,7 +17,7 @@ from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name, url
 from quarterdeck.endpoint.port import Dns, LoadBalancer
-from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, Unavailable
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.kube.port import Address, Kube
 from quarterdeck.model.endpoints import BackendAddress
@@ -206,15 +206,25 @@ class Plane:
                 await self.store.update(stored.model_copy(update={"data": data}), lease=self._lease())
             self.secrets = changed
 
+    async def check(self) -> None:
+        """Return only if no other process can be driving this plane: asked right before each effect. Takes no time
+        as long as the lease was renewed lately. Raises LeaseLost.
+        """
+        if self.guard is not None:
+            await self.guard.check()
+
     def _lease(self) -> Lease | None:
         return self.guard.lease if self.guard is not None else None
 
     async def refresh(self) -> None:
-        """Read the resource again: the user may have changed the spec. Raises NotFound when it is gone."""
-        self.resource = await self.store.get(ControlPlane, self.name)
+        """Read the resource again: the user may have changed the spec. Raises Gone."""
+        try:
+            self.resource = await self.store.get(ControlPlane, self.name)
+        except NotFound as error:
+            raise Gone(error.doing, error.seen) from None
 
     async def remember(self, steps: tuple[Step, ...]) -> None:
-        """Write what the steps leave in the memory, all at once. Raises Conflict when the lease is lost."""
+        """Write what the steps leave in the memory, all at once. Raises LeaseLost."""
         now = self.clock()
         async with self._writing:
             memory = self.memory
@@ -243,9 +253,9 @@ class Plane:
                 self.resource = await self.store.update(
                     self.resource.model_copy(update={"status": status}), lease=self._lease()
                 )
+            except LeaseLost:
+                raise
             except Conflict:
-                if self.guard is not None:
-                    await self.guard.check()
                 if attempt + 1 == _WRITE_TRIES:
                     raise
                 await self.refresh()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from quarterdeck.actions.audit import forget_old_audit_logs
-from quarterdeck.actions.hold import BETWEEN, LONGEST_HOLD, held
+from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.together import beside, together
 from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
@@ -36,6 +38,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
         _initial_cluster(plane, record, world),
     )
     fresh = spec.needs is not None and not record.started
+    await plane.check()
     await plane.site(record.site).start_unit(record.machine, replace(spec, fresh=fresh))
 
 
@@ -116,6 +119,7 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
         await site.stop_unit(record.machine, unit, kill=world.deleting and step.component is Component.ETCD)
         return
     holder = await _holder(plane, record)
+    await plane.check()
     await site.stop_unit(record.machine, unit)
     if holder is not None:
         await _hand_on(plane, holder, world)
@@ -126,17 +130,21 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
 
     At the end of its life an apiserver refuses new requests (503) at the very moment at which it begins to close
     idle connections, and a request that comes in between is refused (kubernetes: WithWaitGroup; no flag changes
-    it). So the load balancers pass nothing on from just before until its listener is closed.
+    it). So the load balancers pass nothing on from just before until its listener is closed. One that never was a
+    backend has no clients to be held for, and one that is just starting would have them wait long.
     """
     site = plane.site(record.site)
     if _serves_nobody(world, record):
         await site.stop_unit(record.machine, unit, kill=True)
         return
-    async with held(plane, world, (record,)) as settle:
-        stopping = asyncio.create_task(site.stop_unit(record.machine, unit))
-        await _until_refused(plane, plane.apiserver(record), LONGEST_HOLD)
-        await asyncio.sleep(settle)  # what it says last arrives
-    await stopping
+    if not _may_have_clients(world, record):
+        await site.stop_unit(record.machine, unit)
+        return
+    async with AsyncExitStack() as afterwards, held(plane, world, (record,)) as hold:
+        await plane.check()
+        await afterwards.enter_async_context(beside(site.stop_unit(record.machine, unit)))
+        await _until_refused(plane, plane.apiserver(record), hold.until)
+        await asyncio.sleep(hold.settle)  # what it says last arrives
 
 
 def _serves_nobody(world: World, record: Replica) -> bool:
@@ -146,10 +154,14 @@ def _serves_nobody(world: World, record: Replica) -> bool:
     return not well and world.replica(record.name).ready is not True
 
 
-async def _until_refused(plane: Plane, address: Address, patience: float) -> None:
-    """Return when nothing listens there any more, or when ``patience`` seconds are over."""
-    deadline = asyncio.get_running_loop().time() + patience
-    while asyncio.get_running_loop().time() < deadline:
+def _may_have_clients(world: World, record: Replica) -> bool:
+    """Whether a load balancer may have sent clients to an apiserver, now or ever."""
+    return record.served or any(record.name in each.backends for each in world.balancers)
+
+
+async def _until_refused(plane: Plane, address: Address, until: float) -> None:
+    """Return when nothing listens there any more, or at the time ``until`` of the event loop's clock."""
+    while asyncio.get_running_loop().time() < until:
         if await plane.kube.listens(address) is False:
             return
         await asyncio.sleep(BETWEEN)
@@ -173,6 +185,7 @@ async def _hand_on(plane: Plane, holder: str, world: World) -> None:
     for fact in world.replicas:
         if fact.ready:
             apiserver = plane.apiserver(plane.memory.replica(fact.name))
+            await plane.check()
             try:
                 await plane.kube.release_lease(apiserver, CONTROLLER_MANAGER_LEASE, holder)
             except Unavailable:
@@ -183,7 +196,7 @@ async def _hand_on(plane: Plane, holder: str, world: World) -> None:
 async def favour(plane: Plane, record: Replica, *components: Component) -> None:
     """Give units all that they can get of their machine, before others come to depend on them."""
     site = plane.site(record.site)
-    await asyncio.gather(*(site.favour_unit(record.machine, plane.unit(record, each)) for each in components))
+    await together(*(site.favour_unit(record.machine, plane.unit(record, each)) for each in components))
 
 
 async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
@@ -191,7 +204,9 @@ async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
     record = plane.memory.replica(step.replica)
     site = plane.site(record.site)
     for component in reversed(Component):
+        await plane.check()
         await site.remove_unit(record.machine, plane.unit(record, component))
+    await plane.check()
     await site.delete_volume(record.machine, plane.volume(record))
     await site.rest(record.machine)
     await plane.forget_certificates(record)

@@ -18,7 +18,7 @@ class SlotStatus(Model):
 
 
 class ReplicaStatus(Model):
-    """A ``model.memory.Replica``."""
+    """A ``model.memory.Replica``. ``served`` was not always written down: it may have."""
 
     name: str
     slot: SlotStatus
@@ -26,6 +26,7 @@ class ReplicaStatus(Model):
     listed: bool = False
     restarted: bool = False
     started: bool = False
+    served: bool = True
 
 
 class Moment(Model):
@@ -88,6 +89,7 @@ def _replica_to_status(replica: Replica) -> ReplicaStatus:
         listed=replica.listed,
         restarted=replica.restarted,
         started=replica.started,
+        served=replica.served,
     )
 
 
@@ -106,6 +108,7 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
         listed=status.listed,
         restarted=status.restarted,
         started=status.started,
+        served=status.served,
     )
 
 

@@ -28,7 +28,11 @@ class OperationType(StrEnum):
 
 
 class OperationPhase(StrEnum):
-    """How far it is."""
+    """How far it is.
+
+    ``FAILED``: its driver met what no retry mends, and ended. Its goal still is the plane's: whoever drives the plane
+    next goes on with it, and it can be aborted. Everything else that fails is tried again while it is ``RUNNING``.
+    """
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -39,7 +43,7 @@ class OperationPhase(StrEnum):
     @property
     def over(self) -> bool:
         """It will not change any more."""
-        return self not in (OperationPhase.PENDING, OperationPhase.RUNNING)
+        return self in (OperationPhase.SUCCEEDED, OperationPhase.ABORTED)
 
 
 class Goal(Model):

@@ -20,9 +20,9 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.driver import Unwatched, Watcher
 from quarterdeck.engine.home import Home, home_folder
 from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.watchers import Watcher
 from quarterdeck.errors import NotFound
 from quarterdeck.sites.netns.enter import enter_argv
 from quarterdeck.sites.netns.lab import Lab
@@ -76,11 +76,11 @@ async def opened() -> AsyncIterator[Home]:
 
 
 @asynccontextmanager
-async def engine(home: Home, watcher: Watcher | None = None) -> AsyncIterator[Engine]:
+async def engine(home: Home, *watchers: Watcher) -> AsyncIterator[Engine]:
     """An engine that shows what it fetches."""
     with RichProgress(err) as progress:
         upstream = Upstream.from_environment(os.environ, progress=progress)
-        yield Engine(home=home, upstream=upstream, asker=asker(), watcher=watcher or Unwatched())
+        yield Engine(home=home, upstream=upstream, asker=asker(), watchers=watchers)
 
 
 async def _kind_of(plane: str, *, fetch: bool) -> Isolation | None:

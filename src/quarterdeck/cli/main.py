@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from typing import Annotated, Any
 
@@ -15,8 +16,8 @@ from quarterdeck.cli import demo, history, moves, planes, probes, sites, upstrea
 from quarterdeck.cli.context import err
 from quarterdeck.errors import QuarterdeckError, Unavailable
 
-#: What Typer ends with on Ctrl-C: 128 + SIGINT, as shells have it.
-_INTERRUPTED = 130
+#: What commands end with on Ctrl-C and when they are told to stop: 128 + the signal's number, as shells have it.
+_INTERRUPTED = tuple(128 + each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 _AGAIN = "look at the disk and the rights there, and run it again"
 
 
@@ -85,6 +86,6 @@ def main() -> None:
         err.print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except SystemExit as ended:
-        if ended.code == _INTERRUPTED:
+        if ended.code in _INTERRUPTED:
             err.print("interrupted; nothing is lost: 'quarterdeck wait NAME' goes on from where it stands")
         raise

@@ -77,6 +77,10 @@ class LiveProgress:
                 self._console.print(f"{'':14}{escape(line)}", soft_wrap=True, highlight=False)
         self._say(str(must))
 
+    async def troubled(self, error: QuarterdeckError) -> None:
+        """See ``Watcher``."""
+        self._console.print(f"{self._at()}  [yellow]![/yellow] {escape(str(error))}; trying again", soft_wrap=True)
+
     def _at(self) -> str:
         return f"[dim]{time.monotonic() - self._since:7.2f} s[/dim]"
 

@@ -13,8 +13,8 @@ from quarterdeck.cli.context import err, opened, out
 from quarterdeck.cli.work import drive
 from quarterdeck.engine import operations
 from quarterdeck.engine.access import probe_target
-from quarterdeck.engine.driver import Unwatched
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.watchers import Unwatched
 from quarterdeck.files import write_atomic
 from quarterdeck.model.steps import Step, StopBalancer
 from quarterdeck.probe.result import Failure, ProbeResult

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -15,11 +17,8 @@ from quarterdeck.cli.context import engine, err, here, opened, out
 from quarterdeck.cli.progress import LiveProgress
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import lease_name
-from quarterdeck.engine.driver import Watcher
-from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, Unavailable
-from quarterdeck.model.endpoints import PersonMust
-from quarterdeck.model.steps import Plan, Step
-from quarterdeck.model.world import World
+from quarterdeck.engine.watchers import Watcher
+from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.turns import take_short_turns
 
 #: Seconds between two looks at what another process does.
@@ -38,37 +37,38 @@ def confirm(question: str, *, yes: bool) -> None:
 async def drive(name: str, watchers: Sequence[Watcher] = (), *, wait: float = 12.0) -> None:
     """Drive a plane here until it is as wanted. ``wait``: seconds to wait for another driver to end, or to die."""
     take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
-    async with opened() as home:
-        with LiveProgress(err) as progress:
-            async with engine(home, Watchers((progress, *watchers))) as driving:
-                await driving.drive(name, wait=wait)
+    with ended_by(signal.SIGTERM, signal.SIGHUP):
+        async with opened() as home:
+            with LiveProgress(err) as progress:
+                async with engine(home, progress, *watchers) as driving:
+                    await driving.drive(name, wait=wait)
 
 
-class Watchers:
-    """Several watchers as one; each is told in turn."""
+@contextmanager
+def ended_by(*signals: signal.Signals) -> Iterator[None]:
+    """Within the block these signals end the command as Ctrl-C does: what is held is let go first. The exit code is
+    128 + the signal's number, as shells have it. One that is ignored (nohup) stays so.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
+    told: list[signal.Signals] = []
 
-    def __init__(self, watchers: Sequence[Watcher]) -> None:
-        self._watchers = tuple(watchers)
+    def end(number: signal.Signals) -> None:
+        told.append(number)
+        assert task is not None
+        task.cancel()
 
-    async def observed(self, world: World, plan: Plan) -> None:
-        """See ``Watcher``."""
-        for watcher in self._watchers:
-            await watcher.observed(world, plan)
-
-    async def begins(self, step: Step) -> None:
-        """See ``Watcher``."""
-        for watcher in self._watchers:
-            await watcher.begins(step)
-
-    async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
-        """See ``Watcher``."""
-        for watcher in self._watchers:
-            await watcher.ended(step, seconds, error)
-
-    async def asks(self, step: Step, must: PersonMust) -> None:
-        """See ``Watcher``."""
-        for watcher in self._watchers:
-            await watcher.asks(step, must)
+    for each in caught:
+        loop.add_signal_handler(each, end, each)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if told:
+            raise typer.Exit(128 + told[0]) from None
+        raise
+    finally:
+        for each in caught:
+            loop.remove_signal_handler(each)
 
 
 def detach(name: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -13,18 +14,20 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.conditions import ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.operation import OperationPhase
+from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.engine import operations
-from quarterdeck.engine.driver import Driver, Unwatched, Watcher
+from quarterdeck.engine.driver import POLL, Driver
 from quarterdeck.engine.home import Home, front_site
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.settings import planner_settings, wanted_slots
-from quarterdeck.errors import Conflict, QuarterdeckError
+from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
+from quarterdeck.engine.watchers import Watcher, Watchers
+from quarterdeck.errors import Gone, Paused, QuarterdeckError
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Component
-from quarterdeck.stores.lease import Clocks, hold_lease
+from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
@@ -49,7 +52,7 @@ class Engine:
     home: Home
     upstream: Upstream
     asker: Asker
-    watcher: Watcher = field(default_factory=Unwatched)
+    watchers: Sequence[Watcher] = ()
     clocks: Clocks = field(default_factory=Clocks)
     processor: Callable[[], float] = time.process_time
 
@@ -63,55 +66,82 @@ class Engine:
     async def drive(self, name: str, *, wait: float = 0.0) -> None:
         """Bring a plane to what its spec says, operation after operation, until nothing is left to do.
 
-        Waits up to ``wait`` seconds for another driver to end. Raises Conflict that names it; what the loop raises.
+        Waits up to ``wait`` seconds for another driver to end. Raises Conflict that names it, and what
+        ``troubles.fate`` calls the end; all else that fails is told and tried again.
         """
         plane = await operations.existing(self.home.store, name)
         programs, dns_program = await self.programs(plane)
         lease = hold_lease(self.home.store, lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
+        troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
         async with lease as guard:
             while True:
-                async with AsyncExitStack() as stack:
-                    resource = await operations.existing(self.home.store, name)
-                    opened = await self.home.plane(
-                        resource, stack, guard=guard, programs=programs, dns_program=dns_program
-                    )
-                    # Nothing watches over the hub but those who use it.
-                    if isinstance(opened.dns, CoreDns):
-                        await opened.dns.start()
-                    if await self._one(opened):
+                try:
+                    if await self._drive(name, guard, programs, dns_program, troubles):
                         return
+                except MET as error:
+                    await troubles.meet(error)
+                    await asyncio.sleep(troubles.pause(POLL))
 
-    async def _one(self, plane: Plane) -> bool:
-        """Drive until done or until the spec changed. Whether it is done."""
+    async def _drive(
+        self,
+        name: str,
+        guard: LeaseGuard,
+        programs: Mapping[Component, PurePosixPath],
+        dns_program: Path,
+        troubles: Troubles,
+    ) -> bool:
+        """Drive by the spec of now, until done or until that changes. Whether it is done."""
+        await guard.check()
+        async with AsyncExitStack() as stack:
+            try:
+                resource = await operations.existing(self.home.store, name)
+            except Gone:
+                # Deleted by the round before this one, which could not write down that this was the end.
+                if await operations.deleted(self.home.store, name, self.asker):
+                    return True
+                raise
+            if resource.spec.paused and resource.metadata.deletion_timestamp is None:
+                raise Paused(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")
+            opened = await self.home.plane(resource, stack, guard=guard, programs=programs, dns_program=dns_program)
+            # Nothing watches over the hub but those who use it.
+            if isinstance(opened.dns, CoreDns):
+                await opened.dns.start()
+            return await self._one(opened, troubles)
+
+    async def _one(self, plane: Plane, troubles: Troubles) -> bool:
         store, name = self.home.store, plane.name
         generation = plane.resource.metadata.generation
         operation = await operations.current(store, name)
         if operation is not None:
             operation = await operations.begin(store, operation, self.asker)
+        troubles.operation = operation.metadata.name if operation is not None else ""
         driver = Driver(
             plane=plane,
             observer=await self.observer(plane),
-            operation=operation.metadata.name if operation is not None else "",
-            watcher=self.watcher,
+            troubles=troubles,
             monotonic=self.clocks.monotonic,
             processor=self.processor,
         )
-        if plane.resource.spec.paused and plane.resource.metadata.deletion_timestamp is None:
-            raise Conflict(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")
-        await guard_members(plane)
         try:
+            await guard_members(plane)
             plan = await driver.run(changed=lambda seen: seen.resource.metadata.generation != generation)
-        except QuarterdeckError as error:
-            if operation is not None and not isinstance(error, Conflict):
-                await operations.finish(store, operation, OperationPhase.FAILED, str(error), self.asker)
+        except MET as error:
+            if operation is not None and fate(error) is Fate.HOPELESS:
+                await self._failed(operation, error)
             raise
         if not plan.done:
             return False
         await self._done(plane, plan)
         if operation is not None:
-            message = "; ".join(("as wanted", *plan.leftovers))
-            await operations.finish(store, operation, OperationPhase.SUCCEEDED, message, self.asker)
+            await operations.succeed(store, operation, plane.resource, plan.leftovers, self.asker)
         return True
+
+    async def _failed(self, operation: Operation, error: Exception) -> None:
+        """Write down why nothing goes on, if that can be written."""
+        try:
+            await operations.finish(self.home.store, operation, OperationPhase.FAILED, str(error), self.asker)
+        except QuarterdeckError as again:
+            error.add_note(str(again))
 
     async def observer(self, plane: Plane) -> Observer:
         """An observer of a plane, by its spec of now."""

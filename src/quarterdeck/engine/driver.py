@@ -4,112 +4,94 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from pydantic import JsonValue
 
 from quarterdeck.actions.carry_out import NOTES, carry_out
+from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.together import together
 from quarterdeck.engine.events import Happening, happenings
 from quarterdeck.engine.observe import Observer
-from quarterdeck.engine.timeline import snapshot
+from quarterdeck.engine.timeline import Timeline
+from quarterdeck.engine.troubles import MET, Fate, Troubles, fate, in_words
 from quarterdeck.engine.wording import what
-from quarterdeck.errors import QuarterdeckError, Unavailable
-from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import AddLearner, Plan, SetRecord, Step
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
 from quarterdeck.stores.port import JournalEntry, Outcome
 
-#: Seconds between two observations while something is waited for, and the longest pause after failures.
+#: Seconds between two observations while something is waited for.
 POLL = 0.1
-LONGEST_PAUSE = 2.0
 #: A pause is at least this many times as long as the processor time of the look before it.
 _LOOKING_SHARE = 6
 
 
-class Watcher(Protocol):
-    """Somebody who is told what happens: the terminal, a probe that has to be told in time."""
-
-    async def observed(self, world: World, plan: Plan) -> None:
-        """After each observation."""
-        ...
-
-    async def begins(self, step: Step) -> None:
-        """Before a step."""
-        ...
-
-    async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
-        """After a step; ``error`` when it failed (it is tried again)."""
-        ...
-
-    async def asks(self, step: Step, must: PersonMust) -> None:
-        """Again and again until a person has done what a step needs; then it ends."""
-        ...
-
-
-class Unwatched:
-    """Nobody is told."""
-
-    async def observed(self, world: World, plan: Plan) -> None:
-        """See ``Watcher``."""
-
-    async def begins(self, step: Step) -> None:
-        """See ``Watcher``."""
-
-    async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
-        """See ``Watcher``."""
-
-    async def asks(self, step: Step, must: PersonMust) -> None:
-        """See ``Watcher``."""
-
-
 @dataclass(kw_only=True)
 class Driver:
-    """Drives one plane in this process. ``operation`` names what the journal's entries belong to.
+    """Drives one plane in this process. ``troubles`` says what becomes of errors, and tells of all that happens.
 
     ``monotonic`` and ``processor`` (the time that this process has had of the processor) are clocks, in seconds.
     """
 
     plane: Plane
     observer: Observer
-    operation: str = ""
-    watcher: Watcher = field(default_factory=Unwatched)
+    troubles: Troubles
     monotonic: Callable[[], float] = time.monotonic
     processor: Callable[[], float] = time.process_time
-    _failures: int = 0
-    _last: Mapping[str, JsonValue] = field(default_factory=dict)
+    _timeline: Timeline = field(default_factory=Timeline)
+    _looks: int = 0
+    _pause: float = POLL
     _told: frozenset[Happening] = frozenset()
     _asked: dict[Step, float] = field(default_factory=dict)
+    _failed: dict[Step, str] = field(default_factory=dict)
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
         """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
 
-        Raises Conflict when another process has taken over, and what no retry can mend.
+        Whatever fails is tried again, each time from a new look. Raises only what ``troubles.fate`` calls the end.
         """
         while True:
-            await self._check()
-            await self.plane.refresh()
-            if changed(self.plane):
-                return Plan(waiting=("the user wants something else",))
-            began = self.processor()
-            world = await self.observer.observe()
-            looked = self.processor() - began
-            await self._see_done(world)
-            plan = await self._write_down(world)
-            if plan.done:
-                return plan
-            if not plan.now or not await self._act(plan, world):
-                # Looking must not take the processor from those that are looked at.
-                pause = max(POLL, _LOOKING_SHARE * looked)
-                await asyncio.sleep(min(pause * 2**self._failures, LONGEST_PAUSE))
+            try:
+                plan, well = await self._round(changed)
+            except MET as error:
+                await self.troubles.meet(error)
+            else:
+                if plan is not None:
+                    return plan
+                self.troubles.went(well=well is not False)
+                if well is True:
+                    continue
+            await asyncio.sleep(self.troubles.pause(self._pause))
 
-    async def _check(self) -> None:
-        if self.plane.guard is not None:
-            await self.plane.guard.check()
+    async def _round(self, changed: Callable[[Plane], bool]) -> tuple[Plan | None, bool | None]:
+        """Look, note, act. The plan if it was the last one, and whether all steps went well (None: there was none)."""
+        await self.plane.check()
+        await self.plane.refresh()
+        if changed(self.plane):
+            return Plan(waiting=("the user wants something else",)), None
+        world = await self._look()
+        await self._see_done(world)
+        plan = await self._write_down(world)
+        if plan.done:
+            return plan, None
+        return None, await self._act(plan, world) if plan.now else None
+
+    async def _look(self) -> World:
+        """One observation. With the first one, whatever a driver before this one may have held is let go."""
+        began = self.processor()
+        if self._looks == 0:
+            world, _ = await together(self.observer.observe(), let_go_all(self.plane))
+            assert isinstance(world, World)
+        else:
+            world = await self.observer.observe()
+        self._looks += 1
+        # Looking must not take the processor from those that are looked at.
+        self._pause = max(POLL, _LOOKING_SHARE * (self.processor() - began))
+        return world
 
     async def _see_done(self, world: World) -> None:
         """End the steps that a person was asked for and has taken: the plan does not have them again."""
@@ -120,7 +102,7 @@ class Driver:
                 done = world.record_known and world.record is None
             if done:
                 await self.plane.remember((step,))
-                await self._done(step, self.monotonic() - began, {})
+                await self._done(step, began, {})
 
     async def _write_down(self, world: World) -> Plan:
         """The plan for a world, after everything that only had to be written down is written down.
@@ -133,89 +115,90 @@ class Driver:
             notes = tuple(step for step in plan.now if isinstance(step, NOTES))
             if not notes or len(notes) < len(plan.now):
                 return plan
-            await self._check()
+            await self.plane.check()
             await self.plane.remember(notes)
             for step in notes:
                 await self._journal(step, Outcome.NOTED, {})
 
     async def _sample(self, world: World, plan: Plan) -> None:
-        await self.watcher.observed(world, plan)
+        await self.troubles.watch(lambda watcher: watcher.observed(world, plan))
         so = happenings(world)
-        await self._tell(so - self._told)
+        await self.troubles.tell(*(so - self._told))
         self._told = so
-        seen = snapshot(world)
-        if seen != self._last:
-            self._last = seen
+        seen = self._timeline.news(world, self.monotonic())
+        if seen is not None:
             await self.plane.store.append(
                 JournalEntry(
                     plane=self.plane.name,
                     time=self.plane.clock(),
                     kind="Observed",
                     text="",
-                    operation=self.operation,
+                    operation=self.troubles.operation,
                     detail=seen,
                 )
             )
 
-    async def _tell(self, happened: Iterable[Happening]) -> None:
-        for each in happened:
-            await self.plane.store.record(each.event(self.plane.name, self.plane.clock()))
-
     async def _act(self, plan: Plan, world: World) -> bool:
         """Take all steps of the plan at once. Whether they all went well and need no pause."""
         world = replace(world, memory=self.plane.memory)
+        self._failed = {step: error for step, error in self._failed.items() if step in plan.now}
         if any(isinstance(step, AddLearner) for step in plan.now):
             # etcd takes one membership change at a time, and holds up a second one for seconds.
             outcomes = [await self._take(step, world) for step in plan.now]
         else:
-            taken = await asyncio.gather(*(self._take(step, world) for step in plan.now), return_exceptions=True)
-            for outcome in taken:
-                if isinstance(outcome, BaseException):
-                    raise outcome  # after all have ended: a step is never cut off in the middle
-            outcomes = [outcome is True for outcome in taken]
-        well = all(outcomes)
-        self._failures = 0 if well else min(self._failures + 1, 5)
-        return well
+            outcomes = await together(*(self._take(step, world) for step in plan.now))
+        return all(outcomes)
 
     async def _take(self, step: Step, world: World) -> bool:
-        await self._check()
-        began = self._asked.get(step)
-        if began is None:
-            await self.watcher.begins(step)
+        began = self._asked.get(step, self.monotonic())
+        if step not in self._asked and step not in self._failed:
+            await self.troubles.watch(lambda watcher: watcher.begins(step))
             await self._journal(step, Outcome.STARTED, {})
-            began = self.monotonic()
         try:
             detail = await carry_out(self.plane, step, world)
-        except (Unavailable, EtcdFault) as error:
-            self._asked.pop(step, None)
-            seconds = self.monotonic() - began
-            await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(error)})
-            await self._tell((Happening("StepFailed", f"{what(step)}: {error}"),))
-            await self.watcher.ended(step, seconds, error)
+        except MET as error:
+            if fate(error) is not Fate.AGAIN:
+                raise
+            await self._not_yet(step, began, error)
             return False
         if isinstance(detail, PersonMust):
             if step not in self._asked:
                 self._asked[step] = began
-                await self._tell((Happening("RecordWanted", detail.wish),))
-            await self.watcher.asks(step, detail)
+                await self.troubles.tell(Happening("RecordWanted", detail.wish))
+            await self.troubles.watch(lambda watcher: watcher.asks(step, detail))
             return False
-        await self._done(step, self.monotonic() - began, detail)
+        await self._done(step, began, detail)
         return True
 
-    async def _done(self, step: Step, seconds: float, detail: Mapping[str, JsonValue]) -> None:
+    async def _not_yet(self, step: Step, began: float, error: Exception) -> None:
+        """A step failed, and is taken again if the next look still has it planned: told once as long as it fails so."""
         self._asked.pop(step, None)
-        await self._journal(step, Outcome.DONE, {"seconds": seconds, **detail})
-        await self.watcher.ended(step, seconds, None)
+        known = in_words(error)
+        if self._failed.get(step) == str(known):
+            return
+        self._failed[step] = str(known)
+        seconds = self.monotonic() - began
+        await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, known))
+        await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(known)})
+        await self.troubles.tell(Happening("StepFailed", f"{what(step)}: {known}"))
 
-    async def _journal(self, step: Step, outcome: Outcome, detail: Mapping[str, JsonValue]) -> None:
+    async def _done(self, step: Step, began: float, detail: Mapping[str, JsonValue]) -> None:
+        self._asked.pop(step, None)
+        seconds = self.monotonic() - began
+        if self._failed.pop(step, None) is not None:
+            await self._journal(step, Outcome.STARTED, {}, ago=seconds)  # the try that went well
+        await self._journal(step, Outcome.DONE, {"seconds": seconds, **detail})
+        await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, None))
+
+    async def _journal(self, step: Step, outcome: Outcome, detail: Mapping[str, JsonValue], ago: float = 0.0) -> None:
         await self.plane.store.append(
             JournalEntry(
                 plane=self.plane.name,
-                time=self.plane.clock(),
+                time=self.plane.clock() - ago,
                 kind=type(step).__name__,
                 text=what(step),
                 outcome=outcome,
-                operation=self.operation,
+                operation=self.troubles.operation,
                 site=step.site,
                 replica=str(getattr(step, "replica", "")),
                 detail={"why": step.why, **detail},

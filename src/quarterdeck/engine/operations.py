@@ -21,7 +21,7 @@ from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.home import Home
-from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
+from quarterdeck.errors import Conflict, Gone, NotFound, PreconditionFailed
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.port import EventType, Store
@@ -98,7 +98,8 @@ async def delete(home: Home, name: str, asker: Asker) -> Operation:
     """Mark a plane for deletion; the loop takes it down. Raises Conflict while an exchange is under way."""
     plane = await existing(home.store, name)
     running = await current(home.store, name)
-    if running is not None and running.spec.type in (OperationType.MIGRATE, OperationType.ABORT):
+    failed = running is not None and running.status.phase is OperationPhase.FAILED
+    if running is not None and not failed and running.spec.type in (OperationType.MIGRATE, OperationType.ABORT):
         raise Conflict(
             f"deleting plane {name}",
             f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
@@ -115,12 +116,12 @@ async def delete(home: Home, name: str, asker: Asker) -> Operation:
 
 
 async def existing(store: Store, name: str) -> ControlPlane:
-    """A plane; raises NotFound that names those there are."""
+    """A plane; raises Gone that names those there are."""
     try:
         return await store.get(ControlPlane, name)
     except NotFound:
         known = ", ".join(each.metadata.name for each in await store.list(ControlPlane)) or "none"
-        raise NotFound(f"looking for plane {name!r}", f"planes there are: {known}", "see 'quarterdeck get'") from None
+        raise Gone(f"looking for plane {name!r}", f"planes there are: {known}", "see 'quarterdeck get'") from None
 
 
 async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
@@ -130,8 +131,12 @@ async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
 
 
 async def current(store: Store, plane: str) -> Operation | None:
-    """The operation that is under way, if one is."""
-    return next((each for each in reversed(await operations_of(store, plane)) if not each.status.phase.over), None)
+    """The operation that is under way, if one is: the last one, whose goal is the spec's, unless that was reached.
+
+    One that failed, or whose driver died, is under way as well: whoever drives next goes on with it.
+    """
+    last = (await operations_of(store, plane))[-1:]
+    return next((each for each in last if not each.status.phase.over), None)
 
 
 async def supersede(store: Store, plane: str, asker: Asker) -> None:
@@ -142,8 +147,9 @@ async def supersede(store: Store, plane: str, asker: Asker) -> None:
 
 
 async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
-    """Mark it as running, unless it is over already."""
-    begun = await _advance(store, operation, {"phase": OperationPhase.RUNNING}, asker)
+    """Mark it as running, also again after it failed, unless it is over already."""
+    changes = {"phase": OperationPhase.RUNNING, "message": "", "finished_at": None}
+    begun = await _advance(store, operation, changes, asker)
     if not begun.status.phase.over:
         await _tell(store, begun, asker, f"driven by {asker.who}")
     return begun
@@ -155,6 +161,26 @@ async def finish(store: Store, operation: Operation, phase: OperationPhase, mess
     finished = await _advance(store, operation, changes, asker)
     await _tell(store, finished, asker, finished.status.message)
     return finished
+
+
+async def succeed(
+    store: Store, operation: Operation, plane: ControlPlane, leftovers: tuple[str, ...], asker: Asker
+) -> Operation:
+    """Mark it as over, now that ``plane`` is as wanted. An operation with another goal than the plane has been left:
+    whoever asked for something else died before that could be written down.
+    """
+    if operation.spec.to is not None and operation.spec.to != goal_of(plane):
+        return await finish(store, operation, OperationPhase.ABORTED, "something else was asked for", asker)
+    return await finish(store, operation, OperationPhase.SUCCEEDED, "; ".join(("as wanted", *leftovers)), asker)
+
+
+async def deleted(store: Store, name: str, asker: Asker) -> bool:
+    """Whether a plane that does not exist was being deleted; its operation is marked as over."""
+    operation = await current(store, name)
+    if operation is None or operation.spec.type is not OperationType.DELETE:
+        return False
+    await finish(store, operation, OperationPhase.SUCCEEDED, "as wanted", asker)
+    return True
 
 
 async def _tell(store: Store, operation: Operation, asker: Asker, message: str) -> None:

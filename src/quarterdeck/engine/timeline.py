@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from quarterdeck.model.world import World
+
+#: Seconds between two rows of the journal that differ in nothing but how many connections there are.
+CONNECTIONS_EVERY = 15.0
+
+
+@dataclass
+class Timeline:
+    """What of the observations is worth a row of the journal, which is an fsync."""
+
+    _last: Mapping[str, JsonValue] = field(default_factory=dict)
+    _at: float = 0.0
+
+    def news(self, world: World, now: float) -> Mapping[str, JsonValue] | None:
+        """What to write down of this observation at ``now`` (seconds, any clock that only grows), if anything.
+
+        Clients come and go all the time: how many connections there are is written down with everything else, and by
+        itself only now and then.
+        """
+        seen = snapshot(world)
+        same = _without_connections(seen) == _without_connections(self._last)
+        if seen == self._last or (same and now - self._at < CONNECTIONS_EVERY):
+            return None
+        self._last, self._at = seen, now
+        return seen
+
+
+def _without_connections(seen: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    return {name: value for name, value in seen.items() if name != "connections"}
 
 
 def snapshot(world: World) -> Mapping[str, JsonValue]:

@@ -16,6 +16,7 @@ class Replica:
     machine: str
     listed: bool = False  # etcd has listed it as a member: once removed, it can never come back
     restarted: bool = False  # its etcd was restarted because what it waited for could not come any more
+    served: bool = False  # a load balancer was told to send it clients, now or before
     started: bool = False  # it was seen healthy as a member: from then on an empty data folder is lost data
 
     @property

@@ -15,6 +15,7 @@ from quarterdeck.model.steps import (
     ReleaseReplica,
     RemoveRecord,
     RestartUnit,
+    SetBackends,
     Step,
     StopBalancer,
 )
@@ -37,6 +38,8 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:
             return replace(memory, replicas=tuple(_noted(record, step) for record in memory.replicas))
         case RestartUnit():
             return replace(memory, replicas=tuple(_restarted(record, step) for record in memory.replicas))
+        case SetBackends():
+            return replace(memory, replicas=tuple(_served(record, step) for record in memory.replicas))
         case NoteRecord():
             return _moved(memory, step.to, now)
         case NoteDraining():
@@ -66,6 +69,10 @@ def _noted(record: Replica, step: NoteMembers) -> Replica:
 
 def _restarted(record: Replica, step: RestartUnit) -> Replica:
     return replace(record, restarted=True) if record.name == step.replica else record
+
+
+def _served(record: Replica, step: SetBackends) -> Replica:
+    return replace(record, served=True) if record.name in step.backends and not record.served else record
 
 
 def _moved(memory: Memory, to: str, now: float) -> Memory:

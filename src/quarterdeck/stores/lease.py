@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from quarterdeck.errors import Conflict, QuarterdeckError, Unavailable
+from quarterdeck.errors import Conflict, LeaseLost, QuarterdeckError, Unavailable
 from quarterdeck.stores.port import Lease, Store
 
 #: Seconds. A frozen or killed holder's lease passes on after this long.
@@ -43,7 +43,7 @@ class LeaseGuard:
     async def check(self) -> None:
         """Return only if nobody else can hold the lease now, nor in the next third of its ttl.
 
-        Raises Conflict when it is lost, or ran out by either clock (this process was frozen, the host slept, the
+        Raises LeaseLost when it is lost, or ran out by either clock (this process was frozen, the host slept, the
         store did not answer) and cannot be renewed now. A process can still be frozen right after this: that is
         why writes to the store carry the lease as well, and why steps are safe to be done late.
         """
@@ -55,7 +55,7 @@ class LeaseGuard:
             await self._renew()
         except Unavailable as error:
             if self._remaining() <= 0:
-                raise Conflict(
+                raise LeaseLost(
                     f"acting under lease {self._lease.name!r} as {self._lease.holder}",
                     f"it ran out and could not be renewed ({error.seen})",
                     error.next_step,

@@ -79,7 +79,7 @@ class Lease:
 class Store(Protocol):
     """Where quarterdeck remembers. All calls are atomic and durable when they return.
 
-    All raise Unavailable (busy, no space, read-only) and Corrupt. Writes that carry a lease raise Conflict when
+    All raise Unavailable (busy, no space, read-only) and Corrupt. Writes that carry a lease raise LeaseLost when
     the lease was released or has a newer holder; that is looked up in the transaction that writes.
     """
 
@@ -146,7 +146,7 @@ class Store(Protocol):
         ...
 
     async def renew(self, lease: Lease) -> Lease:
-        """The lease for another ttl from now. Raises Conflict when it was released or has a newer holder.
+        """The lease for another ttl from now. Raises LeaseLost when it was released or has a newer holder.
 
         One that ran out but that nobody took since is renewed.
         """

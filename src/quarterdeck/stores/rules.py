@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from quarterdeck.api.base import R, Resource, instant
 from quarterdeck.api.errors import problems_in
 from quarterdeck.api.secrets import REVEAL, PlaneSecrets
-from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, LeaseLost, NotFound
 from quarterdeck.stores.port import Event, Lease
 
 #: Events are for looking at what is, not for history: of each plane so many are kept.
@@ -98,12 +98,12 @@ def merged(event: Event, before: Event | None) -> Event:
 
 
 def check_fence(lease: Lease, newest: Lease | None) -> None:
-    """Raises Conflict unless ``lease`` is the newest of its name and was not released.
+    """Raises LeaseLost unless ``lease`` is the newest of its name and was not released.
 
     One that ran out but that nobody took since still counts: nobody else can have acted under it.
     """
     if newest is None or newest.token != lease.token or not newest.holder:
-        raise Conflict(
+        raise LeaseLost(
             f"acting under lease {lease.name!r} as {lease.holder}",
             f"it has passed on to {newest.holder}" if newest and newest.holder else "it was given up",
             "nothing was written; run the command again to go on from what is there",
@@ -132,7 +132,7 @@ def cut(lease: Lease | None, now: float) -> Lease | None:
 
 
 def renewed(lease: Lease, newest: Lease | None, now: float) -> Lease:
-    """The lease for another ttl. Raises Conflict."""
+    """The lease for another ttl. Raises LeaseLost."""
     check_fence(lease, newest)
     return replace(lease, expires=now + lease.ttl)
 

@@ -1,0 +1,180 @@
+"""A plane of which every port is a fake, for tests of single actions and of the driver's loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from types import SimpleNamespace
+from typing import cast
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_control_plane
+from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
+from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.ports import PlanePorts
+from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
+from quarterdeck.engine.observe import Observer
+from quarterdeck.engine.settings import plane_settings
+from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
+from quarterdeck.kube.fake import FakeApiserver, FakeKube
+from quarterdeck.kube.port import Address
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import (
+    BalancerFact,
+    Component,
+    Health,
+    MachineFact,
+    MemberFact,
+    Membership,
+    ReplicaFact,
+    Settings,
+    World,
+)
+from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.sites.fake import FakeSite
+from quarterdeck.sites.local.settings import LocalSiteSettings
+from quarterdeck.stores.lease import LeaseGuard
+from quarterdeck.stores.memory import MemoryStore
+from quarterdeck.stores.port import Store
+
+NAME = "alpha"
+PORTS = PlanePorts.of(0)
+
+
+@cache
+def secrets() -> PlaneSecrets:
+    """Made once: keys take time."""
+    return create_plane_secrets(NAME, datetime.now(UTC))
+
+
+@dataclass
+class SmallPlane:
+    """Plane ``alpha`` with one replica on each machine of ``machines``, all of which serve at site east."""
+
+    plane: Plane
+    sites: Mapping[str, FakeSite]
+    cluster: FakeCluster
+    kube: FakeKube
+    balancers: Mapping[str, FakeBalancer]
+    world: World
+    looks: list[World | Exception] = field(default_factory=list)
+
+    def record(self, name: str) -> Replica:
+        return self.plane.memory.replica(name)
+
+    def observer(self) -> Observer:
+        """One that sees what is in ``looks``, one after the other, then the world as it was made with the memory of
+        now; exceptions are raised.
+        """
+
+        async def observe() -> World:
+            seen = self.looks.pop(0) if self.looks else self.world
+            if isinstance(seen, Exception):
+                raise seen
+            return seen
+
+        return cast("Observer", SimpleNamespace(observe=observe))
+
+
+async def small_plane(
+    *,
+    store: Store | None = None,
+    guard: LeaseGuard | None = None,
+    replicas: int = 3,
+    served: bool = True,
+    site: Callable[[LocalSiteSettings, int], FakeSite] = lambda settings, number: FakeSite(settings, number=number),
+    balancer: Callable[[], FakeBalancer] = FakeBalancer,
+    etcd: Callable[[FakeCluster], FakeEtcd] = FakeEtcd,
+) -> SmallPlane:
+    """A plane at east that is as wanted, with everything running; and its world. With no ``replicas``: a new plane."""
+    store = store or MemoryStore()
+    sites = {name: site(LocalSiteSettings(name=name), number) for number, name in enumerate(("east", "west"), 1)}
+    machines = {(each.site, each.name): each for every in sites.values() for each in await every.machines()}
+    zones = ("a", "b", "c", "a", "b")
+    slots = tuple(Slot(site="east", zone=zones[each], storage_class="standard", index=each) for each in range(replicas))
+    names = tuple(f"east-{number}" for number in range(1, replicas + 1))
+    records = tuple(
+        Replica(name=name, slot=slot, machine=f"east-{slot.zone}1", listed=True, started=True, served=served)
+        for name, slot in zip(names, slots, strict=True)
+    )
+    memory = Memory(
+        next_ordinal=replicas + 1, replicas=records, bootstrap=names, created=bool(names), served_site="east"
+    )
+    status = ControlPlaneStatus(port_offset=0, memory=memory_to_status(memory))
+    resource = await store.create(new_control_plane(NAME, site="east").model_copy(update={"status": status}))
+    await store.create(SecretsResource.model_validate({"metadata": {"name": NAME}, "data": "unused"}))
+    cluster, kube = FakeCluster(), FakeKube()
+    balancers = {name: balancer() for name in sites}
+    plane = Plane(
+        resource=resource,
+        store=store,
+        guard=guard,
+        sites=sites,
+        machines=machines,
+        etcd=etcd(cluster),
+        kube=kube,
+        balancers=balancers,
+        dns=FakeDns(),
+        settings=plane_settings(cast("ControlPlane", resource)),
+        secrets=secrets(),
+        programs={},
+        clock=lambda: 1_000.0,
+    )
+    if records:
+        founded = FakeCluster.founded([_member(plane, each) for each in records])
+        cluster.nodes, cluster.leader = founded.nodes, founded.leader
+        kube.apiservers |= {plane.apiserver(each): FakeApiserver() for each in records}
+        await balancers["east"].apply({each.name: plane.backend(each) for each in records})
+    return SmallPlane(plane, sites, cluster, kube, balancers, _world(plane, cluster, slots))
+
+
+def _member(plane: Plane, record: Replica) -> MemberAddress:
+    return MemberAddress(
+        name=record.name,
+        peer_url=plane.peer_url(record),
+        client_url=plane.client_url(record),
+        metrics_url=plane.metrics_url(record),
+    )
+
+
+def _world(plane: Plane, cluster: FakeCluster, slots: tuple[Slot, ...]) -> World:
+    """What an observer would see."""
+    records = plane.memory.replicas
+    by_peer = {plane.peer_url(each): each.name for each in records}
+    members = tuple(
+        MemberFact(id=node.id, replica=by_peer[node.peer_url], learner=False, health=Health.HEALTHY, lag=0)
+        for node in cluster.nodes
+    )
+    up = tuple((each, UnitState.RUNNING) for each in Component)
+    names = frozenset(each.name for each in records)
+    return World(
+        slots=slots,
+        memory=plane.memory,
+        now=1_000.0,
+        membership=Membership(members=members, leader=members[0].replica) if members else None,
+        replicas=tuple(
+            ReplicaFact(name=each.name, machine=MachineState.UP, units=up, ready=True, has_data=True)
+            for each in records
+        ),
+        balancers=(
+            BalancerFact(site="east", running=bool(names), backends=names, healthy=names),
+            BalancerFact(site="west", running=False),
+        ),
+        machines=tuple(
+            MachineFact(name=each.name, site=each.site, zone=each.zone, state=each.state)
+            for each in plane.machines.values()
+            if each.role == "control"
+        ),
+        record="east" if records else None,
+        settings=Settings(),
+    )
+
+
+def address(plane: Plane, name: str) -> Address:
+    """Where a replica's apiserver answers."""
+    return plane.apiserver(plane.memory.replica(name))

@@ -1,0 +1,121 @@
+"""Operations: which one is under way, and what becomes of one that failed or whose driver died."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
+from quarterdeck.api.operation import Operation, OperationPhase, OperationType
+from quarterdeck.engine import operations
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import Asker
+from quarterdeck.errors import Conflict
+from quarterdeck.stores.memory import MemoryStore
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+ASKER = Asker(who="a test")
+
+
+class Clock:
+    """A second passes with each look."""
+
+    def __init__(self) -> None:
+        self.now = BEGAN
+
+    def __call__(self) -> float:
+        self.now += timedelta(seconds=1)
+        return self.now.timestamp()
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    made = MemoryStore(clock=Clock())
+    await made.create(new_control_plane("alpha", site="east"))
+    return made
+
+
+async def move(store: MemoryStore, site: str, kind: OperationType = OperationType.MIGRATE) -> Operation:
+    plane = await store.get(ControlPlane, "alpha")
+    wanted = operations.moved(plane, Placement(site=site), None)
+    return await operations.change(home(store), wanted, kind, ASKER)
+
+
+def home(store: MemoryStore) -> Home:
+    return cast("Home", SimpleNamespace(store=store))
+
+
+async def failed(store: MemoryStore, operation: Operation) -> Operation:
+    begun = await operations.begin(store, operation, ASKER)
+    return await operations.finish(store, begun, OperationPhase.FAILED, "the TSIG secret is not there", ASKER)
+
+
+async def test_a_failed_operation_is_under_way_until_its_goal_is_reached_or_given_up(store: MemoryStore) -> None:
+    moving = await failed(store, await move(store, "west"))
+    under_way = await operations.current(store, "alpha")
+    assert under_way is not None
+    assert (under_way.metadata.name, under_way.status.phase) == (moving.metadata.name, OperationPhase.FAILED)
+    goal = under_way.spec.from_
+    assert goal is not None
+    assert goal.placement.site == "east", "what abort goes back to"
+
+
+async def test_who_drives_next_goes_on_with_a_failed_operation(store: MemoryStore) -> None:
+    begun = await operations.begin(store, await failed(store, await move(store, "west")), ASKER)
+    assert (begun.status.phase, begun.status.finished_at, begun.status.message) == (OperationPhase.RUNNING, None, "")
+    plane = await store.get(ControlPlane, "alpha")
+    done = await operations.succeed(store, begun, plane, (), ASKER)
+    assert (done.status.phase, done.status.message) == (OperationPhase.SUCCEEDED, "as wanted")
+    assert await operations.current(store, "alpha") is None
+
+
+async def test_an_abort_of_a_failed_operation_ends_it(store: MemoryStore) -> None:
+    moving = await failed(store, await move(store, "west"))
+    back = await move(store, "east", OperationType.ABORT)
+    assert (await store.get(Operation, moving.metadata.name)).status.phase is OperationPhase.ABORTED
+    under_way = await operations.current(store, "alpha")
+    assert under_way is not None
+    assert under_way.metadata.name == back.metadata.name
+
+
+async def test_only_the_last_operation_can_be_under_way(store: MemoryStore) -> None:
+    """One that failed long before the last, as former versions left them, is history."""
+    await failed(store, await move(store, "west"))
+    first = (await operations.operations_of(store, "alpha"))[0]
+    last = await move(store, "east")
+    await store.update(first.model_copy(update={"metadata": (await store.get(Operation, first.name)).metadata}))
+    await operations.finish(store, last, OperationPhase.SUCCEEDED, "as wanted", ASKER)
+    assert {each.status.phase for each in await operations.operations_of(store, "alpha")} == {
+        OperationPhase.FAILED,
+        OperationPhase.SUCCEEDED,
+    }
+    assert await operations.current(store, "alpha") is None
+
+
+async def test_a_plane_whose_move_failed_can_be_deleted_but_not_one_that_moves(store: MemoryStore) -> None:
+    moving = await move(store, "west")
+    with pytest.raises(Conflict, match="under way"):
+        await operations.delete(home(store), "alpha", ASKER)
+    await failed(store, moving)
+    await operations.delete(home(store), "alpha", ASKER)
+    assert (await store.get(ControlPlane, "alpha")).metadata.deletion_timestamp is not None
+
+
+async def test_an_operation_whose_goal_was_left_has_not_succeeded(store: MemoryStore) -> None:
+    """Whoever asked for something else died between changing the spec and writing down that they asked."""
+    moving = await move(store, "west")
+    plane = await store.get(ControlPlane, "alpha")
+    back = await store.update(operations.moved(plane, Placement(site="east"), None))
+    ended = await operations.succeed(store, moving, back, (), ASKER)
+    assert ended.status.phase is OperationPhase.ABORTED
+
+
+async def test_a_deletion_that_could_not_be_written_down_as_done_is_so_with_the_next_look(store: MemoryStore) -> None:
+    assert not await operations.deleted(store, "alpha", ASKER)
+    asked = await operations.delete(home(store), "alpha", ASKER)
+    await store.delete(ControlPlane, "alpha")
+    assert await operations.deleted(store, "alpha", ASKER)
+    assert (await store.get(Operation, asked.metadata.name)).status.phase is OperationPhase.SUCCEEDED
