@@ -40,7 +40,7 @@ def operation(phase: OperationPhase = OperationPhase.SUCCEEDED) -> Operation:
     status = OperationStatus(
         phase=phase,
         started_at=STARTED,
-        finished_at=datetime.fromtimestamp(ZERO + SECONDS, UTC) if phase.over else None,
+        finished_at=datetime.fromtimestamp(ZERO + SECONDS, UTC) if phase is not OperationPhase.RUNNING else None,
     )
     return Operation(metadata=Metadata(name="demo-migrate-1a2b3c"), spec=spec, status=status)
 

@@ -129,13 +129,21 @@ def test_a_drain_begins_once_and_ends_when_the_replica_is_listed_again() -> None
     assert dict(remember(memory, note_draining("east-1"), NOW + 3).draining) == {"east-1": NOW + 3}
 
 
+def test_who_was_ever_a_backend_is_remembered() -> None:
+    """Its clients have to be held when it stops; those of one that never was are nobody's."""
+    memory = placed("east-1", "east-2")
+    memory = remember(memory, SetBackends(site="east", why=WHY, backends=("east-1",)), NOW)
+    memory = remember(memory, SetBackends(site="east", why=WHY, backends=("east-2",)), NOW)
+    assert [record.served for record in placed("east-1", "east-2").replicas] == [False, False]
+    assert [record.served for record in memory.replicas] == [True, True]
+
+
 @pytest.mark.parametrize(
     "step",
     [
         StartUnit(site="east", why=WHY, replica="east-1", component=Component.ETCD),
         AddLearner(site="east", why=WHY, replica="east-1"),
         RemoveMember(site="east", why=WHY, replica="east-1", member=1),
-        SetBackends(site="east", why=WHY, backends=("east-1",)),
         SetRecord(site="", why=WHY, to="west"),
     ],
     ids=lambda step: type(step).__name__,
