@@ -19,7 +19,7 @@ from support.etcd_cluster import (  # noqa: F401
 )
 
 from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
-from quarterdeck.etcd.facts import Alarm, AlarmKind, ListedMember
+from quarterdeck.etcd.facts import Alarm, AlarmKind, ListedMember, MemberProgress, Progress, Replication
 from quarterdeck.etcd.faults import EtcdFault, Reason
 
 UNKNOWN_ID = 0xDEAD
@@ -81,6 +81,92 @@ async def test_writes_move_the_index(lab: Lab) -> None:
     after = await lab.etcd.status(url)
     assert after.raft_index >= before.raft_index + 5
     assert after.revision >= before.revision + 5
+
+
+async def standing(lab: Lab, address: MemberAddress) -> tuple[Progress, MemberProgress]:
+    """What the leader knows, and what it knows of one member."""
+    chief = await leader(lab, [founder for founder in lab.founders if founder != address])
+    progress = await lab.etcd.progress(chief.client_url)
+    listed = await member(lab, address)
+    assert listed is not None
+    of = progress.of(listed.id)
+    assert of is not None
+    return progress, of
+
+
+async def test_the_leader_tells_how_far_every_member_is(lab: Lab) -> None:
+    await lab.write(3)
+
+    async def all_have_all() -> None:
+        progress = await lab.etcd.progress((await leader(lab)).client_url)
+        assert {each.match for each in progress.members} == {progress.committed}
+
+    await eventually(all_have_all)
+    chief = await leader(lab)
+    status, progress = await lab.etcd.status(chief.client_url), await lab.etcd.progress(chief.client_url)
+    assert (progress.leader_id, progress.term) == (status.member_id, status.raft_term)
+    assert progress.committed >= status.raft_index
+    assert progress.transferee == 0
+    assert {each.member_id for each in progress.members} == {
+        each.id for each in await lab.etcd.members(urls(lab.founders))
+    }
+    assert all(each.next == each.match + 1 for each in progress.members)
+    assert {each.state for each in progress.members} == {Replication.REPLICATE}
+    assert progress.of(UNKNOWN_ID) is None
+
+
+async def test_only_the_leader_tells_how_far_others_are(lab: Lab) -> None:
+    with pytest.raises(Unavailable):
+        await lab.etcd.progress((await follower(lab)).client_url)
+    with pytest.raises(Unavailable):
+        await lab.etcd.progress(lab.spares[0].client_url)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+async def test_in_the_leaders_eyes_a_member_that_is_down_stands_still_while_the_others_go_on(
+    lab: Lab, frozen: bool
+) -> None:
+    down = await follower(lab)
+    await (lab.freeze(down) if frozen else lab.kill(down))
+    before, had = await standing(lab, down)
+    await lab.write(3)
+    after, has = await standing(lab, down)
+    assert after.committed >= before.committed + 3
+    assert has.match == had.match < after.committed
+    others = [each for each in after.members if each.member_id != has.member_id]
+    assert all(each.match > has.match for each in others)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+async def test_asking_for_the_alarms_is_an_entry_that_a_member_which_is_down_owes(lab: Lab, frozen: bool) -> None:
+    """So whether a silent member is down can be told where nobody writes; and no key's revision moves."""
+    down = await follower(lab)
+    await (lab.freeze(down) if frozen else lab.kill(down))
+    chief = await leader(lab, [founder for founder in lab.founders if founder != down])
+    revision = (await lab.etcd.status(chief.client_url)).revision
+    before, _ = await standing(lab, down)
+    assert await lab.etcd.alarms(urls([chief])) == ()
+
+    async def owed() -> None:
+        after, has = await standing(lab, down)
+        assert has.match <= before.committed < after.committed
+
+    await eventually(owed)
+    assert (await lab.etcd.status(chief.client_url)).revision == revision
+
+
+async def test_how_far_a_learner_is_the_leader_tells_before_it_has_started(lab: Lab) -> None:
+    spare = lab.spares[0]
+    await added(lab, spare)
+    progress, new = await standing(lab, spare)
+    assert new.match < progress.committed
+    await lab.start(spare)
+
+    async def caught_up() -> None:
+        goal, has = await standing(lab, spare)
+        assert has.match == goal.committed
+
+    await eventually(caught_up)
 
 
 async def test_adding_a_learner_twice_gives_one_member(lab: Lab) -> None:

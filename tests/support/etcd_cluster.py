@@ -110,7 +110,7 @@ class FakeLab:
         self._cluster.stop(address.client_url)
 
     async def freeze(self, address: MemberAddress) -> None:
-        self._cluster.stop(address.client_url)
+        self._cluster.stop(address.client_url, frozen=True)
 
     async def write(self, count: int) -> None:
         self._cluster.write(count)

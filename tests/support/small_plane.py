@@ -124,6 +124,8 @@ async def small_plane(
         secrets=secrets(),
         programs={},
         clock=lambda: 1_000.0,
+        steady=lambda: 1_000.0,
+        boot="boot-1",
     )
     if records:
         founded = FakeCluster.founded([_member(plane, each) for each in records])

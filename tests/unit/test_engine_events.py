@@ -53,13 +53,22 @@ def test_a_lost_quorum_is_told_except_where_the_plane_is_deleted(world: World) -
 
 def test_a_member_is_told_of_once_it_counts_as_down(world: World) -> None:
     assert warnings(member(world, "east-2", Health.SUSPECT)) == set()
-    assert warnings(member(world, "east-2", Health.DOWN)) == {("MemberDown", "voter east-2 of etcd does not answer")}
+    down = "voter east-2 of etcd is down: it does not answer, and the leader hears nothing of it"
+    assert warnings(member(world, "east-2", Health.DOWN)) == {("MemberDown", down)}
+
+
+def test_a_member_that_only_we_do_not_see_is_told_of_as_waited_for(world: World) -> None:
+    ((reason, message),) = warnings(member(world, "east-2", Health.UNREACHABLE))
+    assert reason == "MemberUnreachable"
+    assert "does not answer from here" in message
+    assert "waited for" in message
 
 
 def test_a_member_that_has_only_just_been_added_is_not_down_yet(world: World) -> None:
     replicas = tuple(replace(each, started=False) if each.name == "east-2" else each for each in world.memory.replicas)
     joining = replace(world, memory=replace(world.memory, replicas=replicas))
     assert warnings(member(joining, "east-2", Health.DOWN)) == set()
+    assert warnings(member(joining, "east-2", Health.UNREACHABLE)) == set()
 
 
 def test_alarms_are_told(world: World) -> None:

@@ -24,6 +24,7 @@ from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import Step
+from quarterdeck.model.timeline import adopted
 from quarterdeck.model.units import Machine, MachineRole, Volume
 from quarterdeck.model.world import Component
 from quarterdeck.pki.codec import decode, encode
@@ -42,6 +43,9 @@ class Plane:
 
     ``machines`` maps (site, machine) to the machine; addresses never change. ``balancers`` has one for each site
     that can be used, whether it runs or not. ``holding`` is taken while load balancers are held.
+
+    ``clock`` is the wall clock, for what people read. What is waited for is counted by ``steady``, the clock of
+    ``boot`` that nobody sets (``quarterdeck.clocks``). All in seconds.
     """
 
     resource: ControlPlane
@@ -57,6 +61,8 @@ class Plane:
     secrets: PlaneSecrets = field(repr=False)
     programs: Mapping[Component, PurePosixPath]
     clock: Callable[[], float]
+    steady: Callable[[], float]
+    boot: str
     holding: asyncio.Lock = field(default_factory=asyncio.Lock)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -69,6 +75,15 @@ class Plane:
     def memory(self) -> Memory:
         """The memory as last read or written."""
         return memory_from_status(self.resource.status.memory)
+
+    def now(self) -> float:
+        """Seconds on the timeline of the memory. Whoever does not drive, and so does not adopt a memory of an earlier
+        boot or of another host, has only the wall clock to read it by.
+        """
+        timeline = self.memory.timeline
+        if timeline is None or timeline.boot != self.boot:
+            return self.clock()
+        return self.steady() + timeline.ahead
 
     def site(self, name: str) -> Site:
         """A site by name; raises NotFound."""
@@ -223,9 +238,16 @@ class Plane:
         except NotFound as error:
             raise Gone(error.doing, error.seen) from None
 
+    async def adopt(self) -> None:
+        """Have the memory's times count by this host's clock of now, if they do not yet: for whoever drives."""
+        async with self._writing:
+            memory = adopted(self.memory, boot=self.boot, steady=self.steady(), wall=self.clock())
+            if memory != self.memory:
+                await self.write_status(memory=memory)
+
     async def remember(self, steps: tuple[Step, ...]) -> None:
         """Write what the steps leave in the memory, all at once. Raises LeaseLost."""
-        now = self.clock()
+        now = self.now()
         async with self._writing:
             memory = self.memory
             for step in steps:

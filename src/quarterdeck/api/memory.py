@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.api.base import Model
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import Memory, Replica, Timeline
 from quarterdeck.model.slots import Slot
 
 
@@ -30,10 +30,17 @@ class ReplicaStatus(Model):
 
 
 class Moment(Model):
-    """Something named, and since when (wall clock, seconds since 1970)."""
+    """Something named, and since when (seconds on the memory's timeline, which read like seconds since 1970)."""
 
     name: str
     time: float
+
+
+class TimelineStatus(Model):
+    """A ``model.memory.Timeline``."""
+
+    boot: str
+    ahead: float
 
 
 class MemoryStatus(Model):
@@ -46,6 +53,7 @@ class MemoryStatus(Model):
     served_site: str | None = None
     held: tuple[Moment, ...] = ()
     draining: tuple[Moment, ...] = ()
+    timeline: TimelineStatus | None = None
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:
@@ -58,6 +66,7 @@ def memory_to_status(memory: Memory) -> MemoryStatus:
         served_site=memory.served_site,
         held=_moments(memory.held),
         draining=_moments(memory.draining),
+        timeline=_timeline_to_status(memory.timeline),
     )
 
 
@@ -71,6 +80,7 @@ def memory_from_status(status: MemoryStatus) -> Memory:
         served_site=status.served_site,
         held=tuple((moment.name, moment.time) for moment in status.held),
         draining=tuple((moment.name, moment.time) for moment in status.draining),
+        timeline=_timeline_from_status(status.timeline),
     )
 
 
@@ -110,6 +120,14 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
         started=status.started,
         served=status.served,
     )
+
+
+def _timeline_to_status(timeline: Timeline | None) -> TimelineStatus | None:
+    return TimelineStatus(boot=timeline.boot, ahead=timeline.ahead) if timeline is not None else None
+
+
+def _timeline_from_status(status: TimelineStatus | None) -> Timeline | None:
+    return Timeline(boot=status.boot, ahead=status.ahead) if status is not None else None
 
 
 def _moments(pairs: tuple[tuple[str, float], ...]) -> tuple[Moment, ...]:

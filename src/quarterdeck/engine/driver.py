@@ -71,6 +71,7 @@ class Driver:
         """Look, note, act. The plan if it was the last one, and whether all steps went well (None: there was none)."""
         await self.plane.check()
         await self.plane.refresh()
+        await self.plane.adopt()
         if changed(self.plane):
             return Plan(waiting=("the user wants something else",)), None
         world = await self._look()

@@ -45,9 +45,16 @@ def _of_etcd(world: World) -> list[Happening]:
     found = [Happening("Alarm", f"etcd raised an alarm: {alarm}") for alarm in membership.alarms]
     joining = {record.name for record in world.memory.replicas if not record.started}
     for member in membership.members:
-        if member.health is Health.DOWN and member.replica not in joining:
-            kind = "learner" if member.learner else "voter"
-            found.append(Happening("MemberDown", f"{kind} {member.replica} of etcd does not answer"))
+        who = f"{'learner' if member.learner else 'voter'} {member.replica} of etcd"
+        if member.replica in joining:
+            continue
+        if member.health is Health.DOWN:
+            found.append(
+                Happening("MemberDown", f"{who} is down: it does not answer, and the leader hears nothing of it")
+            )
+        elif member.health is Health.UNREACHABLE:
+            seen = "does not answer from here, but may well serve others: it is waited for"
+            found.append(Happening("MemberUnreachable", f"{who} {seen}"))
     if membership.leader is not None:
         found.append(Happening("LeaderElected", f"{membership.leader} leads etcd", EventType.NORMAL))
     return found

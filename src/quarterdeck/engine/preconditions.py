@@ -12,8 +12,8 @@ from enum import StrEnum
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.observe import or_none
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.model.units import Machine, MachineRole, MachineState

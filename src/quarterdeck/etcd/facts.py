@@ -50,6 +50,45 @@ class MemberStatus:
         return self.leader_id == self.member_id
 
 
+class Replication(StrEnum):
+    """How the leader sends to a member (etcd: raft/tracker, StateType)."""
+
+    PROBE = "StateProbe"  # it does not know how far the member is, or that one cannot be sent to
+    REPLICATE = "StateReplicate"  # entry after entry, as they come
+    SNAPSHOT = "StateSnapshot"  # a whole database: nothing is acknowledged meanwhile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberProgress:
+    """What the leader knows of a member. ``match`` is the last entry that it surely has on its disk: it never goes back
+    as long as the same leader leads in the same term, and 0 until a new leader has heard of the member.
+    """
+
+    member_id: int
+    match: int
+    next: int
+    state: Replication
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What the leader knows of every member, learners and itself too.
+
+    ``committed`` is the last raft index that a quorum has. ``transferee`` is the member that leadership is just being
+    handed to, 0 for none.
+    """
+
+    leader_id: int
+    term: int
+    committed: int
+    transferee: int
+    members: tuple[MemberProgress, ...]
+
+    def of(self, member_id: int) -> MemberProgress | None:
+        """What it knows of one member; None when it sends nothing to that one (yet)."""
+        return next((each for each in self.members if each.member_id == member_id), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedMember:
     """A member as the membership lists it. ``name`` and ``client_urls`` are empty until it has started once."""

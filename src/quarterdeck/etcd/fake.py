@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from quarterdeck.errors import NotFound
-from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus
+from quarterdeck.etcd.facts import Alarm, ListedMember, MemberProgress, MemberStatus, Progress, Replication
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 
 _READY_PERCENT = 90  # etcd's own, too weak a rule for promotion (server.go: readyPercentThreshold)
@@ -25,13 +25,19 @@ class MemberAddress:
 
 @dataclass(slots=True, kw_only=True)
 class _Node:
-    """A member. ``address`` is None until it starts; ``behind`` is how many entries it lags while it runs."""
+    """A member. ``address`` is None until it starts; ``behind`` is how many entries it lags while it runs.
+
+    ``hidden``: it runs, and the other members hear it, but it does not answer whoever uses the port. ``frozen``: it
+    does not run, but its connections stay open, so that nobody is told that it is gone.
+    """
 
     id: int
     peer_url: str
     learner: bool
     address: MemberAddress | None = None
     up: bool = False
+    hidden: bool = False
+    frozen: bool = False
     settled: bool = False  # connected to the others for 5 s: etcd's HealthInterval
     behind: int = 0
     stopped_at: int = 0
@@ -47,6 +53,7 @@ class FakeCluster:
     max_learners: int = 1
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(0x1001))
     index: int = 10
+    keyless: int = 0  # how many of the entries changed no key
     term: int = 2
     leader: int = 0
     alarms: list[Alarm] = field(default_factory=list)
@@ -71,14 +78,18 @@ class FakeCluster:
         node = next((node for node in self.nodes if node.peer_url == address.peer_url), None)
         if node is None:
             raise NotFound(f"starting {address.name}", f"no member has the peer URL {address.peer_url}")
-        node.address, node.up, node.settled = address, True, settled
+        node.address, node.up, node.settled, node.frozen = address, True, settled, False
         self._elect()
 
-    def stop(self, client_url: str) -> None:
-        """Kill or freeze a member's process."""
+    def stop(self, client_url: str, *, frozen: bool = False) -> None:
+        """Kill a member's process, or freeze it."""
         node = self.at(client_url)
-        node.stopped_at, node.up, node.settled = self.applied(node), False, False
+        node.stopped_at, node.up, node.settled, node.frozen = self.applied(node), False, False, frozen
         self._elect()
+
+    def hide(self, client_url: str, *, hidden: bool = True) -> None:
+        """Cut a member off from whoever uses the port, and from nobody else; or let it be seen again."""
+        self.at(client_url).hidden = hidden
 
     def settle(self) -> None:
         """Let 5 s pass."""
@@ -119,8 +130,9 @@ class FakeCluster:
         return max(0, self.index - node.behind) if node.up else node.stopped_at
 
     def commit(self) -> None:
-        """One more entry, and a new leader if the change took away the old one."""
+        """One more entry that changes no key, and a new leader if it took away the old one."""
         self.index += 1
+        self.keyless += 1
         self._elect()
 
     def _elect(self) -> None:
@@ -138,7 +150,7 @@ class FakeEtcd:
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
 
-    async def status(self, url: str) -> MemberStatus:
+    async def status(self, url: str, *, within: float | None = None) -> MemberStatus:
         """See the port."""
         node = self._running(url, "reading the status")
         cluster = self.cluster
@@ -152,12 +164,26 @@ class FakeEtcd:
             raft_index=cluster.applied(node),
             raft_applied_index=cluster.applied(node),
             is_learner=node.learner,
-            revision=cluster.applied(node),
+            revision=max(1, cluster.applied(node) - cluster.keyless),
             db_size=1 << 20,
             db_size_in_use=1 << 19,
             db_size_quota=2 << 30,
             version="3.6.16",
             errors=tuple(errors),
+        )
+
+    async def progress(self, leader_url: str) -> Progress:
+        """See the port."""
+        doing = f"reading the progress of the members at {leader_url}"
+        node = self._running(leader_url, doing)
+        if node.id != self.cluster.leader:
+            raise _fault(doing, Reason.NO_LEADER)
+        return Progress(
+            leader_id=node.id,
+            term=self.cluster.term,
+            committed=self.cluster.index,
+            transferee=0,
+            members=tuple(self._progress(each) for each in self.cluster.nodes),
         )
 
     async def members(self, urls: Sequence[str]) -> tuple[ListedMember, ...]:
@@ -239,16 +265,17 @@ class FakeEtcd:
     async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:
         """See the port."""
         self._servers(urls, "reading etcd's alarms")
+        self.cluster.commit()
         return tuple(self.cluster.alarms)
 
-    async def peer_version_answers(self, peer_url: str) -> bool:
+    async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """See the port."""
-        return any(node.up and node.peer_url == peer_url for node in self.cluster.nodes)
+        return any(_answers(node) and node.peer_url == peer_url for node in self.cluster.nodes)
 
-    async def applied_index(self, metrics_url: str) -> int:
+    async def applied_index(self, metrics_url: str, *, within: float | None = None) -> int:
         """See the port."""
         for node in self.cluster.nodes:
-            if node.up and node.address is not None and node.address.metrics_url == metrics_url:
+            if _answers(node) and node.address is not None and node.address.metrics_url == metrics_url:
                 return self.cluster.applied(node)
         raise _fault(f"reading etcd's metrics at {metrics_url}", Reason.UNREACHABLE)
 
@@ -265,20 +292,27 @@ class FakeEtcd:
             node = self.cluster.at(url)
         except KeyError:
             raise _fault(f"{doing} at etcd member {url}", Reason.UNREACHABLE) from None
-        if not node.up:
+        if not _answers(node):
             raise _fault(f"{doing} at etcd member {url}", Reason.UNREACHABLE)
         return node
 
     def _servers(self, urls: Sequence[str], doing: str) -> list[_Node]:
-        """The voters among ``urls`` that run, in a cluster with a quorum."""
+        """The voters among ``urls`` that answer, in a cluster with a quorum."""
         known = [node for node in self.cluster.nodes if node.address is not None and node.address.client_url in urls]
-        running = [node for node in known if node.up]
+        running = [node for node in known if _answers(node)]
         servers = [node for node in running if not node.learner]
         if not servers:
             raise _fault(doing, Reason.NOT_FOR_LEARNERS if running else Reason.UNREACHABLE)
         if not self.cluster.quorate:
             raise _fault(doing, Reason.NO_LEADER)
         return servers
+
+    def _progress(self, node: _Node) -> MemberProgress:
+        """Replication takes no time. A connection that breaks is noticed at once, one to a frozen process never."""
+        match = self.cluster.applied(node)
+        state = Replication.REPLICATE if node.up or node.frozen else Replication.PROBE
+        following = self.cluster.index if node.frozen else match
+        return MemberProgress(member_id=node.id, match=match, next=following + 1, state=state)
 
     def _connected(self, server: _Node) -> int:
         """How many voters have been connected to ``server`` for 5 s, itself included."""
@@ -292,6 +326,10 @@ class FakeEtcd:
             raise _fault(doing, Reason.NOT_ENOUGH_STARTED)
         if node.up and all(self._connected(server) - 1 < _majority(len(voters) - 1) for server in servers):
             raise _fault(doing, Reason.UNHEALTHY)
+
+
+def _answers(node: _Node) -> bool:
+    return node.up and not node.hidden
 
 
 def _majority(voters: int) -> int:

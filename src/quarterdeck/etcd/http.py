@@ -1,44 +1,106 @@
-"""What etcd tells over plain HTTP requests: the version on its peer port, numbers in its metrics."""
+"""What etcd tells over HTTP requests: the version on its peer port, numbers in its metrics, the leader's books."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+
 import httpx2
+from pydantic import BaseModel, Field, ValidationError
 
 from quarterdeck.etcd.calls import ClientTls
+from quarterdeck.etcd.facts import MemberProgress, Progress, Replication
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.pki.tls import client_context
 
+_LEADER = "StateLeader"
+
+
+class _Member(BaseModel):
+    match: int
+    next: int
+    state: Replication
+
+
+class _Raft(BaseModel):
+    """etcd: raft, Status.MarshalJSON. Ids are hexadecimal; only a leader has ``progress``."""
+
+    id: str
+    term: int
+    commit: int
+    role: str = Field(alias="raftState")
+    progress: Mapping[str, _Member]
+    transferee: str = Field(alias="leadtransferee")
+
+
+class _Vars(BaseModel):
+    raft: _Raft = Field(alias="raft.status")
+
 
 class EtcdHttp:
-    """GET requests to members, each within ``deadline`` seconds."""
+    """GET requests to members, by https:// with the client's certificate, or by http://.
+
+    ``deadline``, or ``within`` where that is given, is in seconds, for each of connecting, the TLS handshake and the
+    answer; the whole has twice that. (The library closes its socket when its own timeout passes, but not when it is
+    cancelled in a handshake.)
+    """
 
     def __init__(self, tls: ClientTls, *, deadline: float) -> None:
         self._deadline = deadline
-        self._client = httpx2.AsyncClient(verify=client_context(tls.ca, tls.client), timeout=deadline, trust_env=False)
+        self._client = httpx2.AsyncClient(verify=client_context(tls.ca, tls.client), trust_env=False)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
 
-    async def peer_version_answers(self, peer_url: str) -> bool:
+    async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """Whether the peer port answers /version: the request that a starting member makes of all others."""
         try:
-            response = await self._client.get(f"{peer_url}/version")
-        except httpx2.TransportError:
+            response = await self._get(f"{peer_url}/version", within)
+        except (TimeoutError, httpx2.TransportError):
             return False
         return response.status_code == httpx2.codes.OK
 
-    async def metric(self, metrics_url: str, wanted: str) -> int:
+    async def metric(self, metrics_url: str, wanted: str, *, within: float | None = None) -> int:
         """A counter or gauge without labels. Raises Unavailable."""
         doing = f"reading etcd's metrics at {metrics_url}"
-        try:
-            response = await self._client.get(f"{metrics_url}/metrics")
-        except httpx2.TimeoutException as error:
-            raise fault(doing, Reason.DEADLINE, f"no answer within {self._deadline:g} s") from error
-        except httpx2.TransportError as error:
-            raise fault(doing, Reason.UNREACHABLE, str(error) or type(error).__name__) from error
+        response = await self._told(f"{metrics_url}/metrics", doing, within)
         for line in response.text.splitlines():
             name, _, number = line.partition(" ")
             if name == wanted:
                 return int(float(number))
         raise fault(doing, Reason.OTHER, f"status {response.status_code} without {wanted}")
+
+    async def progress(self, client_url: str) -> Progress:
+        """The leader's own account of its members (etcd: expvar raft.status). Raises Unavailable."""
+        doing = f"reading the progress of the members at {client_url}"
+        response = await self._told(f"{client_url}/debug/vars", doing, None)
+        try:
+            raft = _Vars.model_validate_json(response.content).raft
+        except ValidationError as error:
+            raise fault(doing, Reason.OTHER, f"status {response.status_code} and no raft status") from error
+        if raft.role != _LEADER:
+            raise fault(doing, Reason.NO_LEADER, "it does not lead")
+        return Progress(
+            leader_id=int(raft.id, 16),
+            term=raft.term,
+            committed=raft.commit,
+            transferee=int(raft.transferee, 16),
+            members=tuple(
+                MemberProgress(member_id=int(member, 16), match=each.match, next=each.next, state=each.state)
+                for member, each in raft.progress.items()
+            ),
+        )
+
+    async def _told(self, url: str, doing: str, within: float | None) -> httpx2.Response:
+        try:
+            return await self._get(url, within)
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            raise fault(doing, Reason.DEADLINE, f"no answer within {within or self._deadline:g} s") from error
+        except httpx2.TransportError as error:
+            raise fault(doing, Reason.UNREACHABLE, str(error) or type(error).__name__) from error
+
+    async def _get(self, url: str, within: float | None) -> httpx2.Response:
+        deadline = within or self._deadline
+        async with asyncio.timeout(2 * deadline):
+            return await self._client.get(url, timeout=deadline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus
+from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus, Progress
 
 
 class Etcd(Protocol):
@@ -13,12 +13,17 @@ class Etcd(Protocol):
 
     ``urls`` are client URLs of members that may be asked, in any order, learners among them or not; it does not
     matter which one is up or leads. Every call has its own deadline and is idempotent: one whose reply was lost
-    may be made again. All raise ``faults.EtcdFault``: one that is Unavailable when no member could do it now
-    (``reason`` UNHEALTHY: etcd itself does not dare yet, wait), and else the classes named below.
+    may be made again. ``within`` is a shorter deadline in seconds, for one that may be just starting. All raise
+    ``faults.EtcdFault``: one that is Unavailable when no member could do it now (``reason`` UNHEALTHY: etcd itself does
+    not dare yet, wait), and else the classes named below.
     """
 
-    async def status(self, url: str) -> MemberStatus:
+    async def status(self, url: str, *, within: float | None = None) -> MemberStatus:
         """What that one member says of itself, also without a quorum, also a learner."""
+        ...
+
+    async def progress(self, leader_url: str) -> Progress:
+        """How far every member is in the eyes of the leader. Raises Unavailable, also when that one does not lead."""
         ...
 
     async def members(self, urls: Sequence[str]) -> tuple[ListedMember, ...]:
@@ -56,14 +61,18 @@ class Etcd(Protocol):
         ...
 
     async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:
-        """The alarms that are on, as a quorum confirms them."""
+        """The alarms that are on, as a quorum confirms them.
+
+        etcd puts even this question through raft: it is an entry that every member has to acknowledge, and that
+        changes nothing.
+        """
         ...
 
-    async def peer_version_answers(self, peer_url: str) -> bool:
+    async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """Whether GET /version on a peer port is answered: then the next joiner may be started."""
         ...
 
-    async def applied_index(self, metrics_url: str) -> int:
+    async def applied_index(self, metrics_url: str, *, within: float | None = None) -> int:
         """The raft index that a member has applied, by its metrics; a joiner has them before its client port.
 
         ``metrics_url`` is what --listen-metrics-urls says. Raises Unavailable.

@@ -8,7 +8,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.ask import Answer, Ask, hedged, in_turn
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
-from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus
+from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus, Progress
 from quarterdeck.etcd.faults import EtcdFault, EtcdNotFound, EtcdRefused, EtcdUnavailable, Reason, fault
 from quarterdeck.etcd.http import EtcdHttp
 
@@ -40,14 +40,18 @@ class RealEtcd:
         self._http = EtcdHttp(tls, deadline=read_deadline)
         self._leader: str | None = None  # the URL that said last that it leads
 
-    async def status(self, url: str) -> MemberStatus:
+    async def status(self, url: str, *, within: float | None = None) -> MemberStatus:
         """See the port."""
         if self._leader == url:
             self._leader = None
-        status = await self._member(url).maintenance.status(deadline=self._read_deadline)
+        status = await self._member(url).maintenance.status(deadline=within or self._read_deadline)
         if status.is_leader:
             self._leader = url
         return status
+
+    async def progress(self, leader_url: str) -> Progress:
+        """See the port."""
+        return await self._http.progress(leader_url)
 
     async def members(self, urls: Sequence[str]) -> tuple[ListedMember, ...]:
         """See the port."""
@@ -118,20 +122,20 @@ class RealEtcd:
             self._leader = None
 
     async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:
-        """See the port. etcd puts even the question through raft."""
+        """See the port."""
 
         async def ask(url: str) -> tuple[Alarm, ...]:
             return await self._member(url).maintenance.alarms(deadline=self._read_deadline)
 
         return await hedged(self._leader_first(urls), ask, "reading etcd's alarms", stagger=self._stagger)
 
-    async def peer_version_answers(self, peer_url: str) -> bool:
+    async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """See the port."""
-        return await self._http.peer_version_answers(peer_url)
+        return await self._http.peer_version_answers(peer_url, within=within)
 
-    async def applied_index(self, metrics_url: str) -> int:
+    async def applied_index(self, metrics_url: str, *, within: float | None = None) -> int:
         """See the port."""
-        return await self._http.metric(metrics_url, _APPLIED)
+        return await self._http.metric(metrics_url, _APPLIED, within=within)
 
     async def pending_proposals(self, metrics_url: str) -> int:
         """See the port."""

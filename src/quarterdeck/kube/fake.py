@@ -35,7 +35,7 @@ class FakeKube:
             name=name, holder=holder, renewed=renewed, duration=duration, resource_version=str(self.revision)
         )
 
-    async def readyz(self, apiserver: Address, *, founded: bool = False) -> HealthAnswer:
+    async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
         """See the port."""
         server = self.apiservers.get(apiserver)
         if server is None or not server.up:

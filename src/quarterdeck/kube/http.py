@@ -58,13 +58,14 @@ class HttpKube:
             verify=client_context(authority, client), timeout=call_deadline, trust_env=False
         )
 
-    async def readyz(self, apiserver: Address, *, founded: bool = False) -> HealthAnswer:
+    async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
         """See the port."""
-        return await self._health(self._anonymous, apiserver, READYZ_FOUNDED if founded else READYZ)
+        path = READYZ_FOUNDED if founded else READYZ
+        return await self._health(self._anonymous, apiserver, path, within or self._health_deadline)
 
     async def ping(self, apiserver: Address) -> HealthAnswer:
         """See the port."""
-        return await self._health(self._manager, apiserver, "/livez/ping")
+        return await self._health(self._manager, apiserver, "/livez/ping", self._health_deadline)
 
     async def listens(self, server: Address) -> bool | None:
         """See the port."""
@@ -122,8 +123,8 @@ class HttpKube:
         await self._anonymous.aclose()
         await self._manager.aclose()
 
-    async def _health(self, client: httpx2.AsyncClient, apiserver: Address, path: str) -> HealthAnswer:
-        where, deadline = url(apiserver.host, apiserver.port) + path, self._health_deadline
+    async def _health(self, client: httpx2.AsyncClient, apiserver: Address, path: str, deadline: float) -> HealthAnswer:
+        where = url(apiserver.host, apiserver.port) + path
         try:
             async with asyncio.timeout(2 * deadline):
                 answer = await client.get(where, timeout=deadline)

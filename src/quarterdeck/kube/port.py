@@ -43,11 +43,12 @@ class LeaderLease:
 class Kube(Protocol):
     """The apiservers and controllers of one plane. Every call has its own deadline and never retries."""
 
-    async def readyz(self, apiserver: Address, *, founded: bool = False) -> HealthAnswer:
+    async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
         """Whether the apiserver would serve. Asked anonymously; never raises for what the apiserver does.
 
         ``founded``: another apiserver of the plane was ready before, so that the default roles are there; saves the
-        second that an apiserver waits before it looks after them.
+        second that an apiserver waits before it looks after them. ``within`` is a shorter deadline in seconds, for one
+        that may be just starting: it accepts connections and answers none.
         """
         ...
 

@@ -26,6 +26,16 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The clock by which the times of a memory were taken: that of ``boot`` (of one host), which nobody sets, with
+    ``ahead`` seconds added so that they read like wall times of when the timeline began.
+    """
+
+    boot: str
+    ahead: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """The plane's memory.
 
@@ -34,6 +44,7 @@ class Memory:
     ``served_site``: where the plane's name was last seen to lead.
     ``held``: sites whose address clients may still hold, with the time at which it was last handed out.
     ``draining``: replicas that no load balancer sends new connections to, with the time since when.
+    ``timeline``: the clock of those times (None: a wall clock, in memories of before there were timelines).
     """
 
     next_ordinal: int = 1
@@ -43,6 +54,7 @@ class Memory:
     served_site: str | None = None
     held: tuple[tuple[str, float], ...] = ()
     draining: tuple[tuple[str, float], ...] = ()
+    timeline: Timeline | None = None
 
     def replica(self, name: str) -> Replica:
         """The record of ``name``; raises KeyError when there is none."""

@@ -22,7 +22,7 @@ from quarterdeck.model.steps import (
 
 
 def remember(memory: Memory, step: Step, now: float) -> Memory:
-    """The memory after ``step``, taken at ``now`` (seconds, wall clock); unchanged by steps that need none."""
+    """The memory after ``step``, taken at ``now`` (seconds on its timeline); unchanged by steps that need none."""
     match step:
         case PlaceReplica():
             record = Replica(name=step.replica, slot=step.slot, machine=step.machine)

@@ -27,7 +27,7 @@ CONTROLLERS = (Component.CONTROLLER_MANAGER, Component.SCHEDULER)
 
 
 class Health(StrEnum):
-    """Whether a member answers and follows a leader."""
+    """Whether a member answers and follows the leader (``engine/silence.py`` says when which)."""
 
     HEALTHY = "healthy"
     SUSPECT = "suspect"  # failed to answer, but not for long enough to act on it
@@ -39,7 +39,8 @@ class Health(StrEnum):
 class MemberFact:
     """A member as etcd's membership, read from a quorum, lists it.
 
-    ``lag`` is the leader's raft index less this member's applied index (entries); None when unknown.
+    ``lag`` is the leader's raft index less this member's applied index (entries), or less what the leader knows it to
+    have, if it does not answer itself; None when unknown.
     ``published``: etcd has known its name for a while. A member that starts serves clients as soon as it has applied
     that.
     """
@@ -141,7 +142,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One plane, observed. ``now`` is in seconds on the wall clock of the manager.
+    """One plane, observed. ``now`` is when that began, in seconds on the memory's timeline, which no step of a wall
+    clock moves.
 
     ``membership`` is None when it could not be read from a quorum. ``record`` is the site whose load balancer
     the plane's name resolves to (None: no record). ``front``: the site of the one load balancer at a fixed

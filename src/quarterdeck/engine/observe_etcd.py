@@ -1,0 +1,180 @@
+"""The observation of etcd: who is a member, who leads, and what is to be thought of those that do not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.asking import SOON, or_none
+from quarterdeck.engine.silence import Silence, Word
+from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.world import Health, MemberFact, Membership
+
+#: Seconds that a member needs at most to serve clients once it has applied its own publication.
+PUBLISHED = 0.5
+#: Seconds between two questions that every member has to acknowledge, asked while nothing else is written.
+_ASKING = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """A member that etcd lists, and the replica that it belongs to, if one is recorded."""
+
+    member: ListedMember
+    record: Replica | None
+
+    @property
+    def name(self) -> str:
+        return self.record.name if self.record else self.member.name
+
+    @property
+    def joining(self) -> bool:
+        """It has never served, so that nothing is thought of its silence."""
+        return self.record is not None and not self.record.started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Heard:
+    """What one member said, asked from ``began`` to ``ended``: of itself (if it did), or at least how much it has
+    applied (if it did).
+    """
+
+    began: float
+    ended: float
+    status: MemberStatus | None = None
+    applied: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leader:
+    """Who leads in the highest term that anybody knows, and the last index that is known to be committed there."""
+
+    id: int
+    committed: int
+
+    def is_followed(self, said: _Heard) -> bool:
+        """Whether a member answered, and follows it."""
+        return said.status is not None and said.status.leader_id == self.id
+
+
+@dataclass(kw_only=True)
+class EtcdObserver:
+    """Observes the etcd of one plane, again and again. It remembers who is silent, and since when names are listed."""
+
+    plane: Plane
+    _silences: dict[int, Silence] = field(default_factory=dict)
+    _published: dict[int, float] = field(default_factory=dict)
+    _asked: float = -math.inf
+
+    async def observe(self, memory: Memory) -> Membership | None:
+        """The membership as a quorum confirms it now; None when none does."""
+        listed = await self._list(memory)
+        if listed is None:
+            return None
+        heard = await asyncio.gather(*(self._hear(each) for each in listed))
+        leader = _leader(listed, heard)
+        if leader is None:
+            return None
+        silent = [each for each, said in zip(listed, heard, strict=True) if not leader.is_followed(said)]
+        progress = await self._progress(leader, listed, heard) if any(map(_matters, silent)) else None
+        members = tuple(self._fact(each, said, leader, progress) for each, said in zip(listed, heard, strict=True))
+        self._silences = {each.member.id: self._silences[each.member.id] for each in silent}
+        await self._have_something_owed([each for each in silent if _matters(each)])
+        names = {fact.id: fact.replica for fact in members}
+        alarms = tuple(sorted({text for said in heard if said.status for text in said.status.errors}))
+        return Membership(members=members, leader=names.get(leader.id), alarms=alarms)
+
+    async def _list(self, memory: Memory) -> tuple[_Listed, ...] | None:
+        urls = self.plane.client_urls()
+        found = await or_none(self.plane.etcd.members(urls)) if urls else None
+        if found is None:
+            return None
+        by_peer = {self.plane.peer_url(record): record for record in memory.replicas}
+        return tuple(
+            _Listed(member=each, record=next((by_peer[url] for url in each.peer_urls if url in by_peer), None))
+            for each in found
+        )
+
+    async def _hear(self, listed: _Listed) -> _Heard:
+        etcd, record, began = self.plane.etcd, listed.record, self.plane.steady()
+        status, applied = None, None
+        if record is not None and listed.member.started:
+            # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
+            within = SOON if listed.joining else None
+            status = await or_none(etcd.status(self.plane.client_url(record), within=within))
+        if record is not None and status is None and listed.member.is_learner:
+            # A joiner's client port opens late, but its metrics are there from the first moment.
+            applied = await or_none(etcd.applied_index(self.plane.metrics_url(record), within=SOON))
+        return _Heard(began=began, ended=self.plane.steady(), status=status, applied=applied)
+
+    async def _progress(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> Progress | None:
+        """The leader's own word on all members; None where it does not answer us itself."""
+        for each, said in zip(listed, heard, strict=True):
+            if each.member.id == leader.id and each.record is not None and said.status is not None:
+                progress = await or_none(self.plane.etcd.progress(self.plane.client_url(each.record)))
+                return progress if progress is not None and progress.leader_id == leader.id else None
+        return None
+
+    async def _have_something_owed(self, silent: Sequence[_Listed]) -> None:
+        """A plane in use writes every second or two. In one that stands still a silent member would owe nothing, which
+        says nothing: so a question is asked that all members have to acknowledge.
+        """
+        now = self.plane.steady()
+        if now - self._asked >= _ASKING and any(self._silences[each.member.id].says_nothing for each in silent):
+            self._asked = now
+            await or_none(self.plane.etcd.alarms(self.plane.client_urls()))
+
+    def _fact(self, listed: _Listed, said: _Heard, leader: _Leader, progress: Progress | None) -> MemberFact:
+        member, now = listed.member, self.plane.steady()
+        word = _word(member.id, progress)
+        if leader.is_followed(said):
+            health = Health.HEALTHY
+        else:
+            silence = self._silences.get(member.id, Silence()).after(said.began, said.ended, word)
+            self._silences[member.id] = silence
+            health = silence.health
+        has = said.status.raft_applied_index if said.status is not None else said.applied
+        if has is None and word is not None and not listed.joining:
+            has = word.match
+        lag = None if has is None else max(0, leader.committed - has)
+        published = member.started and now - self._published.setdefault(member.id, now) >= PUBLISHED
+        return MemberFact(
+            id=member.id,
+            replica=listed.name,
+            learner=member.is_learner,
+            health=health,
+            lag=lag,
+            published=published,
+        )
+
+
+def _matters(silent: _Listed) -> bool:
+    """Whether it makes a difference whether it is down: a joiner has no vote, and takes its time."""
+    return not (silent.joining and silent.member.is_learner)
+
+
+def _word(member: int, progress: Progress | None) -> Word | None:
+    of = progress.of(member) if progress is not None else None
+    if progress is None or of is None:
+        return None
+    sending = of.state is Replication.SNAPSHOT
+    return Word(
+        leader=progress.leader_id, term=progress.term, match=of.match, committed=progress.committed, sending=sending
+    )
+
+
+def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | None:
+    """Whom the members follow in the highest term that one of them knows. It need not answer us itself: a quorum has
+    just confirmed the membership, which takes a leader.
+    """
+    ids = {each.member.id for each in listed}
+    statuses = [said.status for said in heard if said.status is not None and said.status.leader_id in ids]
+    newest = max(statuses, key=lambda status: (status.raft_term, status.is_leader), default=None)
+    if newest is None:
+        return None
+    followers = [status for status in statuses if status.leader_id == newest.leader_id]
+    return _Leader(id=newest.leader_id, committed=max(status.raft_index for status in followers))

@@ -1,0 +1,96 @@
+"""When a member that does not answer counts as down: one observer's view is not everybody's. Pure.
+
+That a member does not answer *us* says little: we may be cut off from its site, frozen, or on a host that slept. So it
+is down only if the cluster says so as well: for as long as it failed to answer us, it owed the leader an
+acknowledgement and gave none. (The leader knows how far each member is; a member that it can reach acknowledges within
+a round trip, and ``match`` never goes back in one leader's term.) What only we cannot see is unreachable.
+
+All times are in seconds on a clock that nobody sets. No wall clock is asked, so no step of one counts as silence.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from quarterdeck.model.world import Health
+
+#: Seconds for which a member may fail to answer before more is thought of it. Longer than an election, and than the
+#: pause of a machine that is busy; short enough that a dead member does not cost tolerance for long.
+GRACE = 8.0
+#: Looks that must have failed as well: one is an accident.
+LOOKS = 3
+#: Seconds that the time between two looks counts for at most, since nobody looked; and after which all begins anew: the
+#: observer itself was frozen, or its host slept.
+PAUSE = 2.5
+AWAY = 15.0
+#: Seconds that one look may take. What took longer tells of the observer, not of the member: its deadline is 3 s.
+LONGEST_LOOK = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """What the leader says of a member at one look: the last entry that it surely has, and the last one committed.
+
+    ``sending``: the leader sends it a whole database, and expects no acknowledgement meanwhile.
+    """
+
+    leader: int
+    term: int
+    match: int
+    committed: int
+    sending: bool = False
+
+    def repeats(self, earlier: Word) -> bool:
+        """Whether nothing was acknowledged between the two."""
+        return (self.leader, self.term, self.match) == (earlier.leader, earlier.term, earlier.match)
+
+    @property
+    def owes(self) -> bool:
+        """Whether the member owes the leader an acknowledgement."""
+        return self.match < self.committed and not self.sending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """For how long a member has answered no look: ``looks`` failed ones over ``seconds``, the last ended at ``until``.
+
+    ``word`` is the leader's at the last look, if it was known; ``owed`` its first that has been repeated ever since
+    while an acknowledgement was owed, and ``owed_from`` how many of the seconds had passed then.
+    """
+
+    looks: int = 0
+    seconds: float = 0.0
+    until: float = -math.inf
+    word: Word | None = None
+    owed: Word | None = None
+    owed_from: float = 0.0
+
+    def after(self, began: float, ended: float, word: Word | None) -> Silence:
+        """The silence after one more look that failed; ``word`` is what the leader said right after it."""
+        if ended - began > LONGEST_LOOK:
+            return Silence(until=ended)
+        pause = began - self.until
+        former = self if 0 <= pause <= AWAY else Silence()
+        counted = min(pause, PAUSE) if former.looks else 0.0
+        seconds = former.seconds + counted + (ended - began)
+        silence = replace(former, looks=former.looks + 1, seconds=seconds, until=ended, word=word)
+        if word is None or (former.owed is not None and word.owes and word.repeats(former.owed)):
+            return silence
+        return replace(silence, owed=word if word.owes else None, owed_from=seconds)
+
+    @property
+    def health(self) -> Health:
+        """What to think of the member."""
+        if self.looks < LOOKS or self.seconds < GRACE:
+            return Health.SUSPECT
+        if self.word is None or self.owed is None or self.seconds - self.owed_from < GRACE:
+            return Health.UNREACHABLE
+        return Health.DOWN
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the leader's word cannot tell a member that is down from one that we cannot see: there is nothing
+        that it would have to acknowledge.
+        """
+        return self.word is not None and not self.word.owes and not self.word.sending

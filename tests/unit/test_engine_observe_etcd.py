@@ -1,0 +1,184 @@
+"""What is thought of members that do not answer: on a cluster in memory, and on clocks of the test."""
+
+from __future__ import annotations
+
+import pytest
+from support.fake_plane import FakePlane
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.silence import GRACE
+from quarterdeck.etcd.facts import Progress
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.model.world import Health, MemberFact, Membership
+
+SILENT_FOR = 60.0
+
+
+class Looking:
+    """One driver that looks twice a second."""
+
+    def __init__(self, fake: FakePlane, plane: Plane) -> None:
+        self.fake, self.plane = fake, plane
+        self.observer = EtcdObserver(plane=plane)
+
+    async def look(self) -> Membership | None:
+        return await self.observer.observe(self.plane.memory)
+
+    async def for_seconds(self, seconds: float, *, writes: int = 1, every: float = 0.5) -> Membership | None:
+        """Look, while clients write ``writes`` entries between two looks."""
+        seen = await self.look()
+        for _ in range(round(seconds / every)):
+            self.fake.clocks.pass_(every)
+            self.fake.etcd.cluster.write(writes)
+            seen = await self.look()
+        return seen
+
+
+@pytest.fixture
+def fake() -> FakePlane:
+    return FakePlane()
+
+
+@pytest.fixture
+async def looking(fake: FakePlane) -> Looking:
+    return Looking(fake, await fake.open())
+
+
+def of(seen: Membership | None, name: str) -> MemberFact:
+    assert seen is not None
+    found = seen.of(name)
+    assert found is not None
+    return found
+
+
+def healths(seen: Membership | None) -> dict[str, Health]:
+    assert seen is not None
+    return {member.replica: member.health for member in seen.members}
+
+
+async def test_all_that_answer_and_follow_the_leader_are_healthy(looking: Looking) -> None:
+    seen = await looking.look()
+    assert set(healths(seen).values()) == {Health.HEALTHY}
+    assert seen is not None
+    assert seen.leader == "east-1"
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("writes", [0, 1])
+async def test_a_member_that_was_killed_or_frozen_is_down_after_the_grace(
+    fake: FakePlane, looking: Looking, frozen: bool, writes: int
+) -> None:
+    """Also where nobody writes: then it is asked what all have to acknowledge."""
+    fake.etcd.cluster.stop(fake.url("west-1"), frozen=frozen)
+    assert of(await looking.for_seconds(GRACE - 1, writes=writes), "west-1").health is Health.SUSPECT
+    assert of(await looking.for_seconds(3.0, writes=writes), "west-1").health is Health.DOWN
+
+
+async def test_a_driver_cut_off_from_a_site_calls_nobody_there_down(fake: FakePlane, looking: Looking) -> None:
+    fake.etcd.cluster.hide(fake.url("west-1"))
+    seen = await looking.for_seconds(SILENT_FOR)
+    assert healths(seen) == {"east-1": Health.HEALTHY, "east-2": Health.HEALTHY, "west-1": Health.UNREACHABLE}
+
+
+async def test_nor_where_nobody_writes(fake: FakePlane, looking: Looking) -> None:
+    fake.etcd.cluster.hide(fake.url("west-1"))
+    before = fake.etcd.cluster.index
+    assert of(await looking.for_seconds(SILENT_FOR, writes=0), "west-1").health is Health.UNREACHABLE
+    # It is asked all the same, but not at each look.
+    assert SILENT_FOR / 2 <= fake.etcd.cluster.index - before <= SILENT_FOR + 1
+
+
+async def test_nor_if_the_leader_is_among_those_that_we_do_not_see(fake: FakePlane, looking: Looking) -> None:
+    """A quorum confirms the membership through the others: that one leads is known, and not what it hears."""
+    fake.etcd.cluster.hide(fake.url("east-1"))
+    fake.etcd.cluster.stop(fake.url("west-1"), frozen=True)
+    seen = await looking.for_seconds(SILENT_FOR)
+    assert seen is not None
+    assert seen.leader == "east-1"
+    assert healths(seen) == {
+        "east-1": Health.UNREACHABLE,
+        "east-2": Health.HEALTHY,
+        "west-1": Health.UNREACHABLE,
+    }
+
+
+async def test_one_that_is_seen_again_is_healthy_at_once_and_gets_a_new_grace(
+    fake: FakePlane, looking: Looking
+) -> None:
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    await looking.for_seconds(SILENT_FOR)
+    fake.etcd.cluster.start(fake.address("west-1"))
+    assert of(await looking.look(), "west-1").health is Health.HEALTHY
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    assert of(await looking.for_seconds(GRACE - 1), "west-1").health is Health.SUSPECT
+
+
+@pytest.mark.parametrize("hours", [-100, -1, 1, 24 * 365])
+async def test_a_step_of_the_wall_clock_makes_nobody_down(fake: FakePlane, looking: Looking, hours: int) -> None:
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    await looking.for_seconds(2.0)
+    fake.clocks.step(3600.0 * hours)
+    assert of(await looking.for_seconds(2.0), "west-1").health is Health.SUSPECT
+    assert of(await looking.for_seconds(GRACE), "west-1").health is Health.DOWN
+
+
+@pytest.mark.parametrize("asleep", [20.0, 3600.0])
+async def test_a_driver_that_was_frozen_between_two_looks_makes_nobody_down(
+    fake: FakePlane, looking: Looking, asleep: float
+) -> None:
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    await looking.for_seconds(2.0)
+    fake.clocks.pass_(asleep)
+    fake.etcd.cluster.write()
+    assert of(await looking.for_seconds(2.0), "west-1").health is Health.SUSPECT
+
+
+async def test_a_look_in_which_the_driver_was_frozen_does_not_count(fake: FakePlane, looking: Looking) -> None:
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    await looking.for_seconds(GRACE - 1)
+    asked = fake.etcd.status
+
+    async def frozen_meanwhile(url: str, *, within: float | None = None) -> object:
+        fake.clocks.pass_(30.0 if url == fake.url("west-1") else 0.0)
+        return await asked(url, within=within)
+
+    looking.plane.etcd.status = frozen_meanwhile  # type: ignore[method-assign, assignment]
+    assert of(await looking.look(), "west-1").health is Health.SUSPECT
+    del looking.plane.etcd.status
+    assert of(await looking.for_seconds(GRACE - 1), "west-1").health is Health.SUSPECT
+
+
+async def test_how_far_a_silent_member_is_the_leader_knows(fake: FakePlane, looking: Looking) -> None:
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    fake.etcd.cluster.write(100)
+    assert of(await looking.look(), "west-1").lag == 100
+
+
+class Uncooperative(FakeEtcd):
+    """A leader that does not tell its books (an etcd behind a proxy)."""
+
+    async def progress(self, leader_url: str) -> Progress:
+        raise fault("reading the progress", Reason.OTHER, "status 404")
+
+
+async def test_without_the_leaders_word_nobody_is_down(fake: FakePlane) -> None:
+    fake.etcd = Uncooperative(fake.etcd.cluster)
+    looking = Looking(fake, await fake.open())
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    assert of(await looking.for_seconds(SILENT_FOR), "west-1").health is Health.UNREACHABLE
+
+
+async def test_without_a_quorum_nothing_is_known(fake: FakePlane, looking: Looking) -> None:
+    for name in ("east-2", "west-1"):
+        fake.etcd.cluster.stop(fake.url(name))
+    assert await looking.for_seconds(SILENT_FOR) is None
+
+
+async def test_a_quorum_that_is_cut_off_from_us_as_a_whole_is_not_known_either(
+    fake: FakePlane, looking: Looking
+) -> None:
+    for name in fake.names:
+        fake.etcd.cluster.hide(fake.url(name))
+    assert await looking.for_seconds(SILENT_FOR) is None
