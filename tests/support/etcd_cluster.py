@@ -175,7 +175,7 @@ class RealLab:
         self.processes[address.name].send_signal(signal.SIGSTOP)
 
     async def write(self, count: int) -> None:
-        async with EtcdMember(self.founders[0].client_url, self.tls) as member:
+        async with EtcdMember((await leader(self)).client_url, self.tls) as member:
             for number in range(count):
                 await member.kv.put(Put(b"/written", b"%d" % number))
 

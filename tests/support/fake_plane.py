@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -14,7 +15,7 @@ from quarterdeck.kube.fake import FakeKube
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine
-from quarterdeck.pki.issuing import PlaneSecrets
+from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.stores.memory import MemoryStore
 
 
@@ -86,7 +87,7 @@ class FakePlane:
             balancers={},
             dns=FakeDns(),
             settings=plane_settings(resource),
-            secrets=PlaneSecrets.__new__(PlaneSecrets),
+            secrets=create_plane_secrets("demo", datetime.now(UTC)),
             programs={},
             clock=lambda: self.clocks.wall,
             steady=lambda: self.clocks.steady,

@@ -55,6 +55,8 @@ async def plane(site: FakeSite) -> Plane:
         secrets=create_plane_secrets("demo", datetime.now(UTC)),
         programs={},
         clock=lambda: NOW,
+        steady=lambda: NOW,
+        boot="boot-1",
     )
 
 
