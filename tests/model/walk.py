@@ -14,6 +14,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
     DecideBootstrap,
+    NoteCluster,
     NoteCreated,
     NoteDraining,
     NoteMembers,
@@ -30,7 +31,7 @@ from quarterdeck.planner.truth import Truth
 Planner = Callable[[World], Plan]
 
 #: Steps that only write the memory. The driver writes all that a plan has in one go.
-NOTES = (DecideBootstrap, NoteCreated, NoteMembers, NoteRecord, NoteDraining)
+NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteDraining)
 #: Plans of up to this many steps are cut short in every way; of longer ones, any one step or all after it.
 MOST_SUBSETS = 4
 

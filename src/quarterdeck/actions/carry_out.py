@@ -14,6 +14,7 @@ from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import (
     AddLearner,
     DecideBootstrap,
+    NoteCluster,
     NoteCreated,
     NoteDraining,
     NoteMembers,
@@ -36,7 +37,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.world import Component, World
 
 #: Steps that only write the plane's memory.
-NOTES = (DecideBootstrap, NoteCreated, NoteMembers, NoteRecord, NoteDraining)
+NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteDraining)
 
 Detail = Mapping[str, JsonValue]
 

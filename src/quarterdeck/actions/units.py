@@ -148,10 +148,13 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
 
 
 def _serves_nobody(world: World, record: Replica) -> bool:
-    """Whether an apiserver has lost its member: asked to stop, it would wait for that one until its time is over."""
+    """Whether an apiserver has lost its member (asked to stop, it would wait for that one until its time is over), or
+    serves what nobody must have.
+    """
     member = world.membership.of(record.name) if world.membership is not None else None
     well = member is not None and member.health is Health.HEALTHY
-    return not well and world.replica(record.name).ready is not True
+    ready = world.replica(record.name).ready is True
+    return not well and (not ready or any(each.replica == record.name for each in world.wrong))
 
 
 def _may_have_clients(world: World, record: Replica) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from quarterdeck.api.base import Model
 from quarterdeck.model.memory import Memory, Replica, Timeline
 from quarterdeck.model.slots import Slot
@@ -44,12 +48,16 @@ class TimelineStatus(Model):
 
 
 class MemoryStatus(Model):
-    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas."""
+    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas; ``cluster_id`` is in hexadecimal, as etcd
+    prints it, since many readers of JSON know no numbers of 64 bits.
+    """
 
     next_ordinal: int = 1
     replicas: tuple[ReplicaStatus, ...] = ()
     bootstrap: tuple[str, ...] = ()
     created: bool = False
+    cluster_id: Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")] = "0"
+    revision: int = 0
     served_site: str | None = None
     held: tuple[Moment, ...] = ()
     draining: tuple[Moment, ...] = ()
@@ -63,6 +71,8 @@ def memory_to_status(memory: Memory) -> MemoryStatus:
         replicas=tuple(_replica_to_status(replica) for replica in memory.replicas),
         bootstrap=memory.bootstrap,
         created=memory.created,
+        cluster_id=f"{memory.cluster_id:x}",
+        revision=memory.revision,
         served_site=memory.served_site,
         held=_moments(memory.held),
         draining=_moments(memory.draining),
@@ -77,6 +87,8 @@ def memory_from_status(status: MemoryStatus) -> Memory:
         replicas=tuple(_replica_from_status(replica) for replica in status.replicas),
         bootstrap=status.bootstrap,
         created=status.created,
+        cluster_id=int(status.cluster_id, 16),
+        revision=status.revision,
         served_site=status.served_site,
         held=tuple((moment.name, moment.time) for moment in status.held),
         draining=tuple((moment.name, moment.time) for moment in status.draining),

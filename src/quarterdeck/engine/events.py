@@ -38,11 +38,12 @@ def warnings(world: World) -> tuple[str, ...]:
 
 def _of_etcd(world: World) -> list[Happening]:
     membership = world.membership
+    wrong = [Happening("WrongData", f"etcd of {each.replica} has the wrong data: {each.seen}") for each in world.wrong]
     if membership is None:
         if not world.memory.created:
             return []  # it was never there
-        return [Happening("NoQuorum", "no quorum of its etcd members answers")]
-    found = [Happening("Alarm", f"etcd raised an alarm: {alarm}") for alarm in membership.alarms]
+        return [*wrong, Happening("NoQuorum", "no quorum of its etcd members answers")]
+    found = wrong + [Happening("Alarm", f"etcd raised an alarm: {alarm}") for alarm in membership.alarms]
     joining = {record.name for record in world.memory.replicas if not record.started}
     for member in membership.members:
         who = f"{'learner' if member.learner else 'voter'} {member.replica} of etcd"

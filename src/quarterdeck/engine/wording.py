@@ -5,6 +5,7 @@ from __future__ import annotations
 from quarterdeck.model.steps import (
     AddLearner,
     DecideBootstrap,
+    NoteCluster,
     NoteCreated,
     NoteDraining,
     NoteMembers,
@@ -35,6 +36,8 @@ def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of 
             return f"let {', '.join(step.replicas)} found the cluster"
         case NoteCreated():
             return "note that the cluster exists"
+        case NoteCluster():
+            return f"note that etcd is at revision {step.revision:,}"
         case NoteMembers():
             return f"note members {', '.join(step.listed or step.started)}"
         case StartUnit():

@@ -41,6 +41,8 @@ class Memory:
 
     ``bootstrap``: the members of the initial cluster, decided before the first starts; ``created``: a quorum of
     them was seen, so that an unreadable membership from now on means trouble, not an empty site.
+    ``cluster_id``: the id that etcd gave the cluster (0: not read yet), ``revision`` an etcd revision that it was seen
+    to have: what has another id, or a lower revision, is not the plane's data.
     ``served_site``: where the plane's name was last seen to lead.
     ``held``: sites whose address clients may still hold, with the time at which it was last handed out.
     ``draining``: replicas that no load balancer sends new connections to, with the time since when.
@@ -51,6 +53,8 @@ class Memory:
     replicas: tuple[Replica, ...] = ()
     bootstrap: tuple[str, ...] = ()
     created: bool = False
+    cluster_id: int = 0
+    revision: int = 0
     served_site: str | None = None
     held: tuple[tuple[str, float], ...] = ()
     draining: tuple[tuple[str, float], ...] = ()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import (
     DecideBootstrap,
+    NoteCluster,
     NoteCreated,
     NoteDraining,
     NoteMembers,
@@ -34,6 +35,8 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:
             return replace(memory, bootstrap=step.replicas)
         case NoteCreated():
             return replace(memory, created=True)
+        case NoteCluster():
+            return replace(memory, cluster_id=step.cluster_id, revision=max(memory.revision, step.revision))
         case NoteMembers():
             return replace(memory, replicas=tuple(_noted(record, step) for record in memory.replicas))
         case RestartUnit():

@@ -43,6 +43,14 @@ class NoteCreated(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteCluster(Base):
+    """Write down which cluster it is, and an etcd revision that it has reached: it can never be below that again."""
+
+    cluster_id: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoteMembers(Base):
     """Write down who is, or was, a member (``listed``), and who was seen healthy as one (``started``)."""
 
@@ -168,6 +176,7 @@ Step: TypeAlias = (
     PlaceReplica
     | DecideBootstrap
     | NoteCreated
+    | NoteCluster
     | NoteMembers
     | StartUnit
     | StopUnit

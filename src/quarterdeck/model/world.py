@@ -55,11 +55,15 @@ class MemberFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """A membership that a quorum confirmed. ``leader`` is the replica that leads, if one does."""
+    """A membership that a quorum confirmed. ``leader`` is the replica that leads, if one does. ``cluster_id`` is etcd's
+    own, ``revision`` the newest etcd revision that a member had (0: not read). ``alarms`` are members' complaints.
+    """
 
     members: tuple[MemberFact, ...]
     leader: str | None
     alarms: tuple[str, ...] = ()
+    cluster_id: int = 0
+    revision: int = 0
 
     def of(self, replica: str) -> MemberFact | None:
         """The member that belongs to ``replica``."""
@@ -74,6 +78,14 @@ class Membership:
     def learners(self) -> tuple[MemberFact, ...]:
         """The members that only listen."""
         return tuple(member for member in self.members if member.learner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongData:
+    """A replica whose etcd answers with data that is not the plane's: ``seen`` says how that is known."""
+
+    replica: str
+    seen: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +158,8 @@ class World:
     clock moves.
 
     ``membership`` is None when it could not be read from a quorum. ``record`` is the site whose load balancer
-    the plane's name resolves to (None: no record). ``front``: the site of the one load balancer at a fixed
+    the plane's name resolves to (None: no record). ``wrong``: whose etcd has data that is not the plane's; nothing that
+    these say is part of ``membership``. ``front``: the site of the one load balancer at a fixed
     address, for endpoints that have an address and no name.
     """
 
@@ -154,6 +167,7 @@ class World:
     memory: Memory
     now: float
     membership: Membership | None = None
+    wrong: tuple[WrongData, ...] = ()
     replicas: tuple[ReplicaFact, ...] = ()
     balancers: tuple[BalancerFact, ...] = ()
     machines: tuple[MachineFact, ...] = ()

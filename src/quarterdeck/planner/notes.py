@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from quarterdeck.model.steps import NoteCreated, NoteDraining, NoteMembers, NoteRecord, Step
+from quarterdeck.model.steps import NoteCluster, NoteCreated, NoteDraining, NoteMembers, NoteRecord, Step
 from quarterdeck.model.world import Component, Health, World
 from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.traffic import may_drain
 from quarterdeck.planner.view import View
+
+#: How many etcd revisions may pass before one is written down for its own sake.
+REVISIONS = 1_000
 
 
 def note(view: View) -> Outcome:
@@ -17,6 +20,7 @@ def note(view: View) -> Outcome:
     if world.membership is not None and not world.memory.created and world.memory.bootstrap:
         steps.append(NoteCreated(site="", why="a quorum of the founders answers"))
     steps.extend(_members(world))
+    steps.extend(_cluster(world, beside=bool(steps)))
     # A fixed address leads there before anything serves.
     leads = world.front is None or world.balancer(world.front).ready
     if leads and world.record is not None and world.record_known and world.record != world.memory.served_site:
@@ -26,6 +30,18 @@ def note(view: View) -> Outcome:
     if world.membership is not None:
         steps.extend(_draining(view))
     return Outcome(tuple(steps))
+
+
+def _cluster(world: World, *, beside: bool) -> list[Step]:
+    """Which cluster it is, at once; how far it has come only now and then, or where something is written anyway."""
+    membership, memory = world.membership, world.memory
+    if membership is None or not membership.cluster_id or not memory.bootstrap:
+        return []
+    grown = membership.revision - memory.revision
+    if memory.cluster_id and grown < (1 if beside else REVISIONS):
+        return []
+    why = "data of another cluster, or of before that revision, is not the plane's"
+    return [NoteCluster(site="", why=why, cluster_id=membership.cluster_id, revision=membership.revision)]
 
 
 def _members(world: World) -> list[Step]:

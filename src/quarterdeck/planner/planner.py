@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quarterdeck.model.steps import Plan, Step
-from quarterdeck.model.world import World
-from quarterdeck.planner import founding, membership, notes, release, serving, traffic
+from quarterdeck.model.world import Membership, World
+from quarterdeck.planner import data, founding, membership, notes, release, serving, traffic
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
 
 Rule = Callable[[View], Outcome]
 
-#: Rules that hold whether or not the membership could be read: none of them takes anything away.
-ALWAYS: tuple[Rule, ...] = (founding.place, founding.found, membership.keep_running)
+#: Rules that hold whether or not the membership could be read: none of them takes away what could serve.
+ALWAYS: tuple[Rule, ...] = (data.withhold, founding.place, founding.found, membership.keep_running)
 
 #: Rules that need to know who is a member.
 WITH_MEMBERSHIP: tuple[Rule, ...] = (
+    data.withhold,
     notes.note,
     founding.place,
     membership.keep_running,
@@ -44,6 +45,20 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
 )
 
 
+#: Rules that go on while etcd has raised an alarm: what serves goes on, but no exchange begins or goes on.
+DESPITE_ALARMS: frozenset[Rule] = frozenset(
+    (
+        data.withhold,
+        notes.note,
+        membership.keep_running,
+        serving.serve,
+        serving.rescue,
+        traffic.backends,
+        traffic.record,
+        serving.control,
+    )
+)
+
 #: Rules that only start what is wanted: the rules after them need not wait for the next observation.
 BESIDE: tuple[Rule, ...] = (serving.serve, serving.control)
 
@@ -54,15 +69,24 @@ def plan(world: World) -> Plan:
         steps, waiting = release.take_down(world)
         return Plan(now=steps, waiting=waiting)
     seen = view(world)
-    outcome = _first(seen, WITH_MEMBERSHIP if world.membership is not None else ALWAYS)
+    outcome = _first(seen, _rules(world.membership))
     if world.membership is None:
         # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
         unread = () if outcome.waiting else ("a quorum of the members to answer",)
         return Plan(now=outcome.steps, waiting=(*outcome.waiting, *unread))
-    if outcome.steps or outcome.waiting:
-        return Plan(now=outcome.steps, waiting=outcome.waiting)
+    alarms = tuple(data.ALARMS[kind] for kind in data.raised(world.membership))
+    if outcome.steps or outcome.waiting or alarms:
+        return Plan(now=outcome.steps, waiting=(*alarms, *outcome.waiting))
     steps, leftovers = release.release(seen)
     return Plan(now=steps, leftovers=leftovers)
+
+
+def _rules(membership: Membership | None) -> tuple[Rule, ...]:
+    if membership is None:
+        return ALWAYS
+    if data.raised(membership):
+        return tuple(rule for rule in WITH_MEMBERSHIP if rule in DESPITE_ALARMS)
+    return WITH_MEMBERSHIP
 
 
 def _first(seen: View, rules: tuple[Rule, ...]) -> Outcome:

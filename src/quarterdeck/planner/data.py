@@ -1,0 +1,56 @@
+"""Nothing serves without the plane's data, or on other data; and nothing is exchanged while etcd has an alarm."""
+
+from __future__ import annotations
+
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import Step, StopUnit
+from quarterdeck.model.units import UnitState
+from quarterdeck.model.world import Component, Membership
+from quarterdeck.planner.founding import IDLE
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.view import View
+
+#: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
+ALARMS = {
+    "CORRUPT": "a person: members of etcd disagree about the data (its alarm CORRUPT); keep all volumes as they are",
+    "NOSPACE": "room in etcd (its alarm NOSPACE): compact, defragment each member, then 'etcdctl alarm disarm'",
+}
+
+
+def withhold(view: View) -> Outcome:
+    """The apiserver of a replica whose etcd has the wrong data stops, and so does one that has only what it remembers:
+    apiservers go on listing what is in their watch cache when the data behind it is gone.
+
+    An apiserver asks no member but its own. That etcd itself goes on: it serves nobody then, and what it says is the
+    only sign of what is wrong, and of its being right again.
+    """
+    wrong = {each.replica: each.seen for each in view.world.wrong}
+    steps: list[Step] = []
+    waiting: list[str] = []
+    for record in view.world.memory.replicas:
+        if record.name in wrong:
+            why = wrong[record.name]
+            waiting.append(
+                f"the plane's own data in the volume of {record.name} on machine {record.machine}: {why}; move that"
+                " aside, put the right data back, and kill its etcd"
+            )
+        elif _has_nothing(view, record):
+            why = "its data is gone, and it has only what it remembers"
+            waiting.append(f"the data of {record.name} to be put back into its volume on machine {record.machine}")
+        else:
+            continue
+        if view.reachable(record) and view.unit(record, Component.APISERVER) not in (*IDLE, UnitState.UNKNOWN):
+            steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))
+    return Outcome(tuple(steps), tuple(waiting))
+
+
+def _has_nothing(view: View, record: Replica) -> bool:
+    """Whether a member was seen to be without its data, and not to run, while no quorum answers that could spare it."""
+    if view.world.membership is not None or not (view.world.memory.created and record.started):
+        return False
+    return view.fact(record).has_data is False and view.unit(record, Component.ETCD) is not UnitState.RUNNING
+
+
+def raised(membership: Membership) -> tuple[str, ...]:
+    """The alarms that members speak of."""
+    return tuple(kind for kind in ALARMS if any(f"alarm:{kind}" in text for text in membership.alarms))

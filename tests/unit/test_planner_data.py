@@ -1,0 +1,156 @@
+"""Nothing serves without the plane's data, or on other data; and nothing is exchanged while etcd has an alarm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.stories import about_to, told, until, with_fact
+from model.worlds import empty, moving, settled
+
+from quarterdeck.engine.events import warnings
+from quarterdeck.model.memory import Memory
+from quarterdeck.model.remember import remember
+from quarterdeck.model.steps import AddLearner, NoteCluster, Promote, StopUnit, Swap
+from quarterdeck.model.units import UnitState
+from quarterdeck.model.world import Component, Membership, World, WrongData
+from quarterdeck.planner.notes import REVISIONS
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulator import observe
+
+LOW = "etcd revision 12, and 5,000 was seen before"
+
+
+def serving(replicas: int) -> World:
+    return observe(settled(empty("east", replicas)))
+
+
+def without_data(world: World, name: str, state: UnitState = UnitState.FAILED) -> World:
+    """Its data is gone, and its machine does not start its etcd."""
+    units = ((Component.ETCD, state), (Component.APISERVER, UnitState.RUNNING))
+    return with_fact(world, name, lambda fact: replace(fact, has_data=False, units=units, refused="gone", ready=False))
+
+
+def of(world: World) -> list[str]:
+    return [told(step) for step in plan(world).now]
+
+
+# --- without data ---------------------------------------------------------------------------------------------------
+
+
+def test_an_apiserver_whose_only_member_lost_its_data_does_not_go_on_serving_what_it_remembers() -> None:
+    world = replace(without_data(serving(1), "east-1"), membership=None)
+    assert of(world) == ["StopUnit kube-apiserver of east-1"]
+    assert any("the data of east-1 to be put back" in each for each in plan(world).waiting)
+    assert any("does not start etcd of east-1: gone" in each for each in warnings(world))
+
+
+def test_nothing_is_started_in_place_of_lost_data() -> None:
+    world = replace(without_data(serving(1), "east-1"), membership=None)
+    stopped = with_fact(
+        world,
+        "east-1",
+        lambda fact: replace(
+            fact, units=((Component.ETCD, UnitState.STOPPED), (Component.APISERVER, UnitState.STOPPED))
+        ),
+    )
+    assert of(stopped) == []
+    assert not plan(stopped).done
+
+
+def test_all_three_apiservers_stop_when_all_three_members_lost_their_data() -> None:
+    world = serving(3)
+    for name in ("east-1", "east-2", "east-3"):
+        world = without_data(world, name)
+    assert of(replace(world, membership=None)) == [f"StopUnit kube-apiserver of east-{each}" for each in (1, 2, 3)]
+
+
+def test_a_member_that_still_runs_on_files_that_were_deleted_under_it_may_be_part_of_a_quorum() -> None:
+    world = replace(without_data(serving(1), "east-1", UnitState.RUNNING), membership=None)
+    assert of(world) == []
+
+
+def test_data_that_is_not_seen_is_not_data_that_is_gone() -> None:
+    world = with_fact(without_data(serving(1), "east-1"), "east-1", lambda fact: replace(fact, has_data=None))
+    assert of(replace(world, membership=None)) == []
+
+
+# --- on wrong data --------------------------------------------------------------------------------------------------
+
+
+def test_no_apiserver_serves_data_that_was_set_back() -> None:
+    wrong = tuple(WrongData(replica=f"east-{each}", seen=LOW) for each in (1, 2, 3))
+    world = replace(serving(3), membership=None, wrong=wrong)
+    assert of(world) == [f"StopUnit kube-apiserver of east-{each}" for each in (1, 2, 3)]
+    assert all(LOW in each for each in plan(world).waiting[:3])
+    assert any(LOW in each for each in warnings(world))
+
+
+def test_one_member_with_the_data_of_another_cluster_costs_the_plane_no_more_than_its_apiserver() -> None:
+    world = replace(serving(3), wrong=(WrongData(replica="east-2", seen="cluster 1f"),))
+    assert of(world) == ["StopUnit kube-apiserver of east-2"]
+    stopped = with_fact(world, "east-2", lambda fact: replace(fact, units=((Component.ETCD, UnitState.RUNNING),)))
+    assert not plan(stopped).done
+    assert not any(isinstance(step, StopUnit) for step in plan(stopped).now)
+
+
+# --- what is written down -------------------------------------------------------------------------------------------
+
+
+def at(world: World, cluster: int, revision: int) -> World:
+    assert isinstance(world.membership, Membership)
+    return replace(world, membership=replace(world.membership, cluster_id=cluster, revision=revision))
+
+
+def test_the_cluster_is_written_down_when_it_is_first_read() -> None:
+    (step,) = plan(at(serving(3), 0x1F, 7)).now
+    assert isinstance(step, NoteCluster)
+    memory = remember(Memory(), step, 0.0)
+    assert (memory.cluster_id, memory.revision) == (0x1F, 7)
+
+
+@pytest.mark.parametrize(("grown", "noted"), [(-5, False), (REVISIONS - 1, False), (REVISIONS, True)])
+def test_the_revision_is_written_down_now_and_then(grown: int, noted: bool) -> None:
+    world = serving(3)
+    world = replace(world, memory=replace(world.memory, cluster_id=0x1F, revision=100))
+    assert [type(step) for step in plan(at(world, 0x1F, 100 + grown)).now] == [NoteCluster] * noted
+
+
+def test_a_remembered_revision_never_falls() -> None:
+    memory = replace(Memory(), cluster_id=1, revision=100)
+    step = NoteCluster(site="", why="", cluster_id=1, revision=90)
+    assert remember(memory, step, 0.0).revision == 100
+
+
+# --- alarms ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alarm", ["NOSPACE", "CORRUPT"])
+@pytest.mark.parametrize("step", [AddLearner, Promote, Swap])
+def test_no_exchange_begins_or_goes_on_while_etcd_has_an_alarm(alarm: str, step: type[AddLearner]) -> None:
+    world = observe(until(moving(3, 3), about_to(step)))
+    assert world.membership is not None
+    raised = replace(world, membership=replace(world.membership, alarms=(f"memberID:17 alarm:{alarm} ",)))
+    seen = plan(raised)
+    assert not any(isinstance(each, step) for each in seen.now)
+    assert alarm in seen.waiting[0]
+    assert not seen.done
+
+
+def test_what_serves_goes_on_serving_while_etcd_has_an_alarm() -> None:
+    world = serving(3)
+    assert world.membership is not None
+    dead = with_fact(
+        world, "east-2", lambda fact: replace(fact, units=((Component.ETCD, UnitState.RUNNING),), ready=False)
+    )
+    assert dead.membership is not None
+    raised = replace(dead, membership=replace(dead.membership, alarms=("memberID:17 alarm:NOSPACE ",)))
+    assert "StartUnit kube-apiserver of east-2" in of(raised)
+
+
+def test_a_plane_with_an_alarm_is_not_as_wanted() -> None:
+    world = serving(3)
+    assert world.membership is not None
+    assert plan(world).done
+    assert not plan(replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)))).done
+    assert plan(replace(world, membership=replace(world.membership, alarms=("etcdserver: no leader",)))).done
