@@ -6,10 +6,12 @@ revision alone betrays it; one that has another plane's data has another cluster
 
 from __future__ import annotations
 
+from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import or_none
 from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.model.memory import Memory
+from quarterdeck.model.steps import NoteCluster
 
 
 def foreign(memory: Memory, status: MemberStatus | None) -> str:
@@ -32,3 +34,14 @@ async def set_back(etcd: Etcd, urls: tuple[str, ...], memory: Memory, newest: in
     if confirmed >= memory.revision:
         return ""
     return f"its etcd revision is {confirmed:,}, and {memory.revision:,} was seen before"
+
+
+async def note_revision(plane: Plane) -> None:
+    """Write down how far etcd has come, while somebody drives: nobody may look at it for long after. Nothing is written
+    where no quorum answers.
+    """
+    cluster = plane.memory.cluster_id
+    confirmed = await or_none(plane.etcd.revision(plane.client_urls())) if cluster else None
+    if confirmed is not None:
+        why = "data of before that revision is not the plane's"
+        await plane.remember((NoteCluster(site="", why=why, cluster_id=cluster, revision=confirmed),))

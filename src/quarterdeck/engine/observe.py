@@ -54,6 +54,7 @@ class Observer:
             memory=memory,
             now=now,
             membership=membership,
+            wrong=self._etcd.wrong,
             replicas=tuple(replicas),
             balancers=balancers,
             machines=tuple(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import SOON, or_none
+from quarterdeck.engine.identity import foreign, set_back
 from quarterdeck.engine.silence import Silence, Word
 from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.world import Health, MemberFact, Membership
+from quarterdeck.model.world import Health, MemberFact, Membership, WrongData
 
 #: Seconds that a member needs at most to serve clients once it has applied its own publication.
 PUBLISHED = 0.5
@@ -63,22 +64,55 @@ class _Leader:
 
 @dataclass(kw_only=True)
 class EtcdObserver:
-    """Observes the etcd of one plane, again and again. It remembers who is silent, and since when names are listed."""
+    """Observes the etcd of one plane, again and again. It remembers who is silent, and since when names are listed.
+
+    ``wrong``: who had data in the last look that is not the plane's. Nothing of what these say is used.
+    """
 
     plane: Plane
+    wrong: tuple[WrongData, ...] = ()
     _silences: dict[int, Silence] = field(default_factory=dict)
     _published: dict[int, float] = field(default_factory=dict)
     _asked: float = -math.inf
 
     async def observe(self, memory: Memory) -> Membership | None:
-        """The membership as a quorum confirms it now; None when none does."""
-        listed = await self._list(memory)
-        if listed is None:
-            return None
-        heard = await asyncio.gather(*(self._hear(each) for each in listed))
+        """The membership as a quorum confirms it now; None when none does, or none of the plane's own."""
+        wrong: dict[str, str] = {}
+        membership, found = await self._look(memory, wrong)
+        while found:  # what it saw may have been theirs
+            wrong |= found
+            membership, found = await self._look(memory, wrong)
+        if membership is not None:
+            back = await set_back(self.plane.etcd, self._urls(memory, wrong), memory, membership.revision)
+            if back != "":
+                wrong |= {member.replica: back for member in membership.members if back}
+                membership = None
+        known = {record.name for record in memory.replicas}
+        self.wrong = tuple(WrongData(replica=name, seen=seen) for name, seen in wrong.items() if name in known)
+        return membership
+
+    async def _look(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[Membership | None, dict[str, str]]:
+        """What those say that are not known to be wrong; and who else is found to be."""
+        listed = await self._list(memory, wrong)
+        heard = await asyncio.gather(*(self._hear(each, wrong) for each in listed))
+        found = {each.name: foreign(memory, said.status) for each, said in zip(listed, heard, strict=True)}
         leader = _leader(listed, heard)
-        if leader is None:
-            return None
+        if leader is None and memory.cluster_id:
+            found |= await self._ask_all(memory, wrong)
+        found = {name: seen for name, seen in found.items() if seen}
+        if leader is None or found:
+            return None, found
+        return await self._membership(listed, heard, leader), {}
+
+    async def _ask_all(self, memory: Memory, wrong: Mapping[str, str]) -> dict[str, str]:
+        """Who of all that may be members is another cluster's: where none leads, nobody may list them."""
+        asked = [each for each in _candidates(memory) if each.name not in wrong]
+        heard = await asyncio.gather(
+            *(or_none(self.plane.etcd.status(self.plane.client_url(each), within=SOON)) for each in asked)
+        )
+        return {each.name: foreign(memory, status) for each, status in zip(asked, heard, strict=True)}
+
+    async def _membership(self, listed: Sequence[_Listed], heard: Sequence[_Heard], leader: _Leader) -> Membership:
         silent = [each for each, said in zip(listed, heard, strict=True) if not leader.is_followed(said)]
         progress = await self._progress(leader, listed, heard) if any(map(_matters, silent)) else None
         members = tuple(self._fact(each, said, leader, progress) for each, said in zip(listed, heard, strict=True))
@@ -86,22 +120,35 @@ class EtcdObserver:
         await self._have_something_owed([each for each in silent if _matters(each)])
         names = {fact.id: fact.replica for fact in members}
         alarms = tuple(sorted({text for said in heard if said.status for text in said.status.errors}))
-        return Membership(members=members, leader=names.get(leader.id), alarms=alarms)
+        followed = [said.status for said in heard if said.status is not None and leader.is_followed(said)]
+        return Membership(
+            members=members,
+            leader=names.get(leader.id),
+            alarms=alarms,
+            cluster_id=followed[0].cluster_id,
+            revision=max(status.revision for status in followed),
+        )
 
-    async def _list(self, memory: Memory) -> tuple[_Listed, ...] | None:
-        urls = self.plane.client_urls()
+    def _urls(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(self.plane.client_url(each) for each in _candidates(memory) if each.name not in wrong)
+
+    async def _list(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[_Listed, ...]:
+        """The members that a quorum lists; none where none does."""
+        urls = self._urls(memory, wrong)
         found = await or_none(self.plane.etcd.members(urls)) if urls else None
         if found is None:
-            return None
+            return ()
         by_peer = {self.plane.peer_url(record): record for record in memory.replicas}
         return tuple(
             _Listed(member=each, record=next((by_peer[url] for url in each.peer_urls if url in by_peer), None))
             for each in found
         )
 
-    async def _hear(self, listed: _Listed) -> _Heard:
+    async def _hear(self, listed: _Listed, wrong: Mapping[str, str]) -> _Heard:
         etcd, record, began = self.plane.etcd, listed.record, self.plane.steady()
         status, applied = None, None
+        if listed.name in wrong:
+            return _Heard(began=began, ended=began)
         if record is not None and listed.member.started:
             # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
             within = SOON if listed.joining else None
@@ -150,6 +197,11 @@ class EtcdObserver:
             lag=lag,
             published=published,
         )
+
+
+def _candidates(memory: Memory) -> tuple[Replica, ...]:
+    """The replicas that are, or may be, members."""
+    return tuple(each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
 
 
 def _matters(silent: _Listed) -> bool:

@@ -191,6 +191,11 @@ class FakeEtcd:
         self._servers(urls, "listing the etcd members")
         return tuple(_listed(node) for node in self.cluster.nodes)
 
+    async def revision(self, urls: Sequence[str]) -> int:
+        """See the port."""
+        self._servers(urls, "reading etcd's revision")
+        return self.cluster.index
+
     async def lists(self, url: str, member_id: int) -> bool:
         """See the port."""
         self._running(url, "listing the etcd members")

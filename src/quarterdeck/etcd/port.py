@@ -30,6 +30,10 @@ class Etcd(Protocol):
         """The membership as a quorum confirms it now. A member that is down or frozen does not hold it up."""
         ...
 
+    async def revision(self, urls: Sequence[str]) -> int:
+        """The etcd revision of the newest write, as a quorum confirms it now."""
+        ...
+
     async def lists(self, url: str, member_id: int) -> bool:
         """Whether that one member, by the changes that it has applied itself, lists a member. Raises Unavailable."""
         ...

@@ -11,6 +11,7 @@ from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus, Progress
 from quarterdeck.etcd.faults import EtcdFault, EtcdNotFound, EtcdRefused, EtcdUnavailable, Reason, fault
 from quarterdeck.etcd.http import EtcdHttp
+from quarterdeck.etcd.kv import Get
 
 _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
@@ -60,6 +61,15 @@ class RealEtcd:
             return await self._member(url).cluster.members(deadline=self._read_deadline)
 
         return await hedged(self._leader_first(urls), ask, "listing the etcd members", stagger=self._stagger)
+
+    async def revision(self, urls: Sequence[str]) -> int:
+        """See the port."""
+
+        async def ask(url: str) -> int:
+            nothing = Get(key=b"\0", count_only=True)
+            return (await self._member(url).kv.get(nothing, deadline=self._read_deadline)).revision
+
+        return await hedged(self._leader_first(urls), ask, "reading etcd's revision", stagger=self._stagger)
 
     async def lists(self, url: str, member_id: int) -> bool:
         """See the port."""

@@ -1,0 +1,137 @@
+"""Whether what etcd answers with is the plane's own data: on clusters in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.fake_plane import FakePlane
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.identity import note_revision
+from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.etcd.facts import ListedMember, MemberStatus
+from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
+from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.model.memory import Memory
+from quarterdeck.model.world import Membership, WrongData
+
+OURS, THEIRS = 1, 0x1F
+
+
+class Astray(FakeEtcd):
+    """One member's etcd has another cluster's data: it is that cluster's only member, and answers everything."""
+
+    def __init__(self, cluster: FakeCluster, other: FakeEtcd, url: str) -> None:
+        super().__init__(cluster)
+        self.other, self.url = other, url
+        cluster.stop(url)
+
+    async def status(self, url: str, *, within: float | None = None) -> MemberStatus:
+        if url == self.url:
+            return replace(await self.other.status(url), cluster_id=THEIRS)
+        return await super().status(url)
+
+    async def members(self, urls: object) -> tuple[ListedMember, ...]:
+        given = tuple(urls)  # type: ignore[call-overload]
+        # The first that answers is believed: it is this one.
+        return await (self.other if self.url in given else super()).members(given)
+
+
+@pytest.fixture
+def fake() -> FakePlane:
+    return FakePlane()
+
+
+async def opened(fake: FakePlane, *, cluster: int = OURS, revision: int = 0) -> Plane:
+    fake.memory = replace(fake.memory, cluster_id=cluster, revision=revision)
+    return await fake.open()
+
+
+async def look(plane: Plane) -> tuple[Membership | None, tuple[WrongData, ...]]:
+    observer = EtcdObserver(plane=plane)
+    return await observer.observe(plane.memory), observer.wrong
+
+
+async def test_a_cluster_says_who_it_is_and_how_far_it_has_come(fake: FakePlane) -> None:
+    seen, wrong = await look(await opened(fake, cluster=0))
+    assert seen is not None
+    assert (seen.cluster_id, seen.revision, wrong) == (OURS, fake.etcd.cluster.index, ())
+
+
+async def test_a_cluster_of_another_id_is_no_cluster_of_the_plane(fake: FakePlane) -> None:
+    seen, wrong = await look(await opened(fake, cluster=THEIRS))
+    assert seen is None
+    assert {each.replica for each in wrong} == {"east-1", "east-2", "west-1"}
+    assert "cluster 1, and the plane's is 1f" in wrong[0].seen
+
+
+async def test_a_cluster_that_was_founded_anew_has_the_same_id_and_is_known_by_its_revision(fake: FakePlane) -> None:
+    seen, wrong = await look(await opened(fake, revision=5_000))
+    assert seen is None
+    assert {each.replica for each in wrong} == {"east-1", "east-2", "west-1"}
+    assert "etcd revision is 10, and 5,000 was seen before" in wrong[0].seen
+
+
+async def test_members_that_lag_are_no_cluster_that_was_set_back(fake: FakePlane) -> None:
+    plane = await opened(fake, revision=fake.etcd.cluster.index)
+    for name in ("east-1", "east-2", "west-1"):
+        fake.etcd.cluster.lag(fake.url(name), 3)
+    seen, wrong = await look(plane)
+    assert seen is not None
+    assert wrong == ()
+
+
+async def test_where_no_quorum_confirms_it_nobody_is_wrong_and_nothing_is_known(
+    fake: FakePlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(_: object) -> int:
+        raise fault("reading etcd's revision", Reason.UNREACHABLE, "no answer")
+
+    plane = await opened(fake, revision=5_000)
+    monkeypatch.setattr(fake.etcd, "revision", silent)
+    assert await look(plane) == (None, ())
+
+
+async def test_one_member_with_another_clusters_data_does_not_hide_the_planes_own_cluster(fake: FakePlane) -> None:
+    url = fake.url("west-1")
+    fake.etcd = Astray(fake.etcd.cluster, FakeEtcd(FakeCluster.founded([fake.address("west-1")])), url)
+    fake.memory = replace(
+        fake.memory, replicas=tuple(replace(each, listed=True, started=True) for each in fake.memory.replicas)
+    )
+    seen, wrong = await look(await opened(fake))
+    assert seen is not None
+    assert {member.replica for member in seen.members} == {"east-1", "east-2", "west-1"}
+    assert [each.replica for each in wrong] == ["west-1"]
+    astray = seen.of("west-1")
+    assert astray is not None
+    assert astray.health.value != "healthy"
+
+
+async def test_the_only_member_with_another_clusters_data_is_found_though_it_lists_nobody_that_is_known(
+    fake: FakePlane,
+) -> None:
+    stranger = replace(fake.address("east-1"), peer_url="https://10.9.9.9:2380")
+    url = fake.url("east-1")
+    fake.etcd = Astray(fake.etcd.cluster, FakeEtcd(FakeCluster.founded([stranger])), url)
+    for name in ("east-2", "west-1"):
+        fake.etcd.cluster.stop(fake.url(name))
+    seen, wrong = await look(await opened(fake))
+    assert seen is None
+    assert [each.replica for each in wrong] == ["east-1"]
+
+
+async def test_at_the_end_of_a_drive_the_revision_is_written_down(fake: FakePlane) -> None:
+    plane = await opened(fake, revision=2)
+    await note_revision(plane)
+    assert plane.memory.revision == fake.etcd.cluster.index
+    fake.etcd.cluster.stop(fake.url("east-1"))
+    fake.etcd.cluster.stop(fake.url("east-2"))
+    await note_revision(plane)
+    assert plane.memory == replace(fake.memory, revision=plane.memory.revision)
+
+
+async def test_a_plane_whose_cluster_was_never_read_has_no_revision_to_write_down(fake: FakePlane) -> None:
+    plane = await opened(fake, cluster=0)
+    await note_revision(plane)
+    assert plane.memory.revision == Memory().revision
