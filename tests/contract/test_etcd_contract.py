@@ -83,6 +83,14 @@ async def test_writes_move_the_index(lab: Lab) -> None:
     assert after.revision >= before.revision + 5
 
 
+async def test_the_revision_that_a_quorum_confirms_is_that_of_the_newest_write(lab: Lab) -> None:
+    before = await lab.etcd.revision(urls(lab.founders))
+    await lab.write(5)
+    after = await lab.etcd.revision(urls(lab.founders))
+    assert after >= before + 5
+    assert after == (await lab.etcd.status((await leader(lab)).client_url)).revision
+
+
 async def standing(lab: Lab, address: MemberAddress) -> tuple[Progress, MemberProgress]:
     """What the leader knows, and what it knows of one member."""
     chief = await leader(lab, [founder for founder in lab.founders if founder != address])
@@ -380,6 +388,8 @@ async def test_without_a_quorum_nothing_is_confirmed_and_nothing_changes(lab: La
     await eventually(leaderless)
     with pytest.raises(Unavailable):
         await lab.etcd.members(urls(lab.founders))
+    with pytest.raises(Unavailable):
+        await lab.etcd.revision(urls(lab.founders))
     with pytest.raises(Unavailable):
         await lab.etcd.add_learner(urls(lab.founders), lab.spares[0].peer_url)
     with pytest.raises(Unavailable):

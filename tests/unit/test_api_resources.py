@@ -47,6 +47,8 @@ MEMORIES = st.builds(
     ),
     bootstrap=st.lists(st.text()).map(tuple),
     created=st.booleans(),
+    cluster_id=st.integers(0, 2**64 - 1),
+    revision=st.integers(0, 2**63 - 1),
     served_site=st.none() | st.text(),
     held=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
     draining=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
