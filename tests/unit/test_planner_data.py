@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, told, until, with_fact
+from model.stories import about_to, is_done, told, until, with_fact
 from model.worlds import empty, moving, settled
 
 from quarterdeck.engine.events import warnings
@@ -154,3 +154,23 @@ def test_a_plane_with_an_alarm_is_not_as_wanted() -> None:
     assert plan(world).done
     assert not plan(replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)))).done
     assert plan(replace(world, membership=replace(world.membership, alarms=("etcdserver: no leader",)))).done
+
+
+# --- and back -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_plane_whose_data_was_all_gone_serves_nothing_until_it_is_back_and_then_as_before(replicas: int) -> None:
+    truth = settled(empty("east", replicas))
+    names = [name for name, _ in truth.replicas]
+    for name in names:
+        truth = truth.with_replica(name, replace(truth.replica(name), data=False))
+    idle = until(truth, lambda _, now: not now.now)
+    assert not any(Component.APISERVER in replica.units for _, replica in idle.replicas)
+    assert not any(replica.data for _, replica in idle.replicas), "nothing begins anew"
+    assert len(plan(observe(idle)).waiting) >= replicas
+    for name in names:
+        idle = idle.with_replica(name, replace(idle.replica(name), data=True))
+    well = until(idle, is_done)
+    assert well.serving == set(names)
+    assert well.members.keys() == set(names)

@@ -131,13 +131,15 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
     if not truth.answers(record.name):
         state = _machine_state(truth.machine_of(record.name), truth.mute)
         return ReplicaFact(name=record.name, machine=state, units=_UNKNOWN, ready=None)
+    refused = record.started and not replica.data and Component.ETCD in replica.units
     return ReplicaFact(
         name=record.name,
         machine=MachineState.UP,
-        units=_unit_states(replica.units, replica.crashed),
+        units=_unit_states(replica.units, replica.crashed | {Component.ETCD} if refused else replica.crashed),
         peer_up=replica.runs(Component.ETCD),
         ready=record.name in truth.serving,
         has_data=replica.data,
+        refused="its data is gone" if refused else "",
     )
 
 
