@@ -22,7 +22,7 @@ from quarterdeck.model.steps import (
 )
 
 
-def remember(memory: Memory, step: Step, now: float) -> Memory:
+def remember(memory: Memory, step: Step, now: float) -> Memory:  # noqa: C901 - a table, a case for each kind of step
     """The memory after ``step``, taken at ``now`` (seconds on its timeline); unchanged by steps that need none."""
     match step:
         case PlaceReplica():
