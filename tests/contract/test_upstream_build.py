@@ -14,6 +14,7 @@ from support.upstream_lab import AMD64, Heard, elf, order
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.upstream.build import GoBuild
 from quarterdeck.upstream.catalog import Program, Version
+from quarterdeck.upstream.pins import MODULES
 from quarterdeck.upstream.sources import CannotGive
 
 KUBE, ETCD = Version(1, 36, 3), Version(3, 6, 16)
@@ -24,7 +25,8 @@ env | grep -E '^(GO|CGO)' | sort > "$here/environment"
 case "$1 $2" in
   "version ") echo "go version go1.26.8 linux/amd64" ;;
   "mod download") cat "$here/answer"; grep -q Error "$here/answer" && exit 1; exit 0 ;;
-  "mod tidy") cp go.mod "$here/go.mod.seen"; if [ -e "$here/tidy.err" ]; then cat "$here/tidy.err" >&2; exit 1; fi ;;
+  "mod tidy") cp go.mod "$here/go.mod.seen"; cp go.sum "$here/go.sum.seen"
+    if [ -e "$here/tidy.err" ]; then cat "$here/tidy.err" >&2; exit 1; fi ;;
   build*)
     if [ -e "$here/hang" ]; then sleep 600 & echo $! > "$here/hang"; wait; fi
     if [ -e "$here/build.err" ]; then cat "$here/build.err" >&2; exit 1; fi
@@ -54,9 +56,12 @@ class StandIn:
         path = f"{self.folder}:{os.environ['PATH']}"
         self.build = GoBuild(self.cache, {"PATH": path, "HOME": str(folder), "GOPROXY": "https://proxy.example"})
 
-    def answer(self, go_mod: str) -> None:
+    def answer(self, go_mod: str, go_sum: str = "") -> None:
         (self.folder / "module").write_text(go_mod)
-        (self.folder / "answer").write_text(json.dumps({"GoMod": str(self.folder / "module")}))
+        source = self.folder / "source"
+        source.mkdir(exist_ok=True)
+        (source / "go.sum").write_text(go_sum)
+        (self.folder / "answer").write_text(json.dumps({"GoMod": str(self.folder / "module"), "Dir": str(source)}))
 
     def refuse(self, error: str) -> None:
         (self.folder / "answer").write_text(json.dumps({"Error": error}))
@@ -80,6 +85,25 @@ async def test_all_programs_of_an_order_are_built_by_one_go_build(stand_in: Stan
     assert "-trimpath" in build
     assert heard.finished == {"building kubernetes 1.36.3 (kube-apiserver, kubectl)": "done"}
     assert "replace k8s.io/api => k8s.io/api v0.36.3" in (stand_in.folder / "go.mod.seen").read_text()
+
+
+async def test_go_is_given_the_pinned_digests_and_the_projects_own(stand_in: StandIn) -> None:
+    """The module is pinned, its go.sum is part of it, and so all that it needs is; ours come first."""
+    stand_in.answer("go 1.26.0\n", "example.com/dep v1.0.0 h1:dep=\nk8s.io/kubernetes v1.36.3 h1:of-its-own=\n")
+    heard = Heard()
+    await stand_in.build.fetch(order(stand_in.work, KUBE, Program.KUBECTL), heard)
+    seen = (stand_in.folder / "go.sum.seen").read_text().splitlines()
+    assert "example.com/dep v1.0.0 h1:dep=" in seen
+    assert [line for line in MODULES.splitlines() if line.startswith("k8s.io/")] == [
+        line for line in seen if line.startswith("k8s.io/")
+    ]
+    assert heard.notes == []
+
+
+async def test_a_version_without_a_pinned_digest_is_built_with_a_word(stand_in: StandIn) -> None:
+    heard = Heard()
+    await stand_in.build.fetch(order(stand_in.work, Version(3, 5, 31), Program.ETCD), heard)
+    assert heard.notes == ["etcd 3.5.31: no digest is pinned for it; Go's checksum database decides"]
 
 
 async def test_programs_have_their_own_names_whatever_go_calls_them(stand_in: StandIn) -> None:

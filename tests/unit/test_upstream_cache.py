@@ -41,6 +41,33 @@ async def test_what_was_stored_is_ready_where_the_layout_says(cache: Cache) -> N
     assert sha256(elf(b"etcd")) in (entry.path.parent / "facts.json").read_text()
 
 
+async def test_a_program_whose_content_changed_in_its_place_is_seen_before_it_is_used(cache: Cache) -> None:
+    entry = await store(cache, elf(b"etcd"))
+    assert cache.checked(entry) == entry
+    entry.path.write_bytes(elf(b"evil"))
+    assert cache.look(Program.ETCD, V).state is State.READY, "its size and headers tell nothing"
+    seen = cache.checked(cache.look(Program.ETCD, V))
+    assert seen.state is State.BROKEN
+    assert seen.why.startswith(f"has changed (its SHA-256 is {sha256(elf(b'evil'))[:12]}")
+
+
+async def test_facts_that_were_changed_along_with_a_release_do_not_help(cache: Cache) -> None:
+    entry = await store(cache, elf(b"evil"))
+    assert cache.checked(entry, pinned=sha256(elf(b"evil"))).state is State.READY
+    fresh = Cache(cache.root, AMD64)
+    seen = fresh.checked(entry, pinned=sha256(elf(b"etcd")))
+    assert (seen.state, "pinned was" in seen.why) == (State.BROKEN, True)
+
+
+async def test_a_program_is_read_again_only_if_it_may_have_changed(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = await store(cache, elf(b"etcd"))
+    cache.checked(entry)
+    monkeypatch.setattr("quarterdeck.upstream.cache._digest", lambda _: pytest.fail("read again"))
+    assert cache.checked(entry) == entry
+
+
 async def test_what_was_never_stored_is_missing(cache: Cache) -> None:
     assert cache.look(Program.ETCD, V).state is State.MISSING
     assert cache.entries() == ()

@@ -108,6 +108,17 @@ async def test_a_full_disk_leaves_nothing_half_done(tmp_path: Path) -> None:
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
 
 
+async def test_a_cached_program_whose_content_changed_is_never_handed_out(tmp_path: Path) -> None:
+    shelf, heard = Shelf("release"), Heard()
+    paths = await door(tmp_path, shelf).ensure(ETCD, Versions())
+    paths[Program.ETCD].write_bytes(elf(b"evil"))
+    later = door(tmp_path, shelf, heard=heard)
+    assert later.path(Program.ETCD, Versions().etcd) is None
+    assert await later.ensure(ETCD, Versions()) == paths
+    assert paths[Program.ETCD].read_bytes() == elf(b"etcd")
+    assert any("the cached etcd 3.6.16 has changed" in note for note in heard.notes)
+
+
 async def test_a_broken_cached_program_is_fetched_again_with_a_word(tmp_path: Path) -> None:
     shelf, heard = Shelf("release"), Heard()
     upstream = door(tmp_path, shelf, heard=heard)

@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.upstream_lab import AMD64, Heard, Mirror, elf, order, path_of, serving
+from support.upstream_lab import AMD64, Heard, Mirror, elf, order, path_of, serving, sha256
 
 from quarterdeck.errors import Corrupt, InvalidInput
-from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.upstream.catalog import Program, Project, Version, Versions
 from quarterdeck.upstream.download import Releases
+from quarterdeck.upstream.pins import RELEASES
 from quarterdeck.upstream.releases import release_files
 from quarterdeck.upstream.sources import CannotGive
+from quarterdeck.upstream.target import Target
 
 KUBE, ETCD = Version(1, 36, 3), Version(3, 6, 16)
 KUBE_PROGRAMS = (Program.KUBE_APISERVER, Program.KUBE_SCHEDULER, Program.KUBECTL)
@@ -38,18 +40,42 @@ def kubectl_path() -> str:
 async def test_single_programs_are_downloaded_and_shown(mirror: Mirror, tmp_path: Path) -> None:
     mirror.publish(Project.KUBERNETES, KUBE, {p: elf(p.encode()) for p in KUBE_PROGRAMS})
     heard = Heard()
-    files = await Releases(mirror=mirror.url).fetch(order(tmp_path, KUBE, *KUBE_PROGRAMS), heard)
+    files = await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, KUBE, *KUBE_PROGRAMS), heard)
     assert {program: path.read_bytes() for program, path in files.items()} == {
         p: elf(p.encode()) for p in KUBE_PROGRAMS
     }
     assert set(heard.finished) == {f"downloading {program}" for program in KUBE_PROGRAMS}
-    assert heard.notes == []
+    assert len(heard.notes) == 3
+    assert all("no digest is pinned for it; checked against http" in note for note in heard.notes)
+
+
+async def test_what_is_pinned_is_held_against_the_pin_and_no_published_sum_is_believed(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    mirror.publish(Project.KUBERNETES, KUBE, {Program.KUBECTL: BIG})
+    heard = Heard()
+    good = Releases(mirror=mirror.url, pins={kubectl_path().lstrip("/"): sha256(BIG)})
+    files = await good.fetch(order(tmp_path, KUBE, Program.KUBECTL), heard)
+    assert files[Program.KUBECTL].read_bytes() == BIG
+    assert (mirror.asked, heard.notes) == ([kubectl_path()], []), "the checksum beside it is not asked for"
+    mirror.publish(Project.KUBERNETES, KUBE, {Program.KUBECTL: elf(b"changed, with the checksum beside it")})
+    with pytest.raises(Corrupt, match=rf"kubectl: its SHA-256 is .*, pinned is {sha256(BIG)}"):
+        await good.fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
+    assert not (tmp_path / "kubectl").exists()
+
+
+@pytest.mark.parametrize("goarch", ["amd64", "arm64"])
+def test_all_programs_of_the_default_kubernetes_are_pinned(goarch: str) -> None:
+    programs = [each for each in Program if each.project is Project.KUBERNETES]
+    files = release_files(Project.KUBERNETES, Versions().kubernetes, programs, Target("linux", goarch), RELEASES)
+    assert {each.name for each in files if each.pinned} == set(programs)
+    assert len({each.pinned for each in files}) == len(programs)
 
 
 async def test_progress_is_in_bytes_and_ends_with_all_of_them(mirror: Mirror, tmp_path: Path) -> None:
     mirror.publish(Project.KUBERNETES, KUBE, {Program.KUBECTL: BIG})
     heard = Heard()
-    await Releases(mirror=mirror.url).fetch(order(tmp_path, KUBE, Program.KUBECTL), heard)
+    await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, KUBE, Program.KUBECTL), heard)
     assert heard.started == {"downloading kubectl": len(BIG)}
     assert heard.done["downloading kubectl"] == sorted(heard.done["downloading kubectl"])
     assert heard.done["downloading kubectl"][-1] == len(BIG)
@@ -57,7 +83,7 @@ async def test_progress_is_in_bytes_and_ends_with_all_of_them(mirror: Mirror, tm
 
 async def test_only_the_wanted_programs_leave_an_archive(mirror: Mirror, tmp_path: Path) -> None:
     mirror.publish(Project.ETCD, ETCD, {p: elf(p.encode()) for p in (Program.ETCD, Program.ETCDCTL)})
-    files = await Releases(mirror=mirror.url).fetch(order(tmp_path, ETCD, Program.ETCDCTL), Heard())
+    files = await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, ETCD, Program.ETCDCTL), Heard())
     assert files == {Program.ETCDCTL: tmp_path / "etcdctl"}
     assert [path.name for path in tmp_path.iterdir()] == ["etcdctl"]
     assert files[Program.ETCDCTL].read_bytes() == elf(b"etcdctl")
@@ -67,7 +93,7 @@ async def test_a_wrong_checksum_ends_it_and_nothing_is_kept(mirror: Mirror, tmp_
     mirror.publish(Project.KUBERNETES, KUBE, {Program.KUBECTL: BIG})
     mirror.files[kubectl_path()] = BIG[:-1] + b"!"
     with pytest.raises(Corrupt, match=r"downloading http.*/kubectl: its SHA-256 is .*, published is .*"):
-        await Releases(mirror=mirror.url).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
+        await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,7 +101,7 @@ async def test_a_checksum_file_that_is_none_ends_it_before_the_download(mirror: 
     mirror.publish(Project.KUBERNETES, KUBE, {Program.KUBECTL: BIG})
     mirror.files[f"{kubectl_path()}.sha256"] = b"<html>please log in</html>"
     with pytest.raises(Corrupt, match="holds no SHA-256"):
-        await Releases(mirror=mirror.url).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
+        await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
     assert kubectl_path() not in mirror.asked
 
 
@@ -83,18 +109,18 @@ async def test_a_download_that_is_cut_once_is_tried_again(mirror: Mirror, tmp_pa
     mirror.publish(Project.KUBERNETES, KUBE, {Program.KUBECTL: BIG})
     mirror.cuts[kubectl_path()] = 1
     heard = Heard()
-    files = await Releases(mirror=mirror.url).fetch(order(tmp_path, KUBE, Program.KUBECTL), heard)
+    files = await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, KUBE, Program.KUBECTL), heard)
     assert files[Program.KUBECTL].read_bytes() == BIG
     assert mirror.asked.count(kubectl_path()) == 2
-    assert len(heard.notes) == 1
-    assert "was cut" in heard.notes[0]
+    assert len(heard.notes) == 2
+    assert "was cut" in heard.notes[1]
 
 
 async def test_a_download_that_is_cut_twice_is_never_kept(mirror: Mirror, tmp_path: Path) -> None:
     mirror.publish(Project.KUBERNETES, KUBE, {Program.KUBECTL: BIG})
     mirror.cuts[kubectl_path()] = 9
     with pytest.raises(CannotGive, match="was cut twice") as refusal:
-        await Releases(mirror=mirror.url).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
+        await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
     assert not refusal.value.absent
     assert mirror.asked.count(kubectl_path()) == 2
     assert not tmp_path.joinpath("kubectl").exists()
@@ -102,20 +128,20 @@ async def test_a_download_that_is_cut_twice_is_never_kept(mirror: Mirror, tmp_pa
 
 async def test_a_missing_version_is_said_to_be_absent(mirror: Mirror, tmp_path: Path) -> None:
     with pytest.raises(CannotGive, match=r"kubectl\.sha256 does not exist \(404\)") as refusal:
-        await Releases(mirror=mirror.url).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
+        await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
     assert refusal.value.absent
 
 
 async def test_a_program_that_its_archive_lacks_is_said_to_be_absent(mirror: Mirror, tmp_path: Path) -> None:
     mirror.publish(Project.ETCD, ETCD, {Program.ETCD: elf()})
     with pytest.raises(CannotGive, match=r"holds no etcd-v3\.6\.16-linux-amd64/etcdutl") as refusal:
-        await Releases(mirror=mirror.url).fetch(order(tmp_path, ETCD, Program.ETCDUTL), Heard())
+        await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, ETCD, Program.ETCDUTL), Heard())
     assert refusal.value.absent
 
 
 async def test_a_project_without_published_checksums_is_never_downloaded(mirror: Mirror, tmp_path: Path) -> None:
     with pytest.raises(CannotGive, match="publishes no checksums"):
-        await Releases(mirror=mirror.url).fetch(order(tmp_path, Version(0, 8, 0), Program.KWOK), Heard())
+        await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, Version(0, 8, 0), Program.KWOK), Heard())
     assert mirror.asked == []
 
 
@@ -142,6 +168,6 @@ def test_a_mirror_that_is_no_web_address_is_refused() -> None:
 async def test_a_password_of_a_mirror_is_never_shown(mirror: Mirror, tmp_path: Path) -> None:
     with_password = mirror.url.replace("http://", "http://ann:secret@")
     with pytest.raises(CannotGive) as refusal:
-        await Releases(mirror=with_password).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
+        await Releases(mirror=with_password, pins={}).fetch(order(tmp_path, KUBE, Program.KUBECTL), Heard())
     assert "secret" not in str(refusal.value)
     assert "127.0.0.1" in str(refusal.value)

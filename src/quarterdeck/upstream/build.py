@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.files import write_atomic
 from quarterdeck.upstream.catalog import Program
-from quarterdeck.upstream.gomod import build_module, executable, linker_flags, module, package
+from quarterdeck.upstream.gomod import build_module, executable, known_sums, linker_flags, module, package
 from quarterdeck.upstream.gotool import OLDEST, GoTools, parse_go
+from quarterdeck.upstream.pins import MODULES
 from quarterdeck.upstream.process import Outcome, run
 from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.sources import CannotGive, Order
@@ -24,13 +26,23 @@ _LAST_LINES = 12
 _ABSENT = ("404 Not Found", "410 Gone", "unknown revision", "not available", "no matching versions")
 
 
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What a module says of what it needs: its go.mod, and its go.sum ("" if it has none)."""
+
+    go_mod: str
+    go_sum: str
+
+
 class GoBuild:
     """Builds with Go, whose caches live in the cache folder."""
 
     name = "build"
 
-    def __init__(self, cache: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, cache: Path, environment: Mapping[str, str], *, pins: str = MODULES) -> None:
+        """``pins``: lines of a go.sum that every build begins with."""
         self._cache = cache
+        self._pins = pins
         self._compiling = asyncio.Lock()  # it uses all cores; modules are fetched beside it
         self._tools = GoTools(cache, environment)
         go = cache / "go"
@@ -62,10 +74,18 @@ class GoBuild:
     async def _build(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
         folder = order.folder
         go = await self._tools.at_least(OLDEST, folder, progress)
-        go_mod = await self._download(go, order)
-        go = await self._tools.at_least(_needed(go_mod), folder, progress)
-        text = build_module(order.project, order.version, order.programs, go_mod)
+        names = sorted({module(program) for program in order.programs})
+        published = [await self._download(go, order, name) for name in names]
+        go = await self._tools.at_least(max(_needed(each.go_mod) for each in published), folder, progress)
+        text = build_module(order.project, order.version, order.programs, published[0].go_mod)
         write_atomic(folder / "go.mod", text.encode())
+        # Go checks every module against these, and asks its checksum database only for those that are not there.
+        sums = known_sums(self._pins, *(each.go_sum for each in published))
+        write_atomic(folder / "go.sum", sums.encode())
+        if not all(f"{name} {order.version.tag} h1:" in self._pins for name in names):
+            progress.note(
+                f"{order.project} {order.version}: no digest is pinned for it; Go's checksum database decides"
+            )
         tidied = await self._go([go, "mod", "tidy"], order, MODULES_DEADLINE)
         self._demand(tidied, "resolving its modules", order, progress)
         out = folder / "out"
@@ -85,17 +105,17 @@ class GoBuild:
         self._demand(compiled, "compiling it", order, progress)
         return {program: out / executable(program) for program in order.programs}
 
-    async def _download(self, go: Path, order: Order) -> str:
-        """Fetch the project's main module. Returns its go.mod. Raises CannotGive."""
-        name = f"{module(order.programs[0])}@{order.version.tag}"
-        result = await self._go([go, "mod", "download", "-json", name], order, MODULES_DEADLINE)
+    async def _download(self, go: Path, order: Order, name: str) -> _Published:
+        """Fetch one of the project's main modules. Raises CannotGive."""
+        wanted = f"{name}@{order.version.tag}"
+        result = await self._go([go, "mod", "download", "-json", wanted], order, MODULES_DEADLINE)
         answer = json.loads(result.output or "{}")
         # A go that is too old for the module says so in Error, but has its go.mod.
         if isinstance(path := answer.get("GoMod"), str):
-            return Path(path).read_text(encoding="utf-8")
+            return _Published(Path(path).read_text(encoding="utf-8"), _go_sum(answer.get("Dir")))
         why = str(answer.get("Error") or result.errors).strip().replace("\n\t", " ")
         _check_fatal(why, self._cache)
-        raise CannotGive(f"Go module {why or name}", absent=any(word in why for word in _ABSENT))
+        raise CannotGive(f"Go module {why or wanted}", absent=any(word in why for word in _ABSENT))
 
     async def _go(self, argv: Sequence[Path | str], order: Order, deadline: float) -> Outcome:
         environment = {**self._environment, "GOOS": order.target.goos, "GOARCH": order.target.goarch}
@@ -114,6 +134,11 @@ class GoBuild:
             f"building {order.project} {order.version} from source: {step} failed ({last})",
             absent=any(word in outcome.errors for word in _ABSENT),
         )
+
+
+def _go_sum(folder: object) -> str:
+    path = Path(folder) / "go.sum" if isinstance(folder, str) and folder else None
+    return path.read_text(encoding="utf-8") if path is not None and path.exists() else ""
 
 
 def _needed(go_mod: str) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -88,6 +88,7 @@ class Cache:
         """``root`` is the cache folder as a whole; the programs are below ``upstream`` in it."""
         self.root = root
         self.target = target
+        self._hashed: dict[Path, tuple[int, ...]] = {}  # what a program looked like when its digest was found right
 
     def look(self, program: Program, version: Version) -> Entry:
         """What the cache has of ``program``: its size and ELF headers are checked, its content is not."""
@@ -114,6 +115,26 @@ class Cache:
         except ValidationError:
             return entry(State.BROKEN, "has no readable facts.json")
         return entry(State.READY, facts=facts)
+
+    def checked(self, entry: Entry, *, pinned: str | None = None) -> Entry:
+        """``entry``, broken if its content is not what was stored, or not what is ``pinned`` (SHA-256 in hex).
+
+        Reads the whole program, once by this object unless it changes meanwhile: 0.3 s for all of a control plane.
+        """
+        if entry.state is not State.READY:
+            return entry
+        seen = entry.path.stat()
+        look = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        if self._hashed.get(entry.path) == look:
+            return entry
+        facts = Facts.model_validate_json((entry.path.parent / "facts.json").read_bytes())
+        expected = pinned or facts.sha256
+        if (digest := _digest(entry.path)) != expected:
+            said = "pinned" if pinned else "stored"
+            why = f"has changed (its SHA-256 is {digest[:12]}..., {said} was {expected[:12]}...)"
+            return replace(entry, state=State.BROKEN, why=why)
+        self._hashed[entry.path] = look
+        return entry
 
     def entries(self) -> tuple[Entry, ...]:
         """All programs that the cache has for this target, also broken ones."""
@@ -191,9 +212,12 @@ async def _acquire(lock: AsyncFileLock, doing: str) -> None:
 
 
 def _facts(file: Path, source: str) -> Facts:
+    return Facts(source=source, sha256=_digest(file), size=file.stat().st_size)
+
+
+def _digest(file: Path) -> str:
     with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return Facts(source=source, sha256=digest, size=file.stat().st_size)
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _sync(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""The source of official releases: downloads, each checked against its published checksum."""
+"""The source of official releases: downloads, each checked against its pinned or its published checksum."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import httpx2
 
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.pins import RELEASES
 from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.releases import ReleaseFile, mirrored, published_sum, release_files
 from quarterdeck.upstream.sources import CannotGive, Order
@@ -38,7 +39,13 @@ class Releases:
 
     name = "release"
 
-    def __init__(self, *, mirror: str | None = None, connect_timeout: float = CONNECT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        *,
+        mirror: str | None = None,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        pins: Mapping[str, str] = RELEASES,
+    ) -> None:
         if mirror and not mirror.startswith(("http://", "https://")):
             raise InvalidInput(
                 "reading QUARTERDECK_MIRROR",
@@ -46,12 +53,13 @@ class Releases:
                 "give http://... or https://...",
             )
         self._mirror = mirror
+        self._pins = pins
         self._timeout = httpx2.Timeout(STALL_TIMEOUT, connect=connect_timeout)
         self._unreachable: dict[str, str] = {}
 
     async def fetch(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
         """See Source. Files of one order are downloaded at the same time."""
-        files = release_files(order.project, order.version, order.programs, order.target)
+        files = release_files(order.project, order.version, order.programs, order.target, self._pins)
         if not files:
             raise CannotGive(f"{order.project} publishes no checksums for its releases", absent=False)
         async with httpx2.AsyncClient(timeout=self._timeout, follow_redirects=True) as client:
@@ -67,28 +75,32 @@ class Releases:
     async def _one(
         self, client: httpx2.AsyncClient, file: ReleaseFile, folder: Path, progress: Progress
     ) -> Mapping[Program, Path]:
-        url, sum_url = mirrored(file.url, self._mirror), mirrored(file.checksum_url, self._mirror)
+        url = mirrored(file.url, self._mirror)
         doing = f"downloading {_shown(url)}"
-        sums = await self._twice(sum_url, lambda: self._checksums(client, sum_url), progress)
-        expected = published_sum(sums, file.name)
-        if expected is None:
-            raise Corrupt(
-                doing,
-                f"{_shown(sum_url)} holds no SHA-256 for it",
-                "does a proxy or mirror answer in its place?",
-            )
+        expected = file.pinned or await self._published(client, file, doing, progress)
         path = folder / file.name
         digest = await self._twice(url, lambda: self._body(client, url, path, progress), progress)
         if digest != expected:
             path.unlink()
             raise Corrupt(
                 doing,
-                f"its SHA-256 is {digest}, published is {expected}",
+                f"its SHA-256 is {digest}, {'pinned' if file.pinned else 'published'} is {expected}",
                 "nothing was kept; try again, and if it stays so, do not trust this network or mirror",
             )
         if file.members is None:
             return dict.fromkeys(file.programs, path)
         return await asyncio.to_thread(_unpack, path, file.members, folder)
+
+    async def _published(self, client: httpx2.AsyncClient, file: ReleaseFile, doing: str, progress: Progress) -> str:
+        """The SHA-256 that is published beside a file. Raises Corrupt when there is none for it."""
+        url = mirrored(file.checksum_url, self._mirror)
+        found = published_sum(await self._twice(url, lambda: self._checksums(client, url), progress), file.name)
+        if found is None:
+            raise Corrupt(
+                doing, f"{_shown(url)} holds no SHA-256 for it", "does a proxy or mirror answer in its place?"
+            )
+        progress.note(f"{file.name}: no digest is pinned for it; checked against {_shown(url)}")
+        return found
 
     async def _checksums(self, client: httpx2.AsyncClient, url: str) -> str:
         """The text of a checksum file."""

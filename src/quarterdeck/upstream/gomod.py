@@ -61,6 +61,16 @@ def build_module(project: Project, version: Version, programs: Sequence[Program]
     return "\n".join(lines) + "\n"
 
 
+def known_sums(*texts: str) -> str:
+    """A go.sum of all lines of ``texts``; where two speak of one module, the first counts."""
+    found: dict[tuple[str, str], str] = {}
+    for line in "\n".join(texts).splitlines():
+        words = line.split()
+        if len(words) == 3:
+            found.setdefault((words[0], words[1]), words[2])
+    return "".join(f"{name} {version} {digest}\n" for (name, version), digest in sorted(found.items()))
+
+
 def _replacements(go_mod: str) -> list[tuple[str, str, str]]:
     """Each ``replace OLD [VERSION] => NEW [VERSION]`` of a go.mod, as (old, new, version of new or "")."""
     pattern = r"^\s*(?:replace\s+)?(\S+(?: v\S+)?)\s+=>\s+(\S+)(?:\s+(v\S+))?\s*(?://.*)?$"

