@@ -29,8 +29,13 @@ qd_uv() {  # the pinned uv: prints its path
 }
 
 qd_environment() {  # $1: run | dev
-  mkdir -p "$QD_CACHE" 2>/dev/null && [ -w "$QD_CACHE" ] ||
+  (umask 077; mkdir -p "$QD_CACHE") 2>/dev/null && [ -w "$QD_CACHE" ] ||
     qd_fail "setting up: cannot write to $QD_CACHE; set QUARTERDECK_CACHE to a folder of yours"
+  # What is in it is run: nobody else may have put it there.
+  [ -O "$QD_CACHE" ] ||
+    qd_fail "setting up: $QD_CACHE belongs to somebody else; set QUARTERDECK_CACHE to a folder of yours"
+  [ -z "$(find "$QD_CACHE" -prune \( -perm -020 -o -perm -002 \))" ] ||
+    qd_fail "setting up: others may write to $QD_CACHE; chmod go-w it if that was not meant, or set QUARTERDECK_CACHE"
   qd_py=$(qd_python)
   qd_lock="$QD_ROOT/locks/$1.txt"
   qd_tag=$("$qd_py" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')

@@ -54,6 +54,17 @@ def write_secret(path: Path, content: bytes) -> None:
     write_atomic(path, content, mode=0o600)
 
 
+def distrust(path: Path) -> str:
+    """Why what is below ``path`` cannot be trusted: somebody else may change it. "" if only this user may.
+
+    Raises OSError as the file system does.
+    """
+    seen = path.stat()
+    if seen.st_uid != os.geteuid():
+        return f"it belongs to user {seen.st_uid}, not to you ({os.geteuid()})"
+    return "others may write to it" if seen.st_mode & 0o022 else ""
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in ``folder`` durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -20,7 +20,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home, home_folder
+from quarterdeck.engine.home import Home, home_folder, home_key
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.errors import NotFound
@@ -68,7 +68,7 @@ def asker() -> Asker:
 @asynccontextmanager
 async def opened() -> AsyncIterator[Home]:
     """The home, open for the block."""
-    home = await Home.open(here())
+    home = await Home.open(here(), key=home_key(os.environ))
     try:
         yield home
     finally:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from quarterdeck import __version__
-from quarterdeck.cli import demo, history, moves, planes, probes, sites, upstreams
+from quarterdeck.cli import demo, history, homes, moves, planes, probes, sites, upstreams
 from quarterdeck.cli.context import err
 from quarterdeck.errors import QuarterdeckError, Unavailable
 
@@ -54,6 +54,7 @@ for each in (app, sites.app, upstreams.app):
     for command in each.registered_commands:
         command.cls = Quiet
 app.add_typer(sites.app, name="site")
+app.add_typer(homes.app, name="home")
 app.add_typer(upstreams.app, name="upstream")
 
 

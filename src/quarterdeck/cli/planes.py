@@ -58,7 +58,7 @@ def create(
     run(ask())
     _work(name, detached=detached)
     if not detached:
-        out.print(f"plane {name} is ready: quarterdeck kubeconfig {name} > {name}.kubeconfig")
+        out.print(f"plane {name} is ready: quarterdeck kubeconfig {name} -f {name}.kubeconfig")
 
 
 def _work(name: str, *, detached: bool) -> None:

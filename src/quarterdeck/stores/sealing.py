@@ -1,0 +1,213 @@
+"""The keys of planes sealed in the store's file: a copy of the file alone opens no plane.
+
+What is sealed is the whole document of a kind that holds keys, by AES-256-GCM under a key that scrypt makes of the
+content of a key file (random bytes, or a passphrase). Whether a store is sealed, and by what, says a row of its own in
+the same file, so both change in one transaction; that also keeps an empty store sealed. Each document names what it is
+in what is authenticated: it cannot be put in the place of another.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.errors import Corrupt, PreconditionFailed
+from quarterdeck.stores.sqlite_file import in_words, opened, transaction
+
+#: The variable that names the key file.
+KEY_FILE = "QUARTERDECK_KEY_FILE"
+#: The kinds whose documents are sealed.
+SEALED_KINDS = frozenset({PlaneSecrets.__name__})
+
+_KIND, _NAME = "Seal", "store"
+_PREFIX = "sealed:1:"
+_NONCE = 12
+_CHECK = "quarterdeck"
+#: scrypt's cost: 32 MiB and 0.1 s, once for each command (RFC 7914; OWASP's least is half of it).
+_COST = {"n": 2**15, "r": 8, "p": 1}
+_SHORTEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a key file holds."""
+
+    path: Path
+    secret: bytes = field(repr=False)
+
+
+def read_key(path: Path) -> Key:
+    """The key in a file. Raises PreconditionFailed unless the file is the user's own and nobody else may read it."""
+    doing = f"reading the key file {path}"
+    try:
+        with path.open("rb") as stream:
+            seen = os.fstat(stream.fileno())
+            secret = stream.read().strip()
+    except OSError as error:
+        raise PreconditionFailed(doing, str(error.strerror), f"put it there, or unset {KEY_FILE}") from error
+    if seen.st_uid != os.geteuid():
+        raise PreconditionFailed(doing, f"it belongs to user {seen.st_uid}", "use a file of your own")
+    if seen.st_mode & 0o077:
+        raise PreconditionFailed(doing, "others may read or change it", f"chmod 600 {path}")
+    if len(secret) < _SHORTEST:
+        raise PreconditionFailed(
+            doing, f"it holds {len(secret)} bytes, too few to protect anything", f"give {_SHORTEST} or more"
+        )
+    return Key(path, secret)
+
+
+def random_key() -> bytes:
+    """What a new key file may hold."""
+    return base64.b64encode(secrets.token_bytes(32)) + b"\n"
+
+
+class Seal:
+    """How documents of one open store are sealed: not at all, or by a key. ``row`` is what the store says of it."""
+
+    def __init__(self, row: str | None, cipher: AESGCM | None) -> None:
+        self._row = row
+        self._cipher = cipher
+
+    def close(self, db: sqlite3.Connection, kind: str, name: str, body: str) -> str:
+        """``body`` as it is stored. Raises PreconditionFailed if the store was sealed in another way meanwhile."""
+        if kind not in SEALED_KINDS:
+            return body
+        self._require_unchanged(db)
+        return body if self._cipher is None else _closed(self._cipher, kind, name, body)
+
+    def open(self, db: sqlite3.Connection, kind: str, name: str, body: str) -> str:
+        """What ``close`` was given. Raises Corrupt for what this seal has not closed."""
+        if kind not in SEALED_KINDS:
+            return body
+        self._require_unchanged(db)
+        return body if self._cipher is None else _opened(self._cipher, kind, name, body)
+
+    def _require_unchanged(self, db: sqlite3.Connection) -> None:
+        if _row(db) != self._row:
+            raise PreconditionFailed(
+                "using the keys in the store", "it was sealed in another way meanwhile", "run the command again"
+            )
+
+
+def unlocked(db: sqlite3.Connection, path: Path, key: Key | None) -> Seal:
+    """The seal of an open store. One that holds no keys yet is sealed from now on, if there is a ``key``.
+
+    Raises PreconditionFailed when the store is sealed and there is no key or another one, and when there is a key and
+    the store has keys that are not sealed.
+    """
+    doing = "opening the store"
+    row = _row(db)
+    if key is None:
+        if row is not None:
+            raise PreconditionFailed(doing, f"{path} is sealed", f"name its key file in {KEY_FILE}")
+        return Seal(None, None)
+    if row is None:
+        with transaction(db):
+            row = _row(db)
+            if row is None and not _documents(db):
+                row = _write_row(db, key)
+    if row is None:
+        raise PreconditionFailed(
+            doing, f"{KEY_FILE} is set, but {path} is not sealed", "seal it with 'quarterdeck home seal', or unset it"
+        )
+    return Seal(row, _cipher(row, key, path))
+
+
+def reseal(path: Path, old: Key | None, new: Key | None) -> int:
+    """Seal all keys in a store's file by ``new``; None: by nothing. ``old`` is what they are sealed by now.
+
+    All or none, in one transaction; processes that have the store open are refused from then on, and must begin again.
+    What was in the file before is overwritten (its write-ahead log once nobody else has it open).
+    Returns how many planes' keys there are. Raises PreconditionFailed, Corrupt, Unavailable.
+    """
+    with in_words("sealing the store", path):
+        db = opened(path, busy_timeout=5.0)
+        try:
+            with transaction(db):
+                row = _row(db)
+                if row is None and old is not None:
+                    raise PreconditionFailed("sealing the store", f"{path} is not sealed", "see 'home seal --help'")
+                if row is not None and old is None:
+                    raise PreconditionFailed("sealing the store", f"{path} is sealed already", "see 'home rekey'")
+                before = Seal(row, _cipher(row, old, path) if row is not None and old is not None else None)
+                plain = [(kind, name, before.open(db, kind, name, body)) for kind, name, body in _documents(db)]
+                db.execute("DELETE FROM resources WHERE kind = ?", (_KIND,))
+                written = None if new is None else _write_row(db, new)
+                after = Seal(written, _cipher(written, new, path) if written is not None and new is not None else None)
+                for kind, name, body in plain:
+                    values = (after.close(db, kind, name, body), kind, name)
+                    db.execute("UPDATE resources SET body = ? WHERE kind = ? AND name = ?", values)
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            db.close()
+    return len(plain)
+
+
+def _documents(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    marks = ", ".join("?" for _ in SEALED_KINDS)
+    query = f"SELECT kind, name, body FROM resources WHERE kind IN ({marks})"  # noqa: S608 - question marks only
+    return db.execute(query, tuple(SEALED_KINDS)).fetchall()
+
+
+def _row(db: sqlite3.Connection) -> str | None:
+    found = db.execute("SELECT body FROM resources WHERE kind = ? AND name = ?", (_KIND, _NAME)).fetchone()
+    return None if found is None else str(found[0])
+
+
+def _write_row(db: sqlite3.Connection, key: Key) -> str:
+    salt = secrets.token_bytes(16)
+    check = _closed(_derived(key, salt, **_COST), _KIND, _NAME, _CHECK)
+    row = json.dumps({"version": 1, "salt": base64.b64encode(salt).decode(), **_COST, "check": check})
+    db.execute("INSERT INTO resources (kind, name, body) VALUES (?, ?, ?)", (_KIND, _NAME, row))
+    return row
+
+
+def _cipher(row: str, key: Key, path: Path) -> AESGCM:
+    """Raises PreconditionFailed when it is not the key, Corrupt for a row that nobody wrote so."""
+    try:
+        said = json.loads(row)
+        if said["version"] != 1:
+            raise Corrupt("opening the store", f"{path} was sealed by a newer quarterdeck", "use that version")
+        cipher = _derived(key, base64.b64decode(said["salt"]), n=said["n"], r=said["r"], p=said["p"])
+        check = str(said["check"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt("opening the store", f"the seal of {path} cannot be read", "restore it from a backup") from error
+    try:
+        _opened(cipher, _KIND, _NAME, check)
+    except Corrupt:
+        raise PreconditionFailed(
+            "opening the store", f"{path} is sealed by another key than that in {key.path}", f"set {KEY_FILE}"
+        ) from None
+    return cipher
+
+
+def _derived(key: Key, salt: bytes, *, n: int, r: int, p: int) -> AESGCM:
+    return AESGCM(Scrypt(salt=salt, length=32, n=n, r=r, p=p).derive(key.secret))
+
+
+def _closed(cipher: AESGCM, kind: str, name: str, body: str) -> str:
+    nonce = secrets.token_bytes(_NONCE)
+    sealed = nonce + cipher.encrypt(nonce, body.encode(), f"{kind}/{name}".encode())
+    return _PREFIX + base64.b64encode(sealed).decode()
+
+
+def _opened(cipher: AESGCM, kind: str, name: str, body: str) -> str:
+    try:
+        if not body.startswith(_PREFIX):
+            raise ValueError
+        sealed = base64.b64decode(body.removeprefix(_PREFIX), validate=True)
+        return cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], f"{kind}/{name}".encode()).decode()
+    except (ValueError, InvalidTag):
+        raise Corrupt(
+            f"reading {kind} {name!r} from the store", "its seal is broken", "restore the store from a backup"
+        ) from None

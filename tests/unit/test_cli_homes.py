@@ -1,0 +1,124 @@
+"""Sealing from the command line, and homes and caches that are not the user's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.cli.main import app
+from quarterdeck.engine.home import Home, home_key
+from quarterdeck.errors import InvalidInput, PreconditionFailed, QuarterdeckError
+from quarterdeck.upstream.upstream import Upstream
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key costs 0.1 s on purpose; each seal says itself what it cost."""
+    monkeypatch.setattr("quarterdeck.stores.sealing._COST", {"n": 2**8, "r": 8, "p": 1})
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    monkeypatch.setenv("QUARTERDECK_HOME", str(folder))
+    monkeypatch.delenv("QUARTERDECK_KEY_FILE", raising=False)
+    return folder
+
+
+def quarterdeck(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, catch_exceptions=True)
+
+
+def refused(*arguments: str) -> QuarterdeckError:
+    raised = quarterdeck(*arguments).exception
+    assert isinstance(raised, QuarterdeckError), raised
+    return raised
+
+
+def test_a_home_is_sealed_and_unsealed_by_commands(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, other = tmp_path / "key", tmp_path / "other"
+    assert quarterdeck("site", "list").exit_code == 0
+    assert isinstance(refused("home", "seal", "--yes"), InvalidInput)
+    monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(key))
+    assert "sealed: the keys of 0 planes" in quarterdeck("home", "seal", "--make", "--yes").output
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert quarterdeck("site", "list").exit_code == 0
+    monkeypatch.delenv("QUARTERDECK_KEY_FILE")
+    assert "is sealed; name its key file in QUARTERDECK_KEY_FILE" in str(refused("site", "list"))
+    monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(key))
+    other.write_text("a passphrase of many words\n")
+    other.chmod(0o600)
+    assert "sealed anew" in quarterdeck("home", "rekey", "--to", str(other), "--yes").output
+    assert "by another key" in str(refused("site", "list"))
+    monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(other))
+    assert "unsealed" in quarterdeck("home", "unseal", "--yes").output
+    monkeypatch.delenv("QUARTERDECK_KEY_FILE")
+    assert quarterdeck("site", "list").exit_code == 0
+
+
+def test_a_key_file_is_never_overwritten(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = tmp_path / "key"
+    key.write_text("the key of another home")
+    quarterdeck("site", "list")
+    monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(key))
+    assert "it exists" in str(refused("home", "seal", "--make", "--yes"))
+    assert key.read_text() == "the key of another home"
+
+
+async def test_what_units_are_given_is_opened_by_the_home(home: Path, tmp_path: Path) -> None:
+    from quarterdeck.api.controlplane import new_control_plane
+
+    key = tmp_path / "key"
+    key.write_text("a passphrase of many words\n")
+    key.chmod(0o600)
+    opened = await Home.open(home, key=home_key({"QUARTERDECK_KEY_FILE": str(key)}))
+    try:
+        plane = await opened.store.create(new_control_plane("alpha", site="east"))
+        made = await opened.secrets(plane)
+        assert await opened.secrets(plane) == made
+        assert (await opened.store.get(PlaneSecrets, "alpha")).metadata.name == "alpha"
+    finally:
+        await opened.close()
+    assert b"PRIVATE KEY" not in b"".join(each.read_bytes() for each in home.glob("quarterdeck.db*"))
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o775])
+async def test_a_home_that_others_may_write_to_is_refused(home: Path, mode: int) -> None:
+    home.mkdir()
+    home.chmod(mode)
+    with pytest.raises(PreconditionFailed, match=r"others may write to it; chmod go-w .*QUARTERDECK_HOME"):
+        await Home.open(home)
+    home.chmod(0o755)
+    await (await Home.open(home)).close()
+
+
+async def test_somebody_elses_home_and_cache_are_refused(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir(mode=0o700)
+    monkeypatch.setattr("quarterdeck.files.os.geteuid", lambda: 12345)
+    with pytest.raises(PreconditionFailed, match=r"it belongs to user \d+, not to you \(12345\)"):
+        await Home.open(home)
+    with pytest.raises(PreconditionFailed, match=r"using the programs in .*: it belongs to user"):
+        Upstream.from_environment({"QUARTERDECK_CACHE": str(tmp_path)})
+
+
+def test_a_cache_that_others_may_write_to_is_refused_before_anything_of_it_is_run(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o775)
+    with pytest.raises(PreconditionFailed, match=r"others may write to it; chmod go-w"):
+        Upstream.from_environment({"QUARTERDECK_CACHE": str(cache)})
+    script = f'set -eu; QD_ROOT="{ROOT}"; . "{ROOT}/scripts/bootstrap.sh"; qd_environment run'
+    environment = {"QUARTERDECK_CACHE": str(cache), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    done = subprocess.run(["/bin/sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 70
+    assert f"others may write to {cache}; chmod go-w it" in done.stderr
+    assert list(cache.iterdir()) == []
