@@ -12,6 +12,7 @@ from support.plane_lab import PlaneLab, did, started
 
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.report.schema import Outcome, Report
+from quarterdeck.sites.local.site import LocalSite
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -52,6 +53,17 @@ def test_no_client_sees_a_failure_and_the_kubeconfig_stays_right(demo: PlaneLab)
 def made(demo: PlaneLab) -> Report:
     """The report of the last operation, as the command prints it."""
     return Report.model_validate_json(demo.run("report", "demo", "-o", "json").out)
+
+
+def test_the_audit_logs_of_replicas_that_are_gone_are_still_there(demo: PlaneLab) -> None:
+    """The plane has moved away: its machines here run nothing of it any more."""
+
+    async def left(site: LocalSite) -> list[str]:
+        return [volume.name for each in await site.machines() for volume in await site.volumes(each.name)]
+
+    names = demo.on_site(demo.other("demo"), left)
+    assert len(names) == 3
+    assert all(name.startswith("demo-audit-") for name in names)
 
 
 def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) -> None:

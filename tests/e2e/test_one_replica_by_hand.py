@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import json
@@ -12,14 +13,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from support.byhand import OneReplica, binaries, one_replica, until
 
 from quarterdeck.components import controller_manager, scheduler
+from quarterdeck.components.apiserver import AUDIT_LOG
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
+from quarterdeck.etcd.calls import ClientTls
+from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.world import Component
@@ -41,6 +46,14 @@ spec:
     metadata: {labels: {app: web}}
     spec:
       containers: [{name: web, image: example.test/web}]
+"""
+EXTERNAL = """
+apiVersion: v1
+kind: Service
+metadata: {name: theirs}
+spec:
+  externalIPs: [192.0.2.1]
+  ports: [{port: 80}]
 """
 NODE = """
 apiVersion: v1
@@ -190,11 +203,42 @@ def ask_without_certificate(address: tuple[str, int], context: ssl.SSLContext) -
         return secured.recv(1)
 
 
-def test_etcd_refuses_clients_and_peers_without_a_certificate(replica: OneReplica) -> None:
+def test_etcd_refuses_clients_peers_and_readers_of_metrics_without_a_certificate(replica: OneReplica) -> None:
     context = client_context(replica.secrets.etcd_ca.certificate)
-    for port in (replica.plane.ports.etcd_client, replica.plane.ports.etcd_peer):
+    ports = replica.plane.ports
+    for port in (ports.etcd_client, ports.etcd_peer, ports.etcd_metrics):
         with pytest.raises(ssl.SSLError, match=r"CERTIFICATE_REQUIRED|BAD_CERTIFICATE"):
             ask_without_certificate((replica.replica.address, port), context)
+
+
+async def test_its_metrics_are_read_with_the_managers_certificate(replica: OneReplica) -> None:
+    etcd = RealEtcd(ClientTls(ca=replica.secrets.etcd_ca.certificate, client=replica.secrets.etcd_manager))
+    try:
+        assert await etcd.applied_index(url(replica.replica.address, replica.plane.ports.etcd_metrics)) > 0
+    finally:
+        await etcd.close()
+
+
+def test_what_users_may_not_do_is_refused_by_name(kubectl: Kubectl) -> None:
+    with pytest.raises(AssertionError, match="Use of external IPs is denied by admission control"):
+        kubectl("create", "-f", "-", stdin=EXTERNAL)
+
+
+def test_the_audit_log_has_who_did_what_and_no_bodies(replica: OneReplica, kubectl: Kubectl) -> None:
+    kubectl("create", "secret", "generic", "audited", "--from-literal=word=plaintext-word")
+    log = Path(replica.replica.audit, AUDIT_LOG)
+    assert log.stat().st_mode & 0o777 == 0o600
+
+    def created() -> list[dict[str, Any]]:
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+        return [each for each in events if each.get("objectRef", {}).get("name") == "audited"]
+
+    (event,) = until(created, "the event is written")
+    assert (event["verb"], event["level"], event["responseStatus"]["code"]) == ("create", "Metadata", 201)
+    assert "requestObject" not in event
+    assert "plaintext-word" not in log.read_text()
+    assert base64.b64encode(b"plaintext-word").decode() not in log.read_text()
+    assert "/readyz" not in log.read_text()
 
 
 def test_secrets_are_private_and_never_on_a_command_line(replica: OneReplica) -> None:
