@@ -46,6 +46,8 @@ def test_a_home_is_sealed_and_unsealed_by_commands(home: Path, tmp_path: Path, m
     key, other = tmp_path / "key", tmp_path / "other"
     assert quarterdeck("site", "list").exit_code == 0
     assert isinstance(refused("home", "seal", "--yes"), InvalidInput)
+    monkeypatch.setenv("QUARTERDECK_KEY_FILE", "key")
+    assert "'key' is not an absolute path" in str(refused("site", "list"))
     monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(key))
     assert "sealed: the keys of 0 planes" in quarterdeck("home", "seal", "--make", "--yes").output
     assert key.stat().st_mode & 0o777 == 0o600

@@ -11,7 +11,7 @@ import typer
 from quarterdeck.cli.arguments import Yes
 from quarterdeck.cli.context import here, out
 from quarterdeck.cli.work import confirm
-from quarterdeck.engine.home import home_key, require_own, store_file
+from quarterdeck.engine.home import key_file, require_own, store_file
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.files import write_secret
 from quarterdeck.stores.sealing import KEY_FILE, Key, random_key, read_key, reseal
@@ -27,7 +27,7 @@ def seal(
     yes: Yes = False,
 ) -> None:
     """Seal the keys of all planes by the file that QUARTERDECK_KEY_FILE names: random bytes, or a passphrase."""
-    path = Path(_named("sealing the home")).absolute()
+    path = _named("sealing the home")
     if make:
         if path.exists():
             raise InvalidInput(f"making the key file {path}", "it exists", "leave out --make, or name another")
@@ -57,18 +57,15 @@ def rekey(
     out.print(f"sealed anew: the keys of {count} planes. From now on every command needs {KEY_FILE}={new.path}")
 
 
-def _named(doing: str) -> str:
-    named = os.environ.get(KEY_FILE)
-    if not named:
+def _named(doing: str) -> Path:
+    path = key_file(os.environ)
+    if path is None:
         raise InvalidInput(doing, f"{KEY_FILE} is not set", "set it to the path of the key file")
-    return named
+    return path
 
 
 def _current(doing: str) -> Key:
-    _named(doing)
-    key = home_key(os.environ)
-    assert key is not None
-    return key
+    return read_key(_named(doing))
 
 
 def _store() -> Path:

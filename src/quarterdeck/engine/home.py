@@ -30,7 +30,7 @@ from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.settings import plane_settings
-from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.files import distrust, file_errors
@@ -67,9 +67,17 @@ def store_file(folder: Path) -> Path:
 
 
 def home_key(environment: Mapping[str, str]) -> Key | None:
-    """The key that the user names, if any. Raises PreconditionFailed when it cannot be used."""
+    """The key that the user names, if any. Raises InvalidInput, and PreconditionFailed when it cannot be used."""
+    path = key_file(environment)
+    return read_key(path) if path is not None else None
+
+
+def key_file(environment: Mapping[str, str]) -> Path | None:
+    """The key file that the user names: absolute, since drivers go on in other folders. Raises InvalidInput."""
     named = environment.get(KEY_FILE)
-    return read_key(Path(named).absolute()) if named else None
+    if named and not Path(named).is_absolute():
+        raise InvalidInput(f"reading {KEY_FILE}", f"{named!r} is not an absolute path", "give the whole path")
+    return Path(named) if named else None
 
 
 def require_own(folder: Path) -> None:
