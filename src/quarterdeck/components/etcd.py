@@ -35,8 +35,7 @@ def etcd_unit(
     Clients and peers show certificates, and so do readers of metrics and health (but of planes made before:
     ``metrics_scheme``) on ``ports.etcd_metrics`` of the machine's address: these answer from the first moment, also on
     a learner, and https asks there for what the client port asks for (etcd: embed, createMetricsListener).
-    A member that starts again compares its data with its peers' first, and ends if they differ (it raises the alarm
-    CORRUPT).
+    A member that starts again compares its data with its peers' first, and ends if they differ (etcd: InitialCheck).
     Raises InvalidInput for extra arguments that cannot be.
     """
     check, extra = _corrupt_check(plane)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
@@ -24,13 +25,15 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     """Refuse a plane that could never be, before anything is written down: its programs are fetched here too.
 
     Raises InvalidInput (also for extra arguments that would undo it), NotFound (its site), PreconditionFailed (the
-    host's limits, ports in use; for a plane that is to move, whatever its checks find), and what fetching raises.
+    host's limits, ports in use, a storage class whose folder is not there; for a plane that is to move, whatever its
+    checks find), and what fetching raises.
     """
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
     if current is None:
         check_extra_args(replace(plane_settings(wanted), baseline=max(Baseline)))
+        await asyncio.to_thread(_has_its_folder, wanted, site)
         await asyncio.to_thread(require_inotify, f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
         await _ports_are_free(engine, wanted, site)
     await engine.programs(wanted)
@@ -53,6 +56,18 @@ def _fits(wanted: ControlPlane, site: Site) -> None:
     named = wanted.spec.etcd_storage_class
     if named is not None and named not in classes:
         raise InvalidInput(doing, f"it has no storage class {named!r}", f"classes: {', '.join(classes)}")
+
+
+def _has_its_folder(wanted: ControlPlane, site: Site) -> None:
+    """A folder that is not there is a disk that is not mounted: it is never made."""
+    named = wanted.spec.etcd_storage_class or site.spec.storage_classes[0].name
+    path = next(each.path for each in site.spec.storage_classes if each.name == named)
+    if path is not None and not Path(path).is_dir():
+        raise PreconditionFailed(
+            f"placing plane {wanted.metadata.name} at site {site.metadata.name}",
+            f"the folder {path} of its storage class {named} is not there",
+            "mount its disk, or make the folder",
+        )
 
 
 async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:

@@ -1,0 +1,41 @@
+"""The folder of a storage class that a plane is to use must be there before anything is written down."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.site import Site
+from quarterdeck.engine.admission import admit
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import Asker
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.upstream.upstream import Upstream
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[Home]:
+    made = await Home.open(tmp_path / "home")
+    yield made
+    await made.close()
+
+
+async def asked(home: Home, disk: Path, cache: Path) -> None:
+    spec = {"storageClasses": ({"name": "fast", "path": PurePosixPath(disk)},)}
+    await home.store.create(Site.model_validate({"metadata": {"name": "north"}, "spec": spec}))
+    upstream = Upstream.from_environment({"QUARTERDECK_CACHE": str(cache)})
+    plane: ControlPlane = new_control_plane("alpha", site="north", replicas=1)
+    await admit(Engine(home=home, upstream=upstream, asker=Asker(who="a test")), plane)
+
+
+async def test_a_plane_on_a_disk_that_is_not_mounted_is_refused_before_anything_is_written(
+    home: Home, tmp_path: Path
+) -> None:
+    with pytest.raises(PreconditionFailed, match=r"ssd of its storage class fast is not there; mount its disk"):
+        await asked(home, tmp_path / "ssd", tmp_path / "cache")
+    assert await home.store.list(ControlPlane) == ()
+    assert not (tmp_path / "ssd").exists()
