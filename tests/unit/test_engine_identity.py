@@ -8,12 +8,11 @@ import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.identity import note_revision
+from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember, MemberStatus
 from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
 from quarterdeck.etcd.faults import Reason, fault
-from quarterdeck.model.memory import Memory
 from quarterdeck.model.world import Membership, WrongData
 
 OURS, THEIRS = 1, 0x1F
@@ -121,17 +120,25 @@ async def test_the_only_member_with_another_clusters_data_is_found_though_it_lis
     assert [each.replica for each in wrong] == ["east-1"]
 
 
-async def test_at_the_end_of_a_drive_the_revision_is_written_down(fake: FakePlane) -> None:
-    plane = await opened(fake, revision=2)
-    await note_revision(plane)
-    assert plane.memory.revision == fake.etcd.cluster.index
-    fake.etcd.cluster.stop(fake.url("east-1"))
-    fake.etcd.cluster.stop(fake.url("east-2"))
-    await note_revision(plane)
-    assert plane.memory == replace(fake.memory, revision=plane.memory.revision)
+@pytest.mark.parametrize("known", [0, OURS])
+async def test_at_the_end_of_a_drive_it_is_written_down_how_far_the_cluster_has_come(
+    fake: FakePlane, known: int
+) -> None:
+    plane = await opened(fake, cluster=known, revision=2)
+    await note_cluster(plane)
+    assert (plane.memory.cluster_id, plane.memory.revision) == (OURS, fake.etcd.cluster.index)
 
 
-async def test_a_plane_whose_cluster_was_never_read_has_no_revision_to_write_down(fake: FakePlane) -> None:
+async def test_nothing_is_written_down_of_a_cluster_that_was_never_seen(fake: FakePlane) -> None:
+    fake.memory = replace(fake.memory, created=False)
     plane = await opened(fake, cluster=0)
-    await note_revision(plane)
-    assert plane.memory.revision == Memory().revision
+    await note_cluster(plane)
+    assert plane.memory.cluster_id == 0
+
+
+async def test_nothing_is_written_down_of_a_cluster_without_a_quorum(fake: FakePlane) -> None:
+    plane = await opened(fake, revision=2)
+    for name in ("east-1", "east-2"):
+        fake.etcd.cluster.stop(fake.url(name))
+    await note_cluster(plane)
+    assert plane.memory.revision == 2

@@ -11,10 +11,9 @@ from model.worlds import empty, moving, settled
 from quarterdeck.engine.events import warnings
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import AddLearner, NoteCluster, Promote, StopUnit, Swap
+from quarterdeck.model.steps import AddLearner, NoteCluster, NoteCreated, Promote, StopUnit, Swap
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Component, Membership, World, WrongData
-from quarterdeck.planner.notes import REVISIONS
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import observe
 
@@ -102,18 +101,22 @@ def at(world: World, cluster: int, revision: int) -> World:
     return replace(world, membership=replace(world.membership, cluster_id=cluster, revision=revision))
 
 
-def test_the_cluster_is_written_down_when_it_is_first_read() -> None:
-    (step,) = plan(at(serving(3), 0x1F, 7)).now
-    assert isinstance(step, NoteCluster)
-    memory = remember(Memory(), step, 0.0)
-    assert (memory.cluster_id, memory.revision) == (0x1F, 7)
+def test_the_cluster_is_written_down_with_what_else_is_written_when_it_is_first_read() -> None:
+    world = at(serving(3), 0x1F, 7)
+    founded = replace(world, memory=replace(world.memory, created=False))
+    steps = plan(founded).now
+    assert [type(step) for step in steps] == [NoteCreated, NoteCluster]
+    memory = Memory()
+    for step in steps:
+        memory = remember(memory, step, 0.0)
+    assert (memory.created, memory.cluster_id, memory.revision) == (True, 0x1F, 7)
 
 
-@pytest.mark.parametrize(("grown", "noted"), [(-5, False), (REVISIONS - 1, False), (REVISIONS, True)])
-def test_the_revision_is_written_down_now_and_then(grown: int, noted: bool) -> None:
+@pytest.mark.parametrize("known", [0, 0x1F])
+def test_that_a_cluster_goes_on_is_no_reason_to_write_nor_for_a_plane_to_be_less_than_as_wanted(known: int) -> None:
     world = serving(3)
-    world = replace(world, memory=replace(world.memory, cluster_id=0x1F, revision=100))
-    assert [type(step) for step in plan(at(world, 0x1F, 100 + grown)).now] == [NoteCluster] * noted
+    world = replace(world, memory=replace(world.memory, cluster_id=known, revision=100))
+    assert plan(at(world, 0x1F, 1_000_000)).done
 
 
 def test_a_remembered_revision_never_falls() -> None:

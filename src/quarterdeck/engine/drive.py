@@ -19,7 +19,7 @@ from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.engine import operations
 from quarterdeck.engine.driver import POLL, Driver
 from quarterdeck.engine.home import Home, front_site
-from quarterdeck.engine.identity import note_revision
+from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.settings import planner_settings, wanted_slots
@@ -162,7 +162,7 @@ class Engine:
             await self.home.forget(plane.resource, lease=plane.guard.lease if plane.guard is not None else None)
             return
         await guard_members(plane)
-        await note_revision(plane)
+        await note_cluster(plane)
         conditions = with_condition(
             plane.resource.status.conditions,
             READY,

@@ -6,6 +6,8 @@ revision alone betrays it; one that has another plane's data has another cluster
 
 from __future__ import annotations
 
+import asyncio
+
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import or_none
 from quarterdeck.etcd.facts import MemberStatus
@@ -36,12 +38,20 @@ async def set_back(etcd: Etcd, urls: tuple[str, ...], memory: Memory, newest: in
     return f"its etcd revision is {confirmed:,}, and {memory.revision:,} was seen before"
 
 
-async def note_revision(plane: Plane) -> None:
-    """Write down how far etcd has come, while somebody drives: nobody may look at it for long after. Nothing is written
-    where no quorum answers.
+async def note_cluster(plane: Plane) -> None:
+    """Write down which cluster it is and how far it has come, while somebody drives: nobody may look at it for long
+    after. Nothing is written where no quorum answers, or where members do not agree on the cluster's id.
     """
-    cluster = plane.memory.cluster_id
-    confirmed = await or_none(plane.etcd.revision(plane.client_urls())) if cluster else None
-    if confirmed is not None:
-        why = "data of before that revision is not the plane's"
+    memory, urls = plane.memory, plane.client_urls()
+    confirmed = await or_none(plane.etcd.revision(urls)) if memory.created else None
+    cluster = memory.cluster_id or await _agreed(plane.etcd, urls)
+    if confirmed is not None and cluster:
+        why = "data of another cluster, or of before that revision, is not the plane's"
         await plane.remember((NoteCluster(site="", why=why, cluster_id=cluster, revision=confirmed),))
+
+
+async def _agreed(etcd: Etcd, urls: tuple[str, ...]) -> int:
+    """The cluster's id, by all members that answer; 0 if they do not agree."""
+    heard = await asyncio.gather(*(or_none(etcd.status(url)) for url in urls))
+    ids = {status.cluster_id for status in heard if status is not None}
+    return ids.pop() if len(ids) == 1 else 0

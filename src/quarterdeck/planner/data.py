@@ -53,4 +53,5 @@ def _has_nothing(view: View, record: Replica) -> bool:
 
 def raised(membership: Membership) -> tuple[str, ...]:
     """The alarms that members speak of."""
-    return tuple(kind for kind in ALARMS if any(f"alarm:{kind}" in text for text in membership.alarms))
+    said = "".join(membership.alarms).replace(" ", "")
+    return tuple(kind for kind in ALARMS if f"alarm:{kind}" in said)

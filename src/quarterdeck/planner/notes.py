@@ -9,9 +9,6 @@ from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.traffic import may_drain
 from quarterdeck.planner.view import View
 
-#: How many etcd revisions may pass before one is written down for its own sake.
-REVISIONS = 1_000
-
 
 def note(view: View) -> Outcome:
     """Facts that were just seen and that a later observation may need, all in one write."""
@@ -20,7 +17,8 @@ def note(view: View) -> Outcome:
     if world.membership is not None and not world.memory.created and world.memory.bootstrap:
         steps.append(NoteCreated(site="", why="a quorum of the founders answers"))
     steps.extend(_members(world))
-    steps.extend(_cluster(world, beside=bool(steps)))
+    if steps:
+        steps.extend(_cluster(world))
     # A fixed address leads there before anything serves.
     leads = world.front is None or world.balancer(world.front).ready
     if leads and world.record is not None and world.record_known and world.record != world.memory.served_site:
@@ -32,13 +30,15 @@ def note(view: View) -> Outcome:
     return Outcome(tuple(steps))
 
 
-def _cluster(world: World, *, beside: bool) -> list[Step]:
-    """Which cluster it is, at once; how far it has come only now and then, or where something is written anyway."""
+def _cluster(world: World) -> list[Step]:
+    """Which cluster it is and how far it has come, where something is written anyway (and at the end of each drive:
+    ``engine/identity.py``). It goes on for ever, so that it is no reason by itself to write, or for a plane to be less
+    than as wanted.
+    """
     membership, memory = world.membership, world.memory
     if membership is None or not membership.cluster_id or not memory.bootstrap:
         return []
-    grown = membership.revision - memory.revision
-    if memory.cluster_id and grown < (1 if beside else REVISIONS):
+    if memory.cluster_id and membership.revision <= memory.revision:
         return []
     why = "data of another cluster, or of before that revision, is not the plane's"
     return [NoteCluster(site="", why=why, cluster_id=membership.cluster_id, revision=membership.revision)]
