@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,13 @@ from support.dns_lab import PRIMARIES, own_server, primary, require
 
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.endpoint.port import Dns
-from quarterdeck.errors import InvalidInput
-from quarterdeck.model.endpoints import Record
+from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed
+from quarterdeck.model.endpoints import Claim, Ownership, Record
 
 NAME = "demo.planes.test"
+OURS, THEIRS = ("192.0.2.1", "192.0.2.2"), "198.51.100.7"
+ALPHA = Claim(owner="alpha/uid-1", token=7, addresses=frozenset(OURS))
+BETA = Claim(owner="alpha/uid-2", token=1, addresses=frozenset({THEIRS, *OURS}))
 
 
 @pytest.fixture(params=["fake", "coredns", *PRIMARIES])
@@ -94,6 +98,58 @@ async def test_a_removed_record_is_gone_when_remove_returns_and_may_be_removed_a
 async def test_case_and_the_last_dot_make_no_difference(dns: Dns) -> None:
     await dns.set("Demo.Planes.TEST.", ("192.0.2.1",), 5)
     assert await dns.observe(NAME) == Record(("192.0.2.1",), 5)
+
+
+async def test_a_record_says_whose_it_is_and_by_which_driver_and_goes_with_that(dns: Dns) -> None:
+    await dns.set(NAME, OURS[:1], 5, ALPHA)
+    seen = await dns.look(NAME)
+    assert (seen.record, seen.ownership) == (Record(OURS[:1], 5), Ownership("alpha/uid-1", 7))
+    assert (seen.others, seen.torn) == ((), "")
+    await dns.set(NAME, OURS[1:], 5, replace(ALPHA, token=9))
+    assert (await dns.look(NAME)).ownership == Ownership("alpha/uid-1", 9)
+    await dns.remove(NAME, replace(ALPHA, token=9))
+    seen = await dns.look(NAME)
+    assert (seen.record, seen.ownership) == (None, None)
+    await dns.set(NAME, (THEIRS,), 5, BETA)
+    assert (await dns.look(NAME)).ownership == Ownership("alpha/uid-2", 1)
+
+
+async def test_a_record_that_leads_to_somebody_else_is_left_alone_unless_the_user_consents(dns: Dns) -> None:
+    await dns.set(NAME, (THEIRS,), 5)
+    with pytest.raises(PreconditionFailed, match=f"leads to {THEIRS}.*takeOver"):
+        await dns.set(NAME, OURS[:1], 5, ALPHA)
+    with pytest.raises(PreconditionFailed, match="takeOver"):
+        await dns.remove(NAME, ALPHA)
+    seen = await dns.look(NAME)
+    assert (seen.record, seen.ownership) == (Record((THEIRS,), 5), None)
+    await dns.set(NAME, OURS[:1], 5, replace(ALPHA, take_over=True))
+    seen = await dns.look(NAME)
+    assert (seen.record, seen.ownership) == (Record(OURS[:1], 5), ALPHA.ownership)
+
+
+async def test_a_name_that_somebody_else_claims_is_left_alone_whatever_it_leads_to(dns: Dns) -> None:
+    await dns.set(NAME, OURS[:1], 5, BETA)
+    for claim in (ALPHA, None):
+        with pytest.raises(PreconditionFailed, match="claimed by alpha/uid-2"):
+            await dns.set(NAME, OURS[1:], 5, claim)
+        with pytest.raises(PreconditionFailed, match="claimed by alpha/uid-2"):
+            await dns.remove(NAME, claim)
+    assert (await dns.look(NAME)).record == Record(OURS[:1], 5)
+
+
+async def test_a_record_of_before_there_were_claims_is_adopted_by_whom_it_leads_to(dns: Dns) -> None:
+    await dns.set(NAME, OURS[:1], 5)
+    await dns.set(NAME, OURS[:1], 5, ALPHA)
+    assert (await dns.look(NAME)).ownership == ALPHA.ownership
+
+
+async def test_a_driver_that_was_overtaken_changes_nothing(dns: Dns) -> None:
+    await dns.set(NAME, OURS[:1], 5, replace(ALPHA, token=8))
+    with pytest.raises(Conflict, match="newer driver"):
+        await dns.set(NAME, OURS[1:], 5, ALPHA)
+    with pytest.raises(Conflict, match="newer driver"):
+        await dns.remove(NAME, ALPHA)
+    assert (await dns.look(NAME)).record == Record(OURS[:1], 5)
 
 
 @pytest.mark.parametrize(

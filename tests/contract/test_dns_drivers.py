@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.dns_lab import PRIMARIES, ZONE, own_server, primary, require
+from support.dns_lab import PRIMARIES, ZONE, found, own_server, primary, require
 from support.endpoint_lab import crash, free_port, loopback
 
 from quarterdeck.endpoint.coredns import CoreDns
-from quarterdeck.endpoint.records import DnsServer, ask
+from quarterdeck.endpoint.records import DnsServer, ask, name_servers
 from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigKey
 from quarterdeck.endpoint.unmanaged import UnmanagedDns
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.endpoints import PersonMust, Record
+from quarterdeck.model.endpoints import Claim, PersonMust, Record
 
 NAME = "demo.planes.test"
 OTHER_SECRET = base64.b64encode(b"x" * 32).decode()
@@ -79,6 +80,50 @@ async def test_a_change_made_by_somebody_else_meanwhile_is_never_overwritten(upd
     with pytest.raises(Conflict, match="changed meanwhile"):
         await updates.send(late, NAME)
     assert await updates.observe(NAME) == Record(("192.0.2.2",), 5)
+
+
+async def test_a_late_change_of_an_older_driver_is_refused_though_the_record_is_still_as_it_saw_it(
+    updates: Rfc2136Dns,
+) -> None:
+    old, new = (Claim(owner="alpha/1", token=each, addresses=frozenset({"192.0.2.1", "192.0.2.2"})) for each in (5, 6))
+    await updates.set(NAME, ("192.0.2.1",), 5, old)
+    record = Record(("192.0.2.1",), 5)
+    late = updates.change(f"{NAME}.", record, Record(("192.0.2.2",), 5), old.ownership, old.ownership)
+    await updates.set(NAME, ("192.0.2.1",), 5, new)
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        await updates.send(late, NAME)
+    seen = await updates.look(NAME)
+    assert (seen.record, seen.ownership) == (record, new.ownership)
+
+
+async def test_a_change_counts_when_all_authoritative_servers_answer_so(tmp_path: Path) -> None:
+    program = next((each for each in PRIMARIES if found(each)), PRIMARIES[0])
+    require(program)
+    folders = (tmp_path / "one", tmp_path / "two")
+    for folder in folders:
+        folder.mkdir()
+    async with primary(program, folders[0]) as first, primary(program, folders[1]) as second:
+        both = replace(first, others=(second.server,), patience=1.0)
+        for server in (first, second):
+            await server.set(NAME, ("192.0.2.1",), 5)
+        await both.check(NAME)
+        with pytest.raises(TimedOut, match=f"DNS server {second.server} answers otherwise .192.0.2.1"):
+            await both.set(NAME, ("192.0.2.2",), 5)
+        torn = await both.look(NAME)
+        assert (torn.record, torn.others) == (Record(("192.0.2.2",), 5), (Record(("192.0.2.1",), 5),))
+        with pytest.raises(PreconditionFailed, match="secondaries"):
+            await both.check(NAME)
+        waiting = asyncio.create_task(replace(both, patience=20.0).set(NAME, ("192.0.2.2",), 5))
+        await second.set(NAME, ("192.0.2.2",), 5)
+        await waiting
+        assert (await both.look(NAME)).torn == ""
+        silent = await replace(both, others=(nobody(),)).look(NAME)
+        assert silent.record == Record(("192.0.2.2",), 5)
+        assert "gives no answer" in silent.torn
+
+
+async def test_the_zone_names_its_servers(updates: Rfc2136Dns) -> None:
+    assert await name_servers(updates.server, ZONE) == (DnsServer("192.0.2.53", 53),)
 
 
 async def test_an_alias_at_the_name_is_a_clear_error(updates: Rfc2136Dns) -> None:

@@ -19,6 +19,7 @@ from quarterdeck.model.steps import (
     NoteDraining,
     NoteMembers,
     NoteRecord,
+    NoteUnsettled,
     Plan,
     Step,
     Swap,
@@ -31,7 +32,7 @@ from quarterdeck.planner.truth import Truth
 Planner = Callable[[World], Plan]
 
 #: Steps that only write the memory. The driver writes all that a plan has in one go.
-NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteDraining)
+NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteUnsettled, NoteDraining)
 #: Plans of up to this many steps are cut short in every way; of longer ones, any one step or all after it.
 MOST_SUBSETS = 4
 

@@ -18,6 +18,7 @@ from quarterdeck.engine.preconditions import (
     clocks,
     endpoint,
     machines,
+    name,
 )
 from quarterdeck.engine.preconditions import free_memory as free_memory_check
 from quarterdeck.model.endpoints import Record
@@ -54,6 +55,22 @@ async def test_certificates_that_do_not_hold_now_are_named(ago: timedelta, says:
 
 def machine(name: str, zone: str = "a", state: MachineState = MachineState.UP) -> Machine:
     return Machine(name=name, site="west", zone=zone, address="127.0.0.1", state=state)
+
+
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [
+        ({"foreign": "it is claimed by beta/2; say spec.endpoint.takeOver: true"}, "claimed by beta/2"),
+        ({"torn": "DNS server 192.0.2.5 port 53 gives no answer"}, "192.0.2.5"),
+    ],
+)
+async def test_a_name_that_is_somebody_elses_or_not_settled_is_refused(facts: dict[str, str], says: str) -> None:
+    wanted = SimpleNamespace(host="demo.planes.test")
+    world = {"foreign": "", "torn": ""}
+    assert (await _answer(name, move(world=SimpleNamespace(**world), wanted=wanted))).verdict is Verdict.OK
+    found = await _answer(name, move(world=SimpleNamespace(**world | facts), wanted=wanted))
+    assert found.verdict is Verdict.REFUSE
+    assert says in found.seen
 
 
 @pytest.mark.parametrize(("offset", "verdict"), [(0.1, Verdict.OK), (-3600.0, Verdict.REFUSE)])

@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.stories import about_to, after_round, planned, steps_until, told, until, with_fact
-from model.worlds import empty, moving, settled
+from model.worlds import empty, moving, settled, wanted
 
-from quarterdeck.model.steps import NoteDraining, Plan, SetBackends, SetRecord, StartUnit, StopBalancer, StopUnit
+from quarterdeck.model.steps import (
+    NoteDraining,
+    NoteRecord,
+    Plan,
+    SetBackends,
+    SetRecord,
+    StartUnit,
+    StopBalancer,
+    StopUnit,
+)
 from quarterdeck.model.world import CONTROLLERS, BalancerFact, Component, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.serving import control
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulator import apply, observe
 from quarterdeck.planner.truth import DNS, Truth, edge
 from quarterdeck.planner.view import view
 
@@ -182,3 +191,76 @@ def test_in_an_outage_any_healthy_voter_serves_wanted_or_not_and_none_is_removed
     assert {"StartUnit kube-apiserver of east-2", "StartUnit kube-apiserver of east-3"} <= set(steps)
     assert not any("RemoveMember" in step for step in steps)
     assert any("RemoveMember" in step for step in planned(truth))
+
+
+def torn(world: World, *also: str, why: str = "DNS server 192.0.2.5 port 53 answers otherwise") -> World:
+    return replace(world, torn=why, also=also)
+
+
+def test_the_time_to_live_begins_when_every_dns_server_has_forgotten_the_address() -> None:
+    truth = apply(until(moving(3, 3), about_to(SetRecord)), SetRecord(site="", why="", to="west"))
+    seen = torn(observe(truth), "east")
+    assert told_of(plan(seen)) == ["NoteUnsettled"]
+    truth = apply(truth, plan(seen).now[0])
+    assert (truth.memory.served_site, truth.memory.held, truth.memory.unsettled) == ("east", (), ("west",))
+    for _ in range(20):
+        now = plan(torn(observe(truth), "east"))
+        assert not any(isinstance(step, StopBalancer | StopUnit | NoteDraining | NoteRecord) for step in now.now)
+        truth = after_round(truth, now)
+    assert any("all DNS servers to answer the same" in why for why in now.waiting)
+    settled_at = truth.now
+    truth = until(truth, lambda seen, _: seen.memory.served_site == "west")
+    assert truth.memory.held == (("east", settled_at),)
+    assert truth.memory.unsettled == ()
+
+
+def test_who_goes_back_while_the_servers_differ_keeps_both_addresses_alive() -> None:
+    truth = apply(until(moving(3, 3), about_to(SetRecord)), SetRecord(site="", why="", to="west"))
+    truth = apply(truth, plan(torn(observe(truth), "east")).now[0])
+    back = replace(truth, slots=wanted("east", 3))
+    for _ in range(20):
+        now = plan(torn(observe(back), "east"))
+        assert not any(isinstance(step, StopBalancer | NoteRecord) for step in now.now)
+        if "SetRecord east" in told_of(now):
+            break
+        back = after_round(back, now)
+    else:
+        raise AssertionError("the name does not go back")
+    back = until(
+        back, lambda seen, _: (seen.record, seen.memory.served_site, seen.memory.unsettled) == ("east", "east", ())
+    )
+    assert [site for site, _ in back.memory.held] == ["west"], "clients that got it may hold it for its time to live"
+
+
+def test_a_second_dns_server_that_does_not_answer_holds_up_nothing_that_is_settled() -> None:
+    world = torn(observe(settled(empty("east", 3))), why="DNS server 192.0.2.5 port 53 gives no answer")
+    assert plan(world).done
+
+
+def test_a_name_that_is_somebody_elses_is_never_set_and_the_plan_says_what_to_do() -> None:
+    truth = until(empty("east", 1), about_to(SetRecord))
+    taken = replace(observe(truth), foreign="it leads to 198.51.100.7; say spec.endpoint.takeOver: true")
+    now = plan(taken)
+    assert not any(isinstance(step, SetRecord) for step in now.now)
+    assert "its name to be free: it leads to 198.51.100.7; say spec.endpoint.takeOver: true" in now.waiting
+
+
+def test_a_name_that_is_somebody_elses_is_not_removed_with_the_plane() -> None:
+    world = observe(replace(settled(empty("east", 1)), deleting=True))
+    assert told_of(plan(world)) == ["RemoveRecord"]
+    assert told_of(plan(replace(world, foreign="it is claimed by beta/2"))) == ["StopBalancer east"]
+
+
+def test_what_the_name_leads_to_is_waited_for_with_the_reason() -> None:
+    world = replace(observe(settled(empty("east", 1))), record=None, record_known=False, record_trouble="no key")
+    assert "the DNS server to answer: no key" in plan(world).waiting
+    assert plan(replace(world, deleting=True)).waiting == ("the DNS server to answer: no key",)
+
+
+def test_before_anything_is_taken_away_the_record_carries_the_token_of_this_driver() -> None:
+    truth = until(moving(3, 3), about_to(StopBalancer))
+    unstamped = replace(observe(truth), stamped=False)
+    assert told_of(plan(unstamped)) == ["SetRecord west"]
+    assert "StopBalancer east" in told_of(plan(replace(unstamped, stamped=True)))
+    calm = replace(observe(settled(empty("east", 3))), stamped=False)
+    assert plan(calm).done, "where nothing is taken away nothing needs it"

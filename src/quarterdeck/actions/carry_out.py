@@ -19,6 +19,7 @@ from quarterdeck.model.steps import (
     NoteDraining,
     NoteMembers,
     NoteRecord,
+    NoteUnsettled,
     PlaceReplica,
     Promote,
     ReleaseReplica,
@@ -37,7 +38,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.world import Component, World
 
 #: Steps that only write the plane's memory.
-NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteDraining)
+NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteUnsettled, NoteDraining)
 
 Detail = Mapping[str, JsonValue]
 
@@ -102,9 +103,9 @@ async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMus
         case SetRecord():
             address = plane.balancers[step.to].address.ip
             ttl = plane.resource.spec.endpoint.ttl
-            return await plane.dns.set(plane.resource.host, (address,), ttl) or {}
+            return await plane.dns.set(plane.resource.host, (address,), ttl, plane.claim) or {}
         case RemoveRecord():
-            return await plane.dns.remove(plane.resource.host) or {}
+            return await plane.dns.remove(plane.resource.host, plane.claim) or {}
         case _:
             assert isinstance(step, NOTES)
     return {}

@@ -20,7 +20,7 @@ from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, Unavailable
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.kube.port import Address, Kube
-from quarterdeck.model.endpoints import BackendAddress
+from quarterdeck.model.endpoints import BackendAddress, Claim
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import Step
@@ -84,6 +84,16 @@ class Plane:
         if timeline is None or timeline.boot != self.boot:
             return self.clock()
         return self.steady() + timeline.ahead
+
+    @property
+    def claim(self) -> Claim:
+        """In whose name this process changes the plane's DNS record."""
+        return Claim(
+            owner=f"{self.name}/{self.resource.metadata.uid}",
+            token=self.guard.lease.token if self.guard is not None else 0,
+            addresses=frozenset(each.address.ip for each in self.balancers.values()),
+            take_over=self.resource.spec.endpoint.take_over,
+        )
 
     def site(self, name: str) -> Site:
         """A site by name; raises NotFound."""

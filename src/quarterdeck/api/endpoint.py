@@ -45,27 +45,32 @@ class Tsig(Model):
     secret_file: AbsolutePath
 
 
+class Resolver(Model):
+    """A DNS server that clients ask, or that their resolvers do."""
+
+    address: Address
+    port: Port = 53
+
+
 class Rfc2136(Model):
-    """The server that takes updates (RFC 2136) for ``zone``."""
+    """The server that takes updates (RFC 2136) for ``zone``. ``secondaries``: the zone's other authoritative servers. A
+    change counts when all of them answer so. None named: those of the zone's NS records, if ``server`` is asked at
+    the usual port (at another one clients do not ask it either).
+    """
 
     server: Host
     port: Port = 53
     zone: DnsName
     tsig: Tsig
-
-
-class Resolver(Model):
-    """A DNS server that clients ask."""
-
-    address: Address
-    port: Port = 53
+    secondaries: tuple[Resolver, ...] | None = None
 
 
 class Endpoint(Model):
     """``ttl`` is the record's time to live; ``drain`` how long old connections are left after it. Seconds.
 
     ``resolvers`` are asked, in mode ``unmanaged``, what clients are told (the first that answers counts); none
-    named: those of this machine.
+    named: those of this machine. ``take_over``: a record of the plane's name that is there already, and is somebody
+    else's, may be overwritten.
     """
 
     mode: EndpointMode = EndpointMode.HOSTS
@@ -76,6 +81,7 @@ class Endpoint(Model):
     address: Address | None = None
     rfc2136: Rfc2136 | None = None
     resolvers: tuple[Resolver, ...] = ()
+    take_over: bool = False
 
     @model_validator(mode="after")
     def _settings_fit_the_mode(self) -> Endpoint:

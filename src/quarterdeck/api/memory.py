@@ -62,6 +62,7 @@ class MemoryStatus(Model):
     held: tuple[Moment, ...] = ()
     draining: tuple[Moment, ...] = ()
     timeline: TimelineStatus | None = None
+    unsettled: tuple[str, ...] = ()
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:
@@ -77,6 +78,7 @@ def memory_to_status(memory: Memory) -> MemoryStatus:
         held=_moments(memory.held),
         draining=_moments(memory.draining),
         timeline=_timeline_to_status(memory.timeline),
+        unsettled=memory.unsettled,
     )
 
 
@@ -93,6 +95,7 @@ def memory_from_status(status: MemoryStatus) -> Memory:
         held=tuple((moment.name, moment.time) for moment in status.held),
         draining=tuple((moment.name, moment.time) for moment in status.draining),
         timeline=_timeline_from_status(status.timeline),
+        unsettled=status.unsettled,
     )
 
 

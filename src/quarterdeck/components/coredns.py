@@ -50,9 +50,12 @@ def base_file(settings: DnsSettings) -> UnitFile:
     return UnitFile(zone_path(settings, settings.zone), _zone(settings, settings.zone, _BASE_TTL, lines), 0o644)
 
 
-def record_file(settings: DnsSettings, name: str, record: Record) -> UnitFile:
-    """The zone file of one name."""
-    lines = tuple(_line(name, record.ttl, address) for address in record.addresses)
+def record_file(settings: DnsSettings, name: str, record: Record, texts: tuple[tuple[str, str], ...] = ()) -> UnitFile:
+    """The zone file of one name. ``texts`` are names at or below it with their text records (of no quotes)."""
+    lines = (
+        *(_line(name, record.ttl, address) for address in record.addresses),
+        *(f'{where} {record.ttl} IN TXT "{text}"' for where, text in texts),
+    )
     return UnitFile(zone_path(settings, name), _zone(settings, name, record.ttl, lines), 0o644)
 
 

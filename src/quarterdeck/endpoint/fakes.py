@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from quarterdeck.endpoint.claims import require_own
 from quarterdeck.endpoint.records import absolute, record_of
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, PersonMust, Record
+from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, Claim, Ownership, PersonMust, Record, Sighting
 
 
 @dataclass(slots=True, eq=False)
@@ -108,9 +109,14 @@ class FakeBalancer:
 
 @dataclass(slots=True, kw_only=True)
 class FakeDns:
-    """A DNS server in memory."""
+    """DNS servers in memory. ``lagging`` has what a second authoritative server still answers for a name, ``deaf`` says
+    that it does not answer.
+    """
 
     records: dict[str, Record] = field(default_factory=dict)
+    owners: dict[str, Ownership] = field(default_factory=dict)
+    lagging: dict[str, Record | None] = field(default_factory=dict)
+    deaf: bool = False
     reachable: bool = True
 
     async def check(self, name: str) -> None:
@@ -118,10 +124,11 @@ class FakeDns:
         self._answer()
         absolute(name)
 
-    async def set(self, name: str, addresses: tuple[str, ...], ttl: int) -> PersonMust | None:
+    async def set(
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+    ) -> PersonMust | None:
         """See ``Dns.set``."""
-        self._answer()
-        self.records[absolute(name)] = record_of(addresses, ttl)
+        self._change(absolute(name), record_of(addresses, ttl), claim)
         return None
 
     async def observe(self, name: str) -> Record | None:
@@ -129,11 +136,34 @@ class FakeDns:
         self._answer()
         return self.records.get(absolute(name))
 
-    async def remove(self, name: str) -> PersonMust | None:
-        """See ``Dns.remove``."""
+    async def look(self, name: str) -> Sighting:
+        """See ``Dns.look``."""
         self._answer()
-        self.records.pop(absolute(name), None)
+        full = absolute(name)
+        record = self.records.get(full)
+        other = self.lagging.get(full, record)
+        torn = "the second DNS server gives no answer" if self.deaf else ""
+        torn = torn or ("the second DNS server answers otherwise" if other != record else "")
+        others = (other,) if other != record else ()
+        return Sighting(record=record, ownership=self.owners.get(full), others=others, torn=torn)
+
+    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+        """See ``Dns.remove``."""
+        self._change(absolute(name), None, claim)
         return None
+
+    def _change(self, full: str, wanted: Record | None, claim: Claim | None) -> None:
+        self._answer()
+        held = Sighting(record=self.records.get(full), ownership=self.owners.get(full))
+        require_own(f"changing the record {full}", held, claim)
+        self.records.pop(full, None)
+        self.owners.pop(full, None)
+        if wanted is not None:
+            self.records[full] = wanted
+            if claim is not None:
+                self.owners[full] = claim.ownership
+        if self.deaf or self.lagging.get(full, wanted) != wanted:
+            raise TimedOut(f"waiting for all DNS servers to answer for {full}", "the second one does not")
 
     def _answer(self) -> None:
         if not self.reachable:

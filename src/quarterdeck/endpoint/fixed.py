@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from quarterdeck.endpoint.records import record_of
 from quarterdeck.errors import PreconditionFailed
-from quarterdeck.model.endpoints import PersonMust, Record
+from quarterdeck.model.endpoints import Claim, PersonMust, Record, Sighting
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,9 @@ class FixedAddress:
         """See ``Dns.check``: the address must be one."""
         record_of((self.address,), 0)
 
-    async def set(self, name: str, addresses: tuple[str, ...], ttl: int) -> PersonMust | None:
+    async def set(
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+    ) -> PersonMust | None:
         """Nothing, if clients are to be led to the address itself; raises PreconditionFailed for any other."""
         if record_of(addresses, 0) != await self.observe(name):
             raise PreconditionFailed(
@@ -38,6 +40,10 @@ class FixedAddress:
         """The address; clients never ask again, and never need to (time to live 0)."""
         return record_of((self.address,), 0)
 
-    async def remove(self, name: str) -> PersonMust | None:
+    async def look(self, name: str) -> Sighting:
+        """See ``Dns.look``: it is the plane's whatever a driver does."""
+        return Sighting(record=await self.observe(name), by_hand=True)
+
+    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
         """Nothing: there is no record."""
         return None

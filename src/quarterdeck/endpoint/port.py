@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, PersonMust, Record
+from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, Claim, PersonMust, Record, Sighting
 
 
 class LoadBalancer(Protocol):
@@ -60,12 +60,16 @@ class Dns(Protocol):
         """
         ...
 
-    async def set(self, name: str, addresses: tuple[str, ...], ttl: int) -> PersonMust | None:
-        """Have ``name`` resolve to exactly these addresses, with a time to live of ``ttl`` seconds.
+    async def set(
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+    ) -> PersonMust | None:
+        """Have ``name`` resolve to exactly these addresses, with a time to live of ``ttl`` seconds, in the name of
+        ``claim`` (None: of nobody, which is only for names that nobody claims).
 
-        None: the server now answers so, seen by asking it. Otherwise the record can only be made by a person:
-        what they must do (ask again later). Raises Conflict when somebody else changed the record at the same
-        time, PreconditionFailed when the change is refused, TimedOut when it was taken but does not show.
+        None: every authoritative server now answers so, seen by asking them. Otherwise the record can only be made by a
+        person: what they must do (ask again later). Raises Conflict when somebody else changed the record at the same
+        time or a newer driver of the same owner did before, PreconditionFailed when the record is somebody else's (see
+        ``claims.stranger``) or the change is refused, TimedOut when it was taken but does not show.
         """
         ...
 
@@ -76,6 +80,10 @@ class Dns(Protocol):
         """
         ...
 
-    async def remove(self, name: str) -> PersonMust | None:
+    async def look(self, name: str) -> Sighting:
+        """The same, with whose the record is, and what the other authoritative servers answer."""
+        ...
+
+    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
         """Have ``name`` resolve to nothing; returns and raises as ``set`` does."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 from dataclasses import dataclass
 
 import dns.asyncquery
@@ -16,8 +17,9 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
+from quarterdeck.endpoint.claims import claim_name, ownership_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
-from quarterdeck.model.endpoints import Record
+from quarterdeck.model.endpoints import Ownership, Record, Sighting
 
 #: The record types that lead to addresses.
 ADDRESS_TYPES = (dns.rdatatype.A, dns.rdatatype.AAAA)
@@ -89,6 +91,66 @@ async def ask(server: DnsServer, name: str, *, timeout: float = 2.0, recurse: bo
     for kind in ADDRESS_TYPES:
         rrsets += await _ask_for(server, absolute(name), kind, timeout, recurse)
     return record_from(rrsets)
+
+
+async def ask_claim(server: DnsServer, name: str, *, timeout: float = 2.0) -> Ownership | None:
+    """Whose ``name`` is, as ``server`` answers now (None: nobody claims it). Raises as ``ask`` does."""
+    found = await _ask_for(server, claim_name(absolute(name)), dns.rdatatype.TXT, timeout, recurse=False)
+    return ownership_of([b"".join(rdata.strings).decode(errors="replace") for rrset in found for rdata in rrset])
+
+
+async def look(server: DnsServer, name: str, others: tuple[DnsServer, ...] = ()) -> Sighting:
+    """What ``server`` says of ``name``, and where ``others`` differ. Raises as ``ask`` does, but one of the others that
+    does not answer is told of: it may answer clients, with whatever it knew last.
+    """
+    (record, ownership), answers = await asyncio.gather(
+        asyncio.gather(ask(server, name), ask_claim(server, name)),
+        asyncio.gather(*(_ask_other(each, name) for each in others)),
+    )
+    differ: list[Record | None] = []
+    torn: list[str] = []
+    for each, answer in zip(others, answers, strict=True):
+        if isinstance(answer, Unavailable):
+            torn.append(f"DNS server {each} gives no answer ({answer.seen})")
+        elif answer != record:
+            shown = "no record" if answer is None else f"{' '.join(answer.addresses)} (ttl {answer.ttl} s)"
+            torn.append(f"DNS server {each} answers otherwise ({shown})")
+            differ.append(answer)
+    return Sighting(record=record, ownership=ownership, others=tuple(differ), torn="; ".join(torn))
+
+
+async def _ask_other(server: DnsServer, name: str) -> Record | Unavailable | None:
+    try:
+        return await ask(server, name, timeout=1.0)
+    except Unavailable as error:
+        return error
+
+
+async def name_servers(server: DnsServer, zone: str) -> tuple[DnsServer, ...]:
+    """The other authoritative servers of ``zone``, as ``server`` names them (NS), each at one address and port 53.
+
+    Raises Unavailable when one's address cannot be found.
+    """
+    found = await _ask_for(server, absolute(zone), dns.rdatatype.NS, 2.0, recurse=False)
+    names = sorted(rdata.target.to_text() for rrset in found for rdata in rrset)
+    addresses = await asyncio.gather(*(_address_of(server, zone, name) for name in names))
+    return tuple(sorted({DnsServer(each) for each in addresses} - {server}, key=str))
+
+
+async def _address_of(server: DnsServer, zone: str, name: str) -> str:
+    if dns.name.from_text(name).is_subdomain(dns.name.from_text(zone)):
+        record = await ask(server, name)
+        if record is not None:
+            return record.addresses[0]
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(name, 53, type=socket.SOCK_DGRAM)
+    except OSError as error:
+        raise Unavailable(
+            f"looking for {name}, a DNS server of zone {zone}",
+            str(error.strerror),
+            "let this host resolve it, or name the servers to ask in spec.endpoint.rfc2136.secondaries",
+        ) from error
+    return str(found[0][4][0])
 
 
 async def _exchange(server: DnsServer, query: dns.message.Message, timeout: float) -> dns.message.Message:

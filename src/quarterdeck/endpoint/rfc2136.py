@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -10,20 +11,35 @@ import dns.exception
 import dns.message
 import dns.name
 import dns.rcode
+import dns.rdatatype
 import dns.rrset
 import dns.tsig
 import dns.tsigkeyring
 import dns.update
 
-from quarterdeck.endpoint.records import ADDRESS_TYPES, DnsServer, absolute, ask, record_of, text_of
+from quarterdeck.endpoint.claims import claim_name, claim_text, require_own
+from quarterdeck.endpoint.records import (
+    ADDRESS_TYPES,
+    DnsServer,
+    absolute,
+    ask,
+    look,
+    name_servers,
+    record_of,
+    text_of,
+)
 from quarterdeck.endpoint.waiting import until_answer
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, Unavailable
-from quarterdeck.model.endpoints import PersonMust, Record
+from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
 
 _TIMEOUT = 5.0
+_NAMED_FOR = 30.0  # seconds for which the zone's own list of servers is believed
 #: What the answers mean that say no (RFC 2136, section 2.2).
 _REFUSALS = {
-    dns.rcode.REFUSED: "the server does not let this key update it; allow the key to update this name",
+    dns.rcode.REFUSED: (
+        "the server does not let this key update it; "
+        "allow the key to update this name, and the TXT record at _quarterdeck below it"
+    ),
     dns.rcode.NOTAUTH: "the server does not know the key, or is not the primary of the zone; name the primary",
     dns.rcode.NOTZONE: "the server says that the name is outside the zone; check the zone's name",
     dns.rcode.NOTIMP: "the server takes no updates; name the primary, and allow updates there",
@@ -51,12 +67,18 @@ class TsigKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rfc2136Dns:
-    """Updates of ``zone`` at its primary ``server``. ``patience``: seconds that ``set`` waits for the answer."""
+    """Updates of ``zone`` at its primary ``server``. ``patience``: seconds that ``set`` waits for the answer.
+
+    ``others`` are the zone's further authoritative servers, all of which must answer alike before a change counts: they
+    answer clients too. None: those that the zone names (NS).
+    """
 
     server: DnsServer
     zone: str
     key: TsigKey
+    others: tuple[DnsServer, ...] | None = ()
     patience: float = 20.0
+    _named: list[tuple[float, tuple[DnsServer, ...]]] = field(default_factory=list, repr=False, compare=False)
 
     async def check(self, name: str) -> None:
         """See ``Dns.check``: sends an update that has prerequisites only, so the server checks the key."""
@@ -64,43 +86,70 @@ class Rfc2136Dns:
         update = self._update()
         update.present(dns.name.from_text(self.zone), "SOA")
         await self.send(update, full)
-        await ask(self.server, full)
+        seen = await self.look(full)
+        if seen.torn:
+            step = "mend that, or name the servers to ask in spec.endpoint.rfc2136.secondaries"
+            raise PreconditionFailed(f"asking the DNS servers of zone {self.zone} for {full}", seen.torn, step)
 
-    async def set(self, name: str, addresses: tuple[str, ...], ttl: int) -> PersonMust | None:
+    async def set(
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+    ) -> PersonMust | None:
         """See ``Dns.set``. The update says what is there now, and fails if somebody changed it meanwhile."""
         full, wanted = self._in_zone(name), record_of(addresses, ttl)
-        await self._exchange(full, wanted)
+        await self._exchange(full, wanted, claim)
         return None
 
     async def observe(self, name: str) -> Record | None:
         """See ``Dns.observe``."""
         return await ask(self.server, self._in_zone(name))
 
-    async def remove(self, name: str) -> PersonMust | None:
+    async def look(self, name: str) -> Sighting:
+        """See ``Dns.look``."""
+        return await look(self.server, self._in_zone(name), await self._others())
+
+    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
         """See ``Dns.remove``."""
-        await self._exchange(self._in_zone(name), None)
+        await self._exchange(self._in_zone(name), None, claim)
         return None
 
-    async def _exchange(self, name: str, wanted: Record | None) -> None:
-        former = await ask(self.server, name)
-        if former != wanted:
-            await self.send(self.change(name, former, wanted), name)
-        await until_answer(self.server, name, wanted, patience=self.patience)
+    async def _others(self) -> tuple[DnsServer, ...]:
+        if self.others is not None:
+            return self.others
+        now = asyncio.get_running_loop().time()
+        if not self._named or now - self._named[-1][0] > _NAMED_FOR:
+            self._named[:] = [(now, await name_servers(self.server, self.zone))]
+        return self._named[-1][1]
 
-    def change(self, name: str, former: Record | None, wanted: Record | None) -> dns.update.UpdateMessage:
-        """The signed update that makes ``wanted`` of ``former``, and fails if the record is not that any more."""
-        update, owner = self._update(), dns.name.from_text(name)
+    async def _exchange(self, name: str, wanted: Record | None, claim: Claim | None) -> None:
+        seen = await look(self.server, name)
+        require_own(f"changing the record {name}", seen, claim)
+        owner = claim.ownership if claim is not None and wanted is not None else None
+        if (seen.record, seen.ownership) != (wanted, owner):
+            await self.send(self.change(name, seen.record, wanted, seen.ownership, owner), name)
+        what = f"DNS server {self.server}, and all others of its zone, to answer for {name}"
+        await until_answer(lambda: self.look(name), what, wanted, owner, patience=self.patience)
+
+    def change(
+        self,
+        name: str,
+        former: Record | None,
+        wanted: Record | None,
+        held: Ownership | None = None,
+        owner: Ownership | None = None,
+    ) -> dns.update.UpdateMessage:
+        """The signed update that makes ``wanted`` of ``former`` and writes ``owner`` in the place of ``held``; it fails
+        if either is not that any more (RFC 2136 section 2.4.2: by value), so what comes too late changes nothing.
+        """
+        update, place, claimed = self._update(), dns.name.from_text(name), dns.name.from_text(claim_name(name))
         for kind in ADDRESS_TYPES:
-            before = text_of(former, kind) if former else ()
-            if before:
-                update.present(owner, kind, *before)
-            else:
-                update.absent(owner, kind)
-            if before:
-                update.delete(owner, kind)
+            _exchange_set(update, place, kind, text_of(former, kind) if former else ())
             after = text_of(wanted, kind) if wanted else ()
             if wanted and after:
-                update.add(owner, dns.rrset.from_text_list(owner, wanted.ttl, "IN", kind, after).to_rdataset())
+                update.add(place, dns.rrset.from_text_list(place, wanted.ttl, "IN", kind, after).to_rdataset())
+        _exchange_set(update, claimed, dns.rdatatype.TXT, (_quoted(held),) if held else ())
+        if wanted and owner:
+            text = dns.rrset.from_text_list(claimed, wanted.ttl, "IN", dns.rdatatype.TXT, (_quoted(owner),))
+            update.add(claimed, text.to_rdataset())
         return update
 
     def _update(self) -> dns.update.UpdateMessage:
@@ -140,3 +189,18 @@ class Rfc2136Dns:
         if not dns.name.from_text(full).is_subdomain(dns.name.from_text(self.zone)):
             raise InvalidInput(f"looking at the name {full}", f"it is not in zone {self.zone}", "check the zone")
         return full
+
+
+def _exchange_set(
+    update: dns.update.UpdateMessage, place: dns.name.Name, kind: dns.rdatatype.RdataType, before: tuple[str, ...]
+) -> None:
+    """Delete the set of one type, which must be exactly ``before``."""
+    if before:
+        update.present(place, kind, *before)
+        update.delete(place, kind)
+    else:
+        update.absent(place, kind)
+
+
+def _quoted(ownership: Ownership) -> str:
+    return f'"{claim_text(ownership)}"'

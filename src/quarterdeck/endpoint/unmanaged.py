@@ -10,7 +10,7 @@ import dns.resolver
 
 from quarterdeck.endpoint.records import DnsServer, absolute, ask, record_of
 from quarterdeck.errors import PreconditionFailed, Unavailable
-from quarterdeck.model.endpoints import PersonMust, Record
+from quarterdeck.model.endpoints import Claim, PersonMust, Record, Sighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,9 @@ class UnmanagedDns:
         """See ``Dns.check``: a server must answer, with whatever."""
         await self.observe(name)
 
-    async def set(self, name: str, addresses: tuple[str, ...], ttl: int) -> PersonMust | None:
+    async def set(
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+    ) -> PersonMust | None:
         """What the person must do, until the name resolves as wanted.
 
         A resolver's answers count down their time to live, so a shorter one than wanted is fine; a longer one
@@ -50,7 +52,11 @@ class UnmanagedDns:
                 failures.append(f"{server}: {error.seen}")
         raise Unavailable(f"resolving {full}", ", ".join(failures) or "no server to ask", "check the DNS servers")
 
-    async def remove(self, name: str) -> PersonMust | None:
+    async def look(self, name: str) -> Sighting:
+        """See ``Dns.look``: whose the record is, the person knows who makes it."""
+        return Sighting(record=await self.observe(name), by_hand=True)
+
+    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
         """What the person must do, until the name resolves to nothing."""
         seen = await self.observe(name)
         return None if seen is None else PersonMust(name=absolute(name), wanted=None, seen=seen)

@@ -1,37 +1,42 @@
-"""Waiting until a DNS server answers as it was told to."""
+"""Waiting until DNS servers answer as they were told to."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
-from quarterdeck.endpoint.records import DnsServer, ask
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.model.endpoints import Record
+from quarterdeck.model.endpoints import Ownership, Record, Sighting
 
 _PAUSE = 0.02  # seconds between two questions
 
 
-async def until_answer(server: DnsServer, name: str, wanted: Record | None, *, patience: float) -> None:
-    """Return when ``server`` answers with ``wanted`` (None: no record) for ``name``.
+async def until_answer(
+    look: Callable[[], Awaitable[Sighting]],
+    what: str,
+    wanted: Record | None,
+    owner: Ownership | None,
+    *,
+    patience: float,
+) -> None:
+    """Return when every server answers with ``wanted`` (None: no record), and the claim beside it is that of ``owner``.
 
-    Raises TimedOut with what was seen last after ``patience`` seconds.
+    ``what`` is waited for, in words. Raises TimedOut with what was seen last after ``patience`` seconds.
     """
     seen = "no answer"
     try:
         async with asyncio.timeout(patience):
             while True:
                 try:
-                    record = await ask(server, name)
+                    sighting = await look()
                 except Unavailable as error:  # it may be just starting
                     seen = error.seen
                 else:
-                    if record == wanted:
+                    record = sighting.record
+                    if record == wanted and sighting.ownership == owner and not sighting.torn:
                         return
-                    seen = "no record" if record is None else f"{' '.join(record.addresses)} (ttl {record.ttl} s)"
+                    shown = "no record" if record is None else f"{' '.join(record.addresses)} (ttl {record.ttl} s)"
+                    seen = sighting.torn if record == wanted and sighting.torn else shown
                 await asyncio.sleep(_PAUSE)
     except TimeoutError as error:
-        raise TimedOut(
-            f"waiting for DNS server {server} to answer for {name}",
-            f"{seen} after {patience:g} s",
-            "look at the server's log",
-        ) from error
+        raise TimedOut(f"waiting for {what}", f"{seen} after {patience:g} s", "look at the server's log") from error

@@ -7,15 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Site
 from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.settings import Baseline
+from quarterdeck.endpoint.claims import CONSENT, stranger
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.preconditions import require
 from quarterdeck.engine.settings import plane_settings
 from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.units import MachineRole, MachineState
 from quarterdeck.sites.local.limits import require_inotify
 from quarterdeck.upstream.catalog import Versions
@@ -36,6 +39,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
         await asyncio.to_thread(_has_its_folder, wanted, site)
         await asyncio.to_thread(require_inotify, f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
         await _ports_are_free(engine, wanted, site)
+        await _name_is_free(engine, wanted, site)
     await engine.programs(wanted)
     if current is not None and current.spec.placement.site != wanted.spec.placement.site:
         await require(engine, current, wanted, allow_distance=False)
@@ -68,6 +72,20 @@ def _has_its_folder(wanted: ControlPlane, site: Site) -> None:
             f"the folder {path} of its storage class {named} is not there",
             "mount its disk, or make the folder",
         )
+
+
+async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """Where DNS is the user's own: it can be updated, and the name is nobody else's."""
+    if wanted.spec.endpoint.mode is not EndpointMode.RFC2136:
+        return
+    dns = await engine.home.dns(wanted, site.spec.isolation, None)
+    await dns.check(wanted.host)
+    machines = await engine.home.local_site(site).machines()
+    edges = frozenset(each.address for each in machines if each.role is MachineRole.EDGE)
+    claim = Claim(owner=wanted.metadata.name, token=0, addresses=edges, take_over=wanted.spec.endpoint.take_over)
+    why = stranger(await dns.look(wanted.host), claim)
+    if why:
+        raise PreconditionFailed(f"naming plane {wanted.metadata.name} {wanted.host}", why, CONSENT)
 
 
 async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:

@@ -93,6 +93,12 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
 
 def _of_clients(world: World) -> list[Happening]:
     found = []
+    if world.foreign:
+        found.append(Happening("NameTaken", f"its name is somebody else's: {world.foreign}"))
+    if not world.record_known and world.record_trouble:
+        found.append(Happening("NameUnknown", f"what its name leads to is not known: {world.record_trouble}"))
+    if world.torn:
+        found.append(Happening("NameTorn", f"the DNS servers of its name do not answer the same: {world.torn}"))
     if world.record is not None:
         found.append(Happening("NameLeads", f"its name leads to site {world.record}", EventType.NORMAL))
         # A fixed address is there before anything serves.

@@ -28,9 +28,17 @@ from quarterdeck.components.settings import PlaneSettings
 from quarterdeck.endpoint.door_guests import guests_file, uninvite
 from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
+from quarterdeck.endpoint.unusable import UnusableDns
 from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.settings import plane_settings
-from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    QuarterdeckError,
+    Unavailable,
+)
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.files import distrust, file_errors
@@ -265,8 +273,11 @@ class Home:
         )
 
     async def dns(self, resource: ControlPlane, kind: Isolation, program: Path | None) -> Dns:
-        """The DNS port of a plane's endpoint."""
-        return await NameService(self.hub(kind), program).of(resource.spec.endpoint)
+        """The DNS port of a plane's endpoint. One that cannot be had makes the name unknown, and hides nothing else."""
+        try:
+            return await NameService(self.hub(kind), program).of(resource.spec.endpoint)
+        except QuarterdeckError as error:
+            return UnusableDns(error)
 
 
 def _new_secrets(name: str) -> SecretStr:

@@ -23,6 +23,7 @@ from quarterdeck.sites.local.site import LocalSite
 #: Not 53, which needs rights. The hub's machine has an address of its own.
 DNS_PORT = 10_053
 DNS_UNIT = "coredns"
+_USUAL_PORT = 53  # of DNS: resolvers ask at no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,11 @@ class NameService:
 def _rfc2136(settings: Rfc2136) -> Rfc2136Dns:
     secret = _tsig_secret(Path(settings.tsig.secret_file))
     key = TsigKey(name=settings.tsig.key_name, secret=secret, algorithm=TsigAlgorithm(settings.tsig.algorithm.value))
-    return Rfc2136Dns(server=DnsServer(settings.server, settings.port), zone=settings.zone, key=key)
+    named = settings.secondaries
+    others = tuple(DnsServer(each.address, each.port) for each in named) if named is not None else None
+    if others is None and settings.port != _USUAL_PORT:
+        others = ()
+    return Rfc2136Dns(server=DnsServer(settings.server, settings.port), zone=settings.zone, key=key, others=others)
 
 
 def _tsig_secret(file: Path) -> str:

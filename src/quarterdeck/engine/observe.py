@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG, holds_a_log
 from quarterdeck.engine.asking import SOON, or_none
+from quarterdeck.engine.name_seen import see_name
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.errors import NotFound, Unavailable
-from quarterdeck.model.endpoints import Record
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitState
@@ -43,12 +43,11 @@ class Observer:
         """One observation. Raises only what is not a matter of somebody not answering."""
         plane = self.plane
         memory, now = plane.memory, plane.now()
-        machines, membership, balancers, record = await asyncio.gather(
-            self._machines(memory), self._etcd.observe(memory), self._balancers(memory), self._record()
+        machines, membership, balancers, name = await asyncio.gather(
+            self._machines(memory), self._etcd.observe(memory), self._balancers(memory), see_name(plane)
         )
         states = {(machine.site, machine.name): machine.state for machine in machines}
         replicas = await asyncio.gather(*(self._replica(each, states) for each in memory.replicas))
-        known, site = record
         return World(
             slots=self.slots,
             memory=memory,
@@ -62,8 +61,13 @@ class Observer:
                 for each in machines
                 if each.role is MachineRole.CONTROL
             ),
-            record=site,
-            record_known=known,
+            record=name.site,
+            record_known=name.known,
+            record_trouble=name.trouble,
+            foreign=name.foreign,
+            torn=name.torn,
+            also=name.also,
+            stamped=name.stamped,
             front=self.front,
             deleting=self.deleting,
             settings=self.settings,
@@ -71,7 +75,8 @@ class Observer:
 
     def _sites(self, memory: Memory) -> tuple[str, ...]:
         names = {slot.site for slot in self.slots} | {record.site for record in memory.replicas}
-        names |= {site for site, _ in memory.held} | ({memory.served_site} if memory.served_site else set())
+        names |= {site for site, _ in memory.held} | {*memory.unsettled}
+        names |= {memory.served_site} if memory.served_site else set()
         return tuple(sorted(names))
 
     async def _machines(self, memory: Memory) -> tuple[Machine, ...]:
@@ -141,22 +146,6 @@ class Observer:
             healthy=status.healthy,
             connections=status.connections,
         )
-
-    async def _record(self) -> tuple[bool, str | None]:
-        """Whether it is known what the plane's name resolves to, and the site that it leads to."""
-        try:
-            record = await self.plane.dns.observe(self.plane.resource.host)
-        except Unavailable:
-            return False, None
-        return True, self._site_of(record)
-
-    def _site_of(self, record: Record | None) -> str | None:
-        if record is None:
-            return None
-        for site, balancer in self.plane.balancers.items():
-            if balancer.address.ip in record.addresses:
-                return site
-        return None
 
 
 def _unknown(record: Replica, machine: MachineState) -> ReplicaFact:

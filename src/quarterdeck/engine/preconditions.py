@@ -325,6 +325,16 @@ async def host_limits(move: Move) -> Finding:
     return ok("host limits", f"{left} inotify instances left")
 
 
+async def name(move: Move) -> Finding:
+    """The record is the plane's own, and every DNS server answers the same."""
+    world, host = move.world, move.wanted.host
+    if world.foreign:
+        return refuse("name", f"{host} is not the plane's: {world.foreign}", "or take another name")
+    if world.torn:
+        return refuse("name", world.torn, "see that all DNS servers of the zone answer the same")
+    return ok("name", f"{host} is the plane's own")
+
+
 async def endpoint(move: Move) -> Finding:
     """The record can be changed, and no client holds it for longer than the old address is kept."""
     dns, name, ttl = move.plane.dns, move.wanted.host, move.wanted.spec.endpoint.ttl
@@ -355,4 +365,5 @@ CHECKS = (
     ports,
     host_limits,
     endpoint,
+    name,
 )

@@ -10,6 +10,7 @@ from quarterdeck.model.steps import (
     NoteDraining,
     NoteMembers,
     NoteRecord,
+    NoteUnsettled,
     PlaceReplica,
     Promote,
     ReleaseReplica,
@@ -66,6 +67,8 @@ def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of 
             return "remove the name"
         case NoteRecord():
             return f"note that the name leads to {step.to}"
+        case NoteUnsettled():
+            return f"note that some DNS server may lead to {', '.join(step.sites)}"
         case NoteDraining():
             return f"note that {', '.join(step.draining) or 'nobody'} drains"
         case ReleaseReplica():

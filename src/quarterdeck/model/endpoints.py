@@ -37,6 +37,47 @@ class Record:
     ttl: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What is written beside a record: whose it is, and the token of the lease under which it was last changed."""
+
+    owner: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """In whose name a record is changed. ``addresses`` are the claimer's own: an unclaimed record that leads to one of
+    them is taken for its own. ``take_over``: the user allows to take what is somebody else's.
+    """
+
+    owner: str
+    token: int
+    addresses: frozenset[str] = frozenset()
+    take_over: bool = False
+
+    @property
+    def ownership(self) -> Ownership:
+        """What is written beside the record."""
+        return Ownership(self.owner, self.token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What the DNS servers say of a name at one moment.
+
+    ``record`` is the answer of the server that changes are sent to (None: no record). ``others`` are the answers of
+    further authoritative servers that differ from it, and ``torn`` says in words which those are, or which do not
+    answer ("" when all answer the same). ``by_hand``: a person changes it, who knows whose it is.
+    """
+
+    record: Record | None
+    ownership: Ownership | None = None
+    others: tuple[Record | None, ...] = ()
+    torn: str = ""
+    by_hand: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonMust:
     """A change that only a person can make: what the name should resolve to, and what was seen instead."""

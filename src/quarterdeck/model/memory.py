@@ -45,6 +45,7 @@ class Memory:
     to have: what has another id, or a lower revision, is not the plane's data.
     ``served_site``: where the plane's name was last seen to lead.
     ``held``: sites whose address clients may still hold, with the time at which it was last handed out.
+    ``unsettled``: sites whose address some DNS server may have handed out while not all of them answered the same.
     ``draining``: replicas that no load balancer sends new connections to, with the time since when.
     ``timeline``: the clock of those times (None: a wall clock, in memories of before there were timelines).
     """
@@ -59,6 +60,7 @@ class Memory:
     held: tuple[tuple[str, float], ...] = ()
     draining: tuple[tuple[str, float], ...] = ()
     timeline: Timeline | None = None
+    unsettled: tuple[str, ...] = ()
 
     def replica(self, name: str) -> Replica:
         """The record of ``name``; raises KeyError when there is none."""

@@ -12,6 +12,7 @@ from quarterdeck.model.steps import (
     NoteDraining,
     NoteMembers,
     NoteRecord,
+    NoteUnsettled,
     PlaceReplica,
     ReleaseReplica,
     RemoveRecord,
@@ -43,8 +44,8 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:  # noqa: C901 - 
             return replace(memory, replicas=tuple(_restarted(record, step) for record in memory.replicas))
         case SetBackends():
             return replace(memory, replicas=tuple(_served(record, step) for record in memory.replicas))
-        case NoteRecord():
-            return _moved(memory, step.to, now)
+        case NoteRecord() | NoteUnsettled():
+            return _named(memory, step, now)
         case NoteDraining():
             since = dict(memory.draining)
             return replace(memory, draining=tuple((name, since.get(name, now)) for name in step.draining))
@@ -78,8 +79,12 @@ def _served(record: Replica, step: SetBackends) -> Replica:
     return replace(record, served=True) if record.name in step.backends and not record.served else record
 
 
-def _moved(memory: Memory, to: str, now: float) -> Memory:
-    held = [entry for entry in memory.held if entry[0] not in (to, memory.served_site)]
-    if memory.served_site is not None and memory.served_site != to:
-        held.append((memory.served_site, now))
-    return replace(memory, served_site=to, held=tuple(held))
+def _named(memory: Memory, step: NoteRecord | NoteUnsettled, now: float) -> Memory:
+    """Once all servers lead to one site what they handed out before begins to expire."""
+    if isinstance(step, NoteUnsettled):
+        return replace(memory, unsettled=tuple(sorted({*memory.unsettled, *step.sites})))
+    before = [memory.served_site] if memory.served_site is not None else []
+    before += [site for site in memory.unsettled if site != memory.served_site]
+    held = [entry for entry in memory.held if entry[0] not in (step.to, *before)]
+    held += [(site, now) for site in before if site != step.to]
+    return replace(memory, served_site=step.to, held=tuple(held), unsettled=())

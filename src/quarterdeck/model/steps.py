@@ -158,6 +158,15 @@ class NoteRecord(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteUnsettled(Base):
+    """Write down that some DNS server may hand out the addresses of these sites: their time to live does not begin
+    before all servers answer the same.
+    """
+
+    sites: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDraining(Base):
     """Write down that no load balancer sends new connections to these replicas (or that one does again)."""
 
@@ -191,6 +200,7 @@ Step: TypeAlias = (
     | SetRecord
     | RemoveRecord
     | NoteRecord
+    | NoteUnsettled
     | NoteDraining
     | ReleaseReplica
 )

@@ -161,6 +161,11 @@ class World:
     the plane's name resolves to (None: no record). ``wrong``: whose etcd has data that is not the plane's; nothing that
     these say is part of ``membership``. ``front``: the site of the one load balancer at a fixed
     address, for endpoints that have an address and no name.
+
+    What else is to be said of the name, in words for people ("" if nothing): ``record_trouble``: why it is not known;
+    ``foreign``: why it is somebody else's, and must not be changed; ``torn``: which authoritative servers do not answer
+    as the first one does. ``also`` are the sites that those lead to. ``stamped``: the record carries this driver's
+    token, so that no change of an older driver can come any more.
     """
 
     slots: tuple[Slot, ...]
@@ -173,6 +178,11 @@ class World:
     machines: tuple[MachineFact, ...] = ()
     record: str | None = None
     record_known: bool = True
+    record_trouble: str = ""
+    foreign: str = ""
+    torn: str = ""
+    also: tuple[str, ...] = ()
+    stamped: bool = True
     front: str | None = None
     deleting: bool = False
     settings: Settings = field(default_factory=Settings)

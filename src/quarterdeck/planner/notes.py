@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from quarterdeck.model.steps import NoteCluster, NoteCreated, NoteDraining, NoteMembers, NoteRecord, Step
+from quarterdeck.model.steps import (
+    NoteCluster,
+    NoteCreated,
+    NoteDraining,
+    NoteMembers,
+    NoteRecord,
+    NoteUnsettled,
+    Step,
+)
 from quarterdeck.model.world import Component, Health, World
 from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
@@ -21,10 +29,8 @@ def note(view: View) -> Outcome:
         steps.extend(_cluster(world))
     # A fixed address leads there before anything serves.
     leads = world.front is None or world.balancer(world.front).ready
-    if leads and world.record is not None and world.record_known and world.record != world.memory.served_site:
-        steps.append(
-            NoteRecord(site="", why="clients may hold the address before for its time to live", to=world.record)
-        )
+    if leads and world.record is not None and world.record_known:
+        steps.extend(_name(world, world.record))
     if world.membership is not None:
         steps.extend(_draining(view))
     return Outcome(tuple(steps))
@@ -42,6 +48,17 @@ def _cluster(world: World) -> list[Step]:
         return []
     why = "data of another cluster, or of before that revision, is not the plane's"
     return [NoteCluster(site="", why=why, cluster_id=membership.cluster_id, revision=membership.revision)]
+
+
+def _name(world: World, record: str) -> list[Step]:
+    """The time to live of an address begins when no authoritative server hands it out any more."""
+    memory = world.memory
+    if not world.torn:
+        if record == memory.served_site and not memory.unsettled:
+            return []
+        return [NoteRecord(site="", why="clients may hold the address before for its time to live", to=record)]
+    new = {record, *world.also} - {memory.served_site, *memory.unsettled}
+    return [NoteUnsettled(site="", why=world.torn, sites=tuple(sorted(new)))] if new else []
 
 
 def _members(world: World) -> list[Step]:

@@ -7,6 +7,7 @@ from quarterdeck.model.steps import ReleaseReplica, RemoveRecord, Step, StopBala
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Component, World
 from quarterdeck.planner.founding import IDLE
+from quarterdeck.planner.traffic import unknown
 from quarterdeck.planner.view import View
 
 
@@ -48,8 +49,8 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """
     why = "the plane is deleted"
     if not world.record_known:
-        return (), ("the DNS server to answer",)
-    if world.record is not None and world.front is None:
+        return (), (unknown(world),)
+    if world.record is not None and world.front is None and not world.foreign:
         return (RemoveRecord(site="", why=why),), ()
     balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.running)
     if balancers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.model.steps import SetBackends, SetRecord, Step, StopBalancer
-from quarterdeck.model.world import BalancerFact, Component
+from quarterdeck.model.world import BalancerFact, Component, World
 from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
@@ -35,7 +35,7 @@ def _running(view: View) -> list[BalancerFact]:
 def _held(view: View) -> set[str]:
     """The sites whose load balancer a client may use."""
     memory = view.world.memory
-    sites = {site for site in (view.world.record, memory.served_site) if site}
+    sites = {site for site in (view.world.record, memory.served_site, *memory.unsettled, *view.world.also) if site}
     return sites | {site for site, since in memory.held if not _expired(view, since)}
 
 
@@ -101,13 +101,15 @@ def record(view: View) -> Outcome:
     """
     world = view.world
     if not world.record_known:
-        return Outcome(waiting=("the DNS server to answer",))
+        return Outcome(waiting=(unknown(world),))
+    if world.foreign:
+        return Outcome(waiting=(f"its name to be free: {world.foreign}",))
     target = world.balancer(view.door)
     servers = {replica.name for replica in view.servers}
     able = target.running and target.ready
     if world.record == view.door:
         if able:
-            return Outcome()
+            return _settled(view)
     elif able and (world.record is None or (view.takeover and servers <= target.backends)):
         return Outcome((SetRecord(site="", why=f"site {view.door} carries the traffic", to=view.door),))
     if world.record is not None and not world.balancer(world.record).ready:
@@ -120,6 +122,25 @@ def record(view: View) -> Outcome:
     return Outcome(waiting=(f"the load balancer at {view.door} to carry the traffic",))
 
 
+def _settled(view: View) -> Outcome:
+    """The name leads where it should. Before anything is taken away it must carry this driver's token (a change that an
+    older driver had sent could lead it back), and every server must answer so.
+    """
+    world, door = view.world, view.door
+    leaving = bool(view.unwanted) or any(balancer.site != door for balancer in _running(view))
+    if leaving and not world.stamped:
+        why = "from now on no change of an older driver can reach the record"
+        return Outcome((SetRecord(site="", why=why, to=door),))
+    if world.torn and (world.also or world.memory.unsettled or world.memory.served_site != door):
+        return Outcome(waiting=(f"all DNS servers to answer the same: {world.torn}",))
+    return Outcome()
+
+
+def unknown(world: World) -> str:
+    """What is waited for as long as it is not known what the name leads to."""
+    return "the DNS server to answer" + (f": {world.record_trouble}" if world.record_trouble else "")
+
+
 def let_go(view: View) -> Outcome:
     """A load balancer goes when nobody can hold its address any more: its time to live and drain have passed."""
     world = view.world
@@ -130,6 +151,8 @@ def let_go(view: View) -> Outcome:
         site = balancer.site
         if site in (view.door, world.record, world.memory.served_site, _refuge(view)) or not world.record_known:
             continue
+        if site in (*world.memory.unsettled, *world.also):
+            continue  # the rule for the record says what is waited for
         if site in held and not _expired(view, held[site]):
             waiting.append(f"clients to forget the address of site {site}")
         else:

@@ -30,6 +30,7 @@ _PHASES = {
     "SetBackends": Phase.SERVE,
     "SetRecord": Phase.SERVE,
     "NoteRecord": Phase.SERVE,
+    "NoteUnsettled": Phase.SERVE,
     "NoteDraining": Phase.DRAIN,
     "StopUnit": Phase.DRAIN,
     "RemoveMember": Phase.RELEASE,

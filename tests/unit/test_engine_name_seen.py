@@ -1,0 +1,98 @@
+"""What the DNS servers say of a plane's name, as the planner is told it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
+from quarterdeck.endpoint.fixed import FixedAddress
+from quarterdeck.endpoint.unusable import UnusableDns
+from quarterdeck.engine.name_seen import NameFact, see_name
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.endpoints import BackendAddress, Claim, Ownership, Record
+
+NAME = "demo.planes.test"
+EAST, WEST, THEIRS = "192.0.2.1", "192.0.2.2", "198.51.100.7"
+
+
+def claim(token: int = 7, *, take_over: bool = False) -> Claim:
+    return Claim(owner="demo/1", token=token, addresses=frozenset({EAST, WEST}), take_over=take_over)
+
+
+def plane(dns: object, claim: Claim = claim(), *, driven: bool = True) -> Plane:  # noqa: B008 - frozen
+    balancers = {
+        "east": FakeBalancer(address=BackendAddress(EAST, 6443)),
+        "west": FakeBalancer(address=BackendAddress(WEST, 6443)),
+    }
+    resource = SimpleNamespace(host=NAME)
+    guard = object() if driven else None
+    return cast("Plane", SimpleNamespace(dns=dns, claim=claim, balancers=balancers, resource=resource, guard=guard))
+
+
+def servers(address: str | None, owner: Ownership | None = None, **other: Record | None) -> FakeDns:
+    full = f"{NAME}."
+    return FakeDns(
+        records={full: Record((address,), 5)} if address else {},
+        owners={full: owner} if owner else {},
+        lagging={full: other["other"]} if "other" in other else {},
+    )
+
+
+async def test_the_name_leads_to_a_site_by_its_load_balancers_address() -> None:
+    assert await see_name(plane(servers(WEST, claim().ownership))) == NameFact(site="west")
+
+
+async def test_no_record_is_no_record_and_anybodys() -> None:
+    assert await see_name(plane(servers(None))) == NameFact(stamped=False)
+
+
+async def test_a_record_with_somebody_elses_address_is_not_no_record() -> None:
+    seen = await see_name(plane(servers(THEIRS)))
+    assert (seen.known, seen.site) == (True, None)
+    assert f"it leads to {THEIRS}, which is none of the plane's load balancers" in seen.foreign
+    assert "spec.endpoint.takeOver: true" in seen.foreign
+    own = await see_name(plane(servers(THEIRS, claim().ownership)))
+    assert own.foreign, "also if somebody has only changed where it leads"
+    assert not (await see_name(plane(servers(THEIRS), claim(take_over=True)))).foreign
+
+
+async def test_a_name_that_another_plane_claims_is_that_planes() -> None:
+    seen = await see_name(plane(servers(EAST, Ownership("demo/2", 1))))
+    assert (seen.site, seen.stamped) == ("east", False)
+    assert "it is claimed by demo/2" in seen.foreign
+
+
+@pytest.mark.parametrize(("token", "stamped"), [(7, True), (6, False)])
+async def test_a_record_that_an_older_driver_changed_last_is_not_stamped(token: int, stamped: bool) -> None:
+    assert (await see_name(plane(servers(EAST, Ownership("demo/1", token))))).stamped is stamped
+
+
+async def test_who_only_looks_asks_for_no_stamp() -> None:
+    assert (await see_name(plane(servers(EAST), driven=False))).stamped
+
+
+async def test_what_other_servers_still_answer_is_told_with_where_it_leads() -> None:
+    seen = await see_name(plane(servers(WEST, other=Record((EAST,), 5))))
+    assert (seen.site, seen.also) == ("west", ("east",))
+    assert "answers otherwise" in seen.torn
+    assert (await see_name(plane(servers(WEST, other=None)))).also == ()
+
+
+async def test_whatever_is_wrong_makes_the_name_unknown_with_the_reason() -> None:
+    deaf = await see_name(plane(FakeDns(reachable=False)))
+    assert (deaf.known, deaf.site) == (False, None)
+    assert "does not answer" in deaf.trouble
+    broken = UnusableDns(InvalidInput("reading the TSIG secret /key", "No such file", "put the key there, 0600"))
+    seen = await see_name(plane(broken))
+    assert seen.trouble == "reading the TSIG secret /key: No such file; put the key there, 0600"
+    with pytest.raises(InvalidInput):
+        await broken.check(NAME)
+
+
+async def test_a_fixed_address_is_the_planes_whatever_else() -> None:
+    assert await see_name(plane(FixedAddress(EAST))) == NameFact(site="east")
+    assert await see_name(plane(FixedAddress(THEIRS))) == NameFact()
