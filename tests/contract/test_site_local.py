@@ -9,11 +9,13 @@ import os
 import signal
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 from support.site_harness import (
     ISOLATIONS,
@@ -28,10 +30,11 @@ from support.site_harness import (
 )
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.units import UnitSpec, UnitState, UnitStatus
+from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.isolation import Place
 from quarterdeck.sites.local.courtesy import LONGEST, NICE
 from quarterdeck.sites.local.loopback import Loopback, open_loopback
+from quarterdeck.sites.local.own_user import may_give_users, user_of
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.local.supervisor_client import SupervisorClient
 
@@ -41,6 +44,7 @@ import asyncio, sys
 from pathlib import Path
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.supervisor_client import SupervisorClient
+from quarterdeck.sites.local.own_user import may_give_users, user_of
 from quarterdeck.sites.local.site import open_local_site
 from support.site_harness import runs, settings
 home = Path(sys.argv[1])
@@ -70,6 +74,52 @@ async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[L
 @pytest.fixture
 def site(lab: LocalUnderTest) -> LocalSite:
     return lab.site
+
+
+async def test_a_unit_with_data_of_its_own_runs_as_a_user_of_its_own_where_root_may_give_it_one() -> None:
+    """Not below pytest's folder, which nobody else may pass through."""
+    with tempfile.TemporaryDirectory(prefix="quarterdeck-own-user-") as folder:
+        home = Path(folder).resolve()
+        async with local_lab("loopback", home) as lab:
+            site = lab.site
+            volume = await site.create_volume(A, "data", "standard")
+            Path(volume.path, "old").write_text("x")
+            secret = UnitFile(site.folder(A, "own") / "key", b"secret")
+            script = f"echo new > {volume.path}/new; id -u; cat key; exec sleep 1000"
+            await site.start_unit(A, shell("own", script, owns=(volume.path,), files=(secret,)))
+            found = await eventually(lambda: first_lines(site, "own", 2), lambda lines: len(lines) == 2)
+            user = user_of(home) if may_give_users() else os.geteuid()
+            assert found == (str(user), "secret")
+            for each in (Path(volume.path), Path(volume.path, "old"), Path(volume.path, "new"), Path(secret.path)):
+                assert each.stat().st_uid == user
+            before = (await status(site, A, "own")).pid
+            assert before is not None
+            os.kill(before, signal.SIGKILL)
+            again = (await running(site, "own", other_than=before)).pid
+            assert again is not None
+            assert os.stat(f"/proc/{again}").st_uid == user  # noqa: PTH116 - a process, no file
+            os.kill(psutil.Process(again).ppid(), signal.SIGKILL)
+            await eventually(lambda: gone(again), bool)  # it dies with its supervisor, whoever it runs as
+            assert home.stat().st_mode & 0o777 == (0o701 if may_give_users() else 0o700)
+
+
+async def test_where_another_user_could_not_reach_its_data_a_unit_runs_as_its_supervisor_does(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    async with local_lab("loopback", closed / "home") as lab:
+        volume = await lab.site.create_volume(A, "data", "standard")
+        await lab.site.start_unit(A, shell("own", "id -u; exec sleep 1000", owns=(volume.path,)))
+        found = await eventually(lambda: first_lines(lab.site, "own", 1), bool)
+        assert found == (str(os.geteuid()),)
+        assert (closed / "home" / "sites").stat().st_mode & 0o007 == 0
+
+
+async def first_lines(site: LocalSite, unit: str, count: int) -> tuple[str, ...]:
+    return tuple((await site.logs(A, unit)).splitlines()[:count])
+
+
+async def gone(pid: int) -> bool:
+    return not process_alive(pid)
 
 
 async def test_a_full_disk_is_said_in_words_and_starting_again_is_enough(

@@ -233,7 +233,8 @@ def test_the_audit_log_has_who_did_what_and_no_bodies(replica: OneReplica, kubec
         events = [json.loads(line) for line in log.read_text().splitlines()]
         return [each for each in events if each.get("objectRef", {}).get("name") == "audited"]
 
-    (event,) = until(created, "the event is written")
+    until(lambda: bool(created()), "the event is written")
+    (event,) = created()
     assert (event["verb"], event["level"], event["responseStatus"]["code"]) == ("create", "Metadata", 201)
     assert "requestObject" not in event
     assert "plaintext-word" not in log.read_text()

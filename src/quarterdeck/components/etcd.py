@@ -71,6 +71,7 @@ def etcd_unit(
         files=folder.files,
         stop_timeout=15.0,
         needs=log_files(replica.volume),
+        owns=(replica.volume,),
     )
 
 

@@ -39,6 +39,9 @@ class UnitSpec:
     ``needs`` is an absolute path whose last part may have a ``*``: unless such a file is there, the machine does not
     start the unit, neither again nor after a boot, except for one start that is asked for with ``fresh``, and that only
     as long as there never was such a file. Neither is part of the digest.
+
+    ``owns`` are folders that no other unit uses: a machine that can runs the unit as a user of its own, to whom they
+    belong then. No part of the digest either.
     """
 
     name: str
@@ -50,6 +53,7 @@ class UnitSpec:
     nice: int = 0
     needs: PurePosixPath | None = None
     fresh: bool = False
+    owns: tuple[PurePosixPath, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -18,7 +18,8 @@ FILES = "files"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRecord:
     """A unit as its machine starts it. ``wanted``: it should run, also after a boot. ``needs`` and ``fresh``: see
-    ``UnitSpec``; a start that the machine makes by itself is never a fresh one, whatever is written here.
+    ``UnitSpec``; a start that the machine makes by itself is never a fresh one, whatever is written here. ``uid``: the
+    user, and group, that it runs as; None: those of its supervisor.
     """
 
     name: str
@@ -30,6 +31,7 @@ class UnitRecord:
     nice: int = 0
     needs: str | None = None
     fresh: bool = False
+    uid: int | None = None
 
     @classmethod
     def of(cls, spec: UnitSpec) -> UnitRecord:
@@ -75,6 +77,7 @@ def read_record(folder: Path) -> UnitRecord | None:
             nice=int(found.get("nice", 0)),
             needs=None if found.get("needs") is None else str(found["needs"]),
             fresh=bool(found.get("fresh", False)),
+            uid=None if found.get("uid") is None else int(found["uid"]),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

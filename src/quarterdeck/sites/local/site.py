@@ -106,9 +106,10 @@ class LocalSite:
             known = await _on_disk(where.name, _known, folder)
             wanted = UnitRecord.of(spec)
             if _is_at_it(status, known, wanted):
-                await _on_disk(where.name, _keep, folder, known, replace(wanted, fresh=False))
+                uid = None if known is None else known.uid  # its files stay with whom they belong to
+                await _on_disk(where.name, _keep, folder, known, replace(wanted, fresh=False, uid=uid))
                 return
-            await _on_disk(where.name, write_unit, folder, spec, wanted)
+            await _on_disk(where.name, write_unit, self._home, folder, spec)
             if status.state not in (UnitState.ABSENT, UnitState.STOPPED):
                 stop_timeout = spec.stop_timeout if known is None else known.stop_timeout
                 await where.client.stop(spec.name, kill=False, stop_timeout=stop_timeout)

@@ -92,6 +92,8 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
 
     def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
         supervisord = os.getppid()
+        if self.config.record.uid is not None:
+            _become(self.config.record.uid)  # before prctl: a change of user takes back what that asks for
         self.config.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != supervisord:
             os._exit(127)  # it died before it was asked to take us along
@@ -128,6 +130,17 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         self._told = msg
         with Path(self.config.stdout_logfile).open("a") as log:
             log.write(f"quarterdeck: cannot start: {msg}\n")
+
+
+def _become(user: int) -> None:
+    """Be that user and its group, and nobody else; a fork that cannot must not go on as root."""
+    try:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+    except OSError as error:
+        os.write(2, f"quarterdeck: cannot start as user {user}: {error.strerror}\n".encode())
+        os._exit(127)
 
 
 class UnitConfig(ProcessConfig):  # type: ignore[misc]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.files import remove_folder, write_atomic
 from quarterdeck.model.units import UnitFile, UnitSpec
+from quarterdeck.sites.local.own_user import give_user
 from quarterdeck.sites.local.records import FILES, UnitRecord, write_record
 
 
-def write_unit(folder: Path, spec: UnitSpec, record: UnitRecord) -> None:
+def write_unit(home: Path, folder: Path, spec: UnitSpec) -> None:
     """Write a unit's files, then its record, so that what the record starts is complete."""
     for each in spec.files:
         _require_plain(each.path)
     _make_folder(folder)
     for each in spec.files:
         write_atomic(Path(each.path), each.content, mode=each.mode)
-    write_record(folder, record)
+    write_record(folder, replace(UnitRecord.of(spec), uid=give_user(home, folder, spec)))
 
 
 def write_watched(units: Path, files: tuple[UnitFile, ...]) -> None:
