@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from quarterdeck.model.units import UnitSpec
@@ -53,7 +53,7 @@ def give_user(home: Path, folder: Path, spec: UnitSpec) -> int | None:
         each for path in spec.owns for each in tuple(Path(path).parents)[:2]
     }  # a class's folder, the machine's in it
     foreign = {each for path in (*mine, program) for each in _above(path)} - ours
-    if not program.stat().st_mode & stat.S_IXOTH or not all(each.stat().st_mode & stat.S_IXOTH for each in foreign):
+    if not all(_may_pass(each) for each in (program, *foreign)):
         return None
     for each in ours:
         mode = stat.S_IMODE(each.stat().st_mode)
@@ -65,8 +65,13 @@ def give_user(home: Path, folder: Path, spec: UnitSpec) -> int | None:
     return user
 
 
-def _above(path: Path) -> Iterable[Path]:
+def _above(path: Path) -> Sequence[Path]:
     return path.parents
+
+
+def _may_pass(path: Path) -> bool:
+    """Whether anybody may execute it, or pass through it; what is not there is for the unit's start to tell."""
+    return path.exists() and bool(path.stat().st_mode & stat.S_IXOTH)
 
 
 def _give(path: Path, user: int) -> None:
