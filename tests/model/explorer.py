@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from random import Random
 
-from model.faults import spared, whole
-from model.invariants import Broken, check_done, claim, names
-from model.walk import State, Walker
+from model.faults import Kind, spared, whole
+from model.invariants import Broken, check_done, claim, dark, names
+from model.walk import Event, Round, State, Walker
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan
 
@@ -34,23 +35,45 @@ class _Interned:
         return known
 
 
+#: Rounds for which an address at most leads nowhere though it could: one, in which that is mended.
+MOST_DARK = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A search of what is too much to be searched whole: at some of the states (``at``: their share) something comes
+    between, and some of what could (``of``: its share). ``most``: after so many states nothing does any more.
+    """
+
+    seed: int
+    at: float
+    of: float
+    most: int
+
+
 @dataclass
 class Explorer:
     """Searches from one state; raises Broken with the way there when an invariant does not hold."""
 
     walker: Walker
+    sample: Sample | None = None
     states: int = 0
+    kinds: set[Kind] = field(default_factory=set)
     _interned: _Interned = field(default_factory=_Interned)
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _ways: dict[int, Way] = field(default_factory=dict)
     _seen: list[tuple[Budget, ...]] = field(default_factory=list)
     _round: dict[int, int] = field(default_factory=dict)
+    _dark: dict[int, frozenset[str]] = field(default_factory=dict)
+    _draws: Random = field(default_factory=Random)
     _goal: tuple[Slot, ...] = ()
     _acts: set[int] = field(default_factory=set)
     _ends: dict[int, tuple[State, Plan]] = field(default_factory=dict)
 
-    def explore(self, start: State, *, most: int = 2_000_000) -> None:
-        """Visit everything."""
+    def explore(self, start: State, *, most: int = 5_000_000) -> None:
+        """Visit everything, or what is in the sample."""
+        if self.sample is not None:
+            self._draws = Random(self.sample.seed)
         start, self._goal = start.settled(), start.truth.slots
         queue: list[tuple[int, State, Way]] = [(self._number(start), start, ("start", None))]
         while queue:
@@ -62,25 +85,37 @@ class Explorer:
             if self.states > most:
                 raise AssertionError(f"more than {most} states")
             try:
-                for name, following in self._following(number, state):
-                    queue.append((self._number(following), following, (name, way)))
+                for event in self._following(number, state):
+                    if event.kind is not None:
+                        self.kinds.add(event.kind)
+                    queue.append((self._number(event.state), event.state, (event.name, way)))
             except Broken as broken:
                 raise Broken(f"{broken}\n  {_tale(way)}") from broken
         self._all_end_well()
 
-    def _following(self, number: int, state: State) -> list[tuple[str, State]]:
+    def _following(self, number: int, state: State) -> list[Event]:
         now = self.walker.look(state)
         then = self.walker.carried_out(now)
         if number not in self._round:
             self._round[number] = self._number(then)
             if now.plan.now or now.noted:
                 self._acts.add(number)
+            self._dark[number] = dark(state.truth, state.clients)
             if self._round[number] == number:
                 self._ends[number] = (state, now.plan)
             if now.plan.done:
                 check_done(now.state.truth, now.plan)
         # The fault-free way is searched first, with all faults still to come: what follows faults often joins it.
-        return [*self.walker.others(state, now), (names((*now.noted, *now.plan.now)) or "time passes", then)]
+        done = Event(None, names((*now.noted, *now.plan.now)) or "time passes", then)
+        return [*self._between(state, now), done]
+
+    def _between(self, state: State, now: Round) -> list[Event]:
+        sample, draw = self.sample, self._draws.random
+        if sample is None or not (state.faults or state.wishes):
+            return list(self.walker.others(state, now))
+        if self.states > sample.most or draw() > sample.at:
+            return []
+        return [event for event in self.walker.others(state, now) if draw() < sample.of]
 
     def _number(self, state: State) -> int:
         truth, number = state.truth, self._interned.number
@@ -90,8 +125,10 @@ class Explorer:
             number(truth.machines),
             number(truth.replicas),
             number(truth.balancers),
+            number(truth.checked),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
             number(state.clients),
+            number(state.late),
         )
         known = self._numbers.get(key)
         if known is None:
@@ -117,6 +154,7 @@ class Explorer:
         for number, (state, plan) in self._ends.items():
             self._claim_end(number, state, plan)
         for start in self._round:
+            self._claim_light(start)
             way: list[int] = []
             number, on_it = start, set[int]()
             while number not in resting:
@@ -126,6 +164,16 @@ class Explorer:
                 on_it.add(number)
                 number = self._round[number]
             resting.update(way)
+
+    def _claim_light(self, start: int) -> None:
+        """Rule 5, in the middle of a fault too: an address that leads nowhere though it could is mended at once."""
+        for site in self._dark[start]:
+            number, rounds = start, 0
+            while site in self._dark[number]:
+                rounds += 1
+                if rounds > MOST_DARK:
+                    raise Broken(f"5: the address of {site} goes on leading nowhere\n  {_tale(self._ways[start])}")
+                number = self._round[number]
 
     def _claim_end(self, number: int, state: State, plan: Plan) -> None:
         try:

@@ -4,31 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from quarterdeck.model.world import Component
 from quarterdeck.planner.quorum import has_quorum
-from quarterdeck.planner.truth import DNS, ETCD, Power, SimReplica, Truth, edge
+from quarterdeck.planner.truth import DNS, ETCD, Power, SimReplica, Truth, all_of, apiserver_of, edge, etcd_of
 
-#: Ticks until a joiner publishes itself a second time.
+#: Ticks until a joiner publishes itself a second time, and until a voter that lags has caught up.
 UNSERVED = 3
+BEHIND = 2
+
+
+class Kind(StrEnum):
+    """The classes of things that go wrong. Each has a mutant that only it catches (test_every_fault_counts.py)."""
+
+    MACHINE_DIES = "a machine dies"
+    MACHINE_FREEZES = "a machine freezes"
+    CRASH = "a program crashes"
+    STOPPED = "somebody stops a member"
+    CUT = "two sites are cut"
+    CUT_ONE_WAY = "two sites are cut one way"
+    EDGE_DIES = "a load balancer dies"
+    SITE_DIES = "a site dies"
+    UNSEEN_SUPERVISOR = "a supervisor does not answer us"
+    UNSEEN_MEMBER = "a member does not answer us"
+    UNSEEN_APISERVER = "an apiserver does not answer us"
+    UNSEEN_MACHINE = "nothing of a machine answers us"
+    UNSEEN_EDGE = "a load balancer does not answer us"
+    UNSEEN_SITE = "nothing of a site answers us"
+    UNSEEN_DNS = "the DNS server does not answer us"
+    UNREAD = "the membership does not answer us"
+    SNAPSHOT = "a snapshot has the publication"
+    LEADER_MOVES = "leadership moves"
+    VOTER_LAGS = "a voter lags"
+    CHECK_ERRS = "a load balancer's check errs"
+    DATA_LOST = "data is deleted"
+    BLANK = "a machine comes back blank"
+    TAKEOVER = "another driver takes over"
+    NOTED_ONLY = "the driver dies after its notes"
+    SOME_STEPS = "some steps fail"
+    SWAP_BROKEN_OFF = "the driver dies amid the swap"
+    REPLY_LOST = "a reply is lost"
+    LATE = "the call of an old driver is late"
+    OLD_LOOK = "a look is old"
+    MIXED_LOOK = "a look has answers of different age"
+    SLOW = "the driver is slow"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A thing that goes wrong (or right again): its name, and the truth after it."""
+    """A thing that goes wrong (or right again): its class, its name, and the truth after it."""
 
+    kind: Kind
     name: str
     truth: Truth
 
 
 def faults(truth: Truth) -> Iterator[Fault]:
-    """Every single fault of the world: each leaves it in a state from which it can be repaired."""
+    """Every single fault of the world: each leaves it in a state from which it can be repaired. After one who leads no
+    more, anybody leads who can.
+    """
+    for fault in _faults(truth):
+        following = fault.truth.electable
+        if truth.elected is None or truth.elected in following or len(following) < 2:
+            yield fault
+            continue
+        for name in following:
+            yield Fault(fault.kind, f"{fault.name}, {name} is elected", replace(fault.truth, leader=name))
+
+
+def _faults(truth: Truth) -> Iterator[Fault]:
     yield from _machines(truth)
     yield from _units(truth)
     yield from links(truth)
     yield from _sites(truth)
     yield from _silence(truth)
-    yield from _snapshots(truth)
+    yield from _members(truth)
+    yield from _checks(truth)
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
@@ -36,9 +88,9 @@ def data_loss(truth: Truth) -> Iterator[Fault]:
     if whole(truth) and all(name in truth.healthy for name in truth.members):
         for name in truth.members:
             lost = replace(truth.replica(name), data=False)
-            yield Fault(f"data of {name} is deleted", truth.with_replica(name, lost))
+            yield Fault(Kind.DATA_LOST, f"data of {name} is deleted", truth.with_replica(name, lost))
             blank = SimReplica(member=lost.member)
-            yield Fault(f"machine of {name} comes back blank", truth.with_replica(name, blank))
+            yield Fault(Kind.BLANK, f"machine of {name} comes back blank", truth.with_replica(name, blank))
 
 
 def survivable(truth: Truth) -> bool:
@@ -69,17 +121,17 @@ def repaired(truth: Truth) -> Truth:
     return replace(truth, machines=machines, cuts=frozenset(), dead_edges=frozenset(), mute=frozenset())
 
 
-def mends(truth: Truth) -> Iterator[Fault]:
+def mends(truth: Truth) -> Iterator[tuple[str, Truth]]:
     """Everything that can come back by itself, one by one."""
     for machine in truth.machines:
         if machine.power is not Power.ON:
-            yield Fault(f"{machine.name} is back", _power(truth, {machine.name}, Power.ON))
+            yield f"{machine.name} is back", _power(truth, {machine.name}, Power.ON)
     if truth.cuts:
-        yield Fault("sites see each other again", replace(truth, cuts=frozenset()))
+        yield "sites see each other again", replace(truth, cuts=frozenset())
     for site in sorted(truth.dead_edges):
-        yield Fault(f"{edge(site)} is back", replace(truth, dead_edges=truth.dead_edges - {site}))
+        yield f"{edge(site)} is back", replace(truth, dead_edges=truth.dead_edges - {site})
     for name in sorted(truth.mute):
-        yield Fault(f"{name} answers again", replace(truth, mute=truth.mute - {name}))
+        yield f"{name} answers again", replace(truth, mute=truth.mute - {name})
 
 
 def new_driver(truth: Truth) -> Truth:
@@ -113,8 +165,9 @@ def _off(truth: Truth, names: set[str]) -> Truth:
 def _machines(truth: Truth) -> Iterator[Fault]:
     for record in truth.memory.replicas:
         if truth.up(record.name):
-            yield Fault(f"{record.machine} dies", _off(truth, {record.machine}))
-            yield Fault(f"{record.machine} freezes", _power(truth, {record.machine}, Power.FROZEN))
+            yield Fault(Kind.MACHINE_DIES, f"{record.machine} dies", _off(truth, {record.machine}))
+            frozen = _power(truth, {record.machine}, Power.FROZEN)
+            yield Fault(Kind.MACHINE_FREEZES, f"{record.machine} freezes", frozen)
 
 
 def _units(truth: Truth) -> Iterator[Fault]:
@@ -124,10 +177,12 @@ def _units(truth: Truth) -> Iterator[Fault]:
             if replica.runs(component) and truth.up(record.name):
                 warm = replica.warm and component is not Component.APISERVER
                 crashed = replace(replica, crashed=replica.crashed | {component}, warm=warm)
-                yield Fault(f"{component} of {record.name} crashes", truth.with_replica(record.name, crashed))
+                after = truth.with_replica(record.name, crashed)
+                yield Fault(Kind.CRASH, f"{component} of {record.name} crashes", after)
         if replica.runs(Component.ETCD) and truth.up(record.name):
             stopped = replace(replica, units=replica.units - {Component.ETCD})
-            yield Fault(f"somebody stops etcd of {record.name}", truth.with_replica(record.name, stopped))
+            after = truth.with_replica(record.name, stopped)
+            yield Fault(Kind.STOPPED, f"somebody stops etcd of {record.name}", after)
 
 
 def _places(truth: Truth) -> list[str]:
@@ -135,40 +190,76 @@ def _places(truth: Truth) -> list[str]:
 
 
 def links(truth: Truth) -> Iterator[Fault]:
-    """Two sites no longer see each other."""
+    """Two sites no longer see each other, or only one of them hears the other."""
     sites = _places(truth)
     if truth.cuts:
         return
     for index, one in enumerate(sites):
         for other in sites[index + 1 :]:
             both = frozenset({(one, other), (other, one)})
-            yield Fault(f"{one} and {other} are cut", replace(truth, cuts=both))
-            # A cut one way ends up as the same truth (worlds.normal): nothing gets an answer any more.
-            yield Fault(f"{one} no longer reaches {other}", replace(truth, cuts=frozenset({(one, other)})))
+            yield Fault(Kind.CUT, f"{one} and {other} are cut", replace(truth, cuts=both))
+            for way in sorted(both):
+                cut = replace(truth, cuts=frozenset({way}))
+                yield Fault(Kind.CUT_ONE_WAY, f"{way[1]} no longer hears {way[0]}", cut)
 
 
 def _sites(truth: Truth) -> Iterator[Fault]:
     for site in _places(truth):
         dark = replace(truth, dead_edges=truth.dead_edges | {site})
         if site not in truth.dead_edges:
-            yield Fault(f"{edge(site)} dies", dark)
+            yield Fault(Kind.EDGE_DIES, f"{edge(site)} dies", dark)
         there = {machine.name for machine in truth.machines if machine.site == site}
         if any(machine.name in there and machine.power is not Power.OFF for machine in truth.machines):
-            yield Fault(f"site {site} dies", _off(dark, there))
+            yield Fault(Kind.SITE_DIES, f"site {site} dies", _off(dark, there))
 
 
 def _silence(truth: Truth) -> Iterator[Fault]:
-    """What goes on working, but does not answer the manager."""
-    used = [record.machine for record in truth.memory.replicas if truth.answers(record.name)]
-    edges = [edge(site) for site, _ in truth.balancers if site not in truth.dead_edges]
-    for name in (*used, *edges, DNS, ETCD):
-        if name not in truth.mute:
-            yield Fault(f"{name} does not answer", replace(truth, mute=truth.mute | {name}))
+    """What goes on working, but does not answer the manager: clients, and the members among each other, see it."""
+    for kind, name, mute in _unseen(truth):
+        if not mute <= truth.mute:
+            yield Fault(kind, f"{name} does not answer us", replace(truth, mute=truth.mute | mute))
 
 
-def _snapshots(truth: Truth) -> Iterator[Fault]:
-    """A joiner gets its own publication in the snapshot that it joins by, and does not serve until the next one."""
+def _unseen(truth: Truth) -> Iterator[tuple[Kind, str, frozenset[str]]]:
+    for record in truth.memory.replicas:
+        if truth.answers(record.name):
+            member, apiserver = etcd_of(record.name), apiserver_of(record.name)
+            yield Kind.UNSEEN_SUPERVISOR, record.machine, frozenset({record.machine})
+            if record.name in truth.members:
+                yield Kind.UNSEEN_MEMBER, member, frozenset({member})
+                whole_machine = frozenset({record.machine, member, apiserver})
+                yield Kind.UNSEEN_MACHINE, f"all of {record.machine}", whole_machine
+            if record.name in truth.serving:
+                yield Kind.UNSEEN_APISERVER, apiserver, frozenset({apiserver})
+    for site, _ in truth.balancers:
+        if truth.edge_answers(site):
+            yield Kind.UNSEEN_EDGE, edge(site), frozenset({edge(site)})
+    for site in _places(truth):
+        yield Kind.UNSEEN_SITE, all_of(site), frozenset({all_of(site)})
+    yield Kind.UNSEEN_DNS, DNS, frozenset({DNS})
+    yield Kind.UNREAD, ETCD, frozenset({ETCD})
+
+
+def _members(truth: Truth) -> Iterator[Fault]:
+    """A joiner gets its own publication in the snapshot that it joins by, and does not serve until the next one; any
+    voter that can lead does; and one that follows falls behind.
+    """
     for name, member in truth.members.items():
-        if member.learner and not member.unserved and not truth.memory.replica(name).started:
+        if not member.learner:
+            if name in truth.electable and name != truth.elected:
+                yield Fault(Kind.LEADER_MOVES, f"{name} leads", replace(truth, leader=name))
+            if name in truth.following and name != truth.elected and not member.behind:
+                late = replace(truth.replica(name), member=replace(member, behind=BEHIND))
+                yield Fault(Kind.VOTER_LAGS, f"{name} lags", truth.with_replica(name, late))
+        elif name in truth.recorded and not member.unserved and not truth.memory.replica(name).started:
             unserved = replace(truth.replica(name), member=replace(member, unserved=UNSERVED))
-            yield Fault(f"the publication of {name} is in its snapshot", truth.with_replica(name, unserved))
+            after = truth.with_replica(name, unserved)
+            yield Fault(Kind.SNAPSHOT, f"the publication of {name} is in its snapshot", after)
+
+
+def _checks(truth: Truth) -> Iterator[Fault]:
+    """A load balancer's check does not get through to an apiserver that serves."""
+    for site, names in truth.checked:
+        for name in sorted(names & truth.serving):
+            checked = tuple((each, those - {name} if each == site else those) for each, those in truth.checked)
+            yield Fault(Kind.CHECK_ERRS, f"{edge(site)} fails to check {name}", replace(truth, checked=checked))

@@ -1,7 +1,9 @@
-"""The ten invariants of the design, as claims on plans, on single steps, and on states.
+"""The invariants of the design, as claims on plans, on single steps, and on states.
 
-A fault can take a property away; a step must not. So the claims on a step are: what held before holds after. Where
-nothing of the world has failed so far (``calm``), the claims on the state are absolute.
+A fault can take a property away; a step must not. So the claims on a step are: what held before holds after, in truth,
+whatever the driver sees of it. Where nothing of the world has failed so far (``calm``), the claims on the state are
+absolute. Besides the ten: (11) controllers work as long as apiservers serve, (12) each replica has a machine for
+itself, in the zone of its slot.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import CONTROLLERS, Component, Health, World
 from quarterdeck.planner.quorum import Voter, has_quorum
-from quarterdeck.planner.truth import Truth, edge
+from quarterdeck.planner.truth import ETCD, Truth
 
 #: Steps that need to know who is a member, or that take something away.
 NEEDS_A_QUORUM = (
@@ -53,7 +55,7 @@ class Broken(AssertionError):
 
     @property
     def number(self) -> int:
-        """Which of the ten."""
+        """Which of them."""
         return int(str(self).split(":", 1)[0])
 
 
@@ -108,6 +110,7 @@ def check_plan(world: World, plan: Plan) -> None:
                 pass
     _check_all_added(world, plan)
     _check_voters(world, plan)
+    _check_unseen(world, plan)
 
 
 def _withholds(world: World, step: Step) -> bool:
@@ -131,6 +134,23 @@ def _check_known(world: World, step: Step) -> None:
     if isinstance(step, StartUnit | StopUnit | RestartUnit | ReleaseReplica):
         state = world.replica(step.replica).machine
         claim(state is MachineState.UP, f"8: {type(step).__name__} on a machine that does not answer")
+
+
+def _check_unseen(world: World, plan: Plan) -> None:
+    """One observer's view is not everybody's: a voter that only we do not see may serve."""
+    if world.membership is None or world.deleting:
+        return
+    by_id = {member.id: member for member in world.membership.members}
+    for step in (change for each in plan.now for change in flat(each)):
+        if isinstance(step, Promote | RemoveMember | TransferLeadership):
+            named = step.to if isinstance(step, TransferLeadership) else step.replica
+            member = by_id.get(step.member)
+            claim(member is not None and member.replica == named, f"1: {_name(step)} has the id of another member")
+        if not isinstance(step, RemoveMember) or by_id[step.member].learner:
+            continue
+        told_of = by_id[step.member].health is Health.DOWN
+        seen = world.replica(step.replica).machine is not MachineState.UNREACHABLE
+        claim(told_of or seen, f"8: {step.replica} is removed because we do not see it")
 
 
 def _check_place(world: World, step: PlaceReplica) -> None:
@@ -171,6 +191,8 @@ def _check_voters(world: World, plan: Plan) -> None:
         member.replica: Voter(member.replica, sites.get(member.replica, ""), member.health is Health.HEALTHY)
         for member in world.membership.voters
     }
+    bound = world.settings.lag_bound
+    lagging = {each.replica for each in world.membership.voters if each.lag is not None and each.lag > bound}
     for step in (change for each in plan.now for change in flat(each)):
         if isinstance(step, Promote):
             now[step.replica] = Voter(step.replica, sites[step.replica], healthy=True)
@@ -178,6 +200,9 @@ def _check_voters(world: World, plan: Plan) -> None:
             claim(world.membership.leader != step.replica, f"4: the leader {step.replica} is removed")
             voted = now.pop(step.replica, None) is not None
             claim(not voted or has_quorum(now.values()), f"1: {step.replica} goes, and the healthy rest is no quorum")
+            able = [voter for voter in now.values() if voter.replica in lagging]
+            rest = [replace(voter, healthy=False) if voter in able else voter for voter in now.values()]
+            claim(not voted or has_quorum(rest), f"1: {step.replica} goes, and the rest that has the data is no quorum")
         elif isinstance(step, StopUnit) and step.component is Component.ETCD and step.replica in now:
             now[step.replica] = replace(now[step.replica], healthy=False)
             claim(has_quorum(now.values()), f"1: {step.replica} is stopped, and the healthy rest is no quorum")
@@ -194,6 +219,8 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
     kind = type(step).__name__
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum")
+    for component in CONTROLLERS:
+        claim(not before.working(component) or bool(after.working(component)), f"11: {kind} leaves no {component}")
     if not swapping and before.home is not None:
         claim(after.home == before.home, f"3: {kind} takes the quorum from its site")
     held = clients.sites(before)
@@ -201,7 +228,13 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
         if before.reached_from(site):
             claim(bool(after.reached_from(site)), f"5: {kind} makes the address of {site} lead nowhere")
     _check_traffic(before, step, held)
+    _check_unit_and_member(before, step, clients)
+
+
+def _check_unit_and_member(before: Truth, step: Step, clients: Clients) -> None:
     match step:
+        case Promote() | TransferLeadership():
+            _check_id(before, step)
         case StopUnit(component=Component.APISERVER):
             _check_farewell(before, step, clients)
         case StopUnit(component=Component.ETCD):
@@ -211,15 +244,52 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
             claim(member is not None and member.learner, f"1: {step.replica} is restarted, and is no learner")
             claim(not before.memory.replica(step.replica).restarted, f"1: {step.replica} is restarted again and again")
         case StartUnit(component=Component.ETCD):
+            _check_alone(before, step.replica)
             known = step.replica in before.members and before.memory.replica(step.replica).started
             claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
         case RemoveMember():
+            _check_id(before, step)
             _check_removal(before, step)
         case ReleaseReplica():
             claim(step.replica not in before.members, f"7: the member {step.replica} is released")
             claim(healthy_at(before, before.slots), f"7: {step.replica} is released before the exchange is done")
         case _:
             pass
+
+
+def _check_id(before: Truth, step: Promote | RemoveMember | TransferLeadership) -> None:
+    found = before.with_id(step.member)
+    named = step.to if isinstance(step, TransferLeadership) else step.replica
+    of_it = found if found in before.recorded else ""
+    claim(found is None or of_it == named, f"1: {_name(step)} has the id of another member")
+
+
+def _check_alone(truth: Truth, name: str) -> None:
+    machine = truth.machine_of(name).name
+    others = [each.name for each in truth.memory.replicas if each.machine == machine and each.name != name]
+    busy = [each for each in others if each in truth.members or truth.replica(each).units]
+    claim(not busy, f"12: {name} starts on {machine}, which {busy} needs")
+
+
+def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = False) -> None:
+    """What a step must not do even when the world is no longer as it was observed, or when a driver calls that was
+    replaced long ago. (A cut at the very moment of the swap may stop the plane.)
+    """
+    kind = type(step).__name__
+    if before.deleting:
+        return
+    stops = swapping and (before.cuts or before.dead_edges)
+    if before.elected is not None and not stops:
+        claim(after.elected is not None, f"1: {kind} loses the quorum")
+    lost = [name for name in before.members if before.replica(name).data and not after.replica(name).data]
+    if not isinstance(step, RemoveMember):
+        claim(not lost, f"7: {kind} deletes the data of {lost}")
+    claim(len(after.members) - len(before.members) <= 1, f"9: {kind} founds again")
+    if isinstance(step, ReleaseReplica):
+        claim(step.replica not in before.members, f"7: the member {step.replica} is released")
+    if isinstance(step, StartUnit) and step.component is Component.ETCD:
+        known = step.replica in before.members and before.memory.replica(step.replica).started
+        claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
 
 
 def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
@@ -231,7 +301,11 @@ def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
         case StopBalancer():
             claim(step.site not in held, f"5: the load balancer at {step.site} goes while clients hold its address")
         case SetRecord():
-            claim(bool(before.reached_from(step.to)), f"5: the name leads to {step.to}, which leads nowhere")
+            # A load balancer's check is a moment old: from nowhere to nowhere takes nothing away. And where the one
+            # that the name leads to is not seen, it may well be dead: going on to another one is worth that moment.
+            lost = before.record and not (before.reached_from(before.record) and before.edge_answers(before.record))
+            lost = lost or (before.cuts and before.record is None and _held_healthy(before, step.to))
+            claim(bool(before.reached_from(step.to) or lost), f"5: the name leads to {step.to}, which leads nowhere")
         case RemoveRecord():
             claim(False, "5: the name is removed")
         case _:
@@ -250,6 +324,8 @@ def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
 
 def _check_removal(before: Truth, step: RemoveMember) -> None:
     claim(before.elected != step.replica, f"4: the leader {step.replica} is removed")
+    if step.replica not in before.recorded:
+        return
     runs = before.answers(step.replica) and Component.APISERVER in before.replica(step.replica).units
     claim(not (runs or step.replica in before.serving), f"6: {step.replica} is removed while its apiserver runs")
 
@@ -261,7 +337,7 @@ def _check_deletion(before: Truth, step: Step) -> None:
             named = before.record is not None and before.front is None
             claim(not named, "5: a load balancer goes before the name that leads to it")
         case StopUnit():
-            answering = {name for site, names in before.balancers if edge(site) not in before.mute for name in names}
+            answering = {name for site, names in before.balancers if before.edge_answers(site) for name in names}
             claim(not answering & listed(before), f"6: {step.component} stops while load balancers use it")
         case ReleaseReplica():
             claim(not before.replica(step.replica).units, f"7: {step.replica} is released while its programs run")
@@ -275,9 +351,35 @@ def check_swap(states: list[Truth], step: Swap) -> None:
     """The swap is the shortest way from one site's quorum to another's. ``states``: before, between, and after."""
     homes = [state.home for state in states]
     claim(homes[-1] == step.site, f"3: after the swap {step.site} holds no quorum by itself")
-    claim(step.site not in homes[:-1], f"3: the swap goes on although {step.site} holds a quorum by itself")
+    if not states[0].mute and not any(member.behind for member in states[0].members.values() if not member.learner):
+        claim(step.site not in homes[:-1], f"3: the swap goes on although {step.site} holds a quorum by itself")
     if homes[0] is not None and all(voter.healthy for voter in states[0].voters):
         claim(homes.count(None) <= 1, f"3: between {len(homes)} states of the swap no site holds a quorum by itself")
+
+
+def dark(truth: Truth, clients: Clients) -> frozenset[str]:
+    """The sites whose address a client may hold and leads nowhere, although the manager could tell its load balancer
+    of a ready apiserver.
+    """
+    if truth.deleting or truth.elected is None or ETCD in truth.mute or not truth.etcd_answers(truth.elected):
+        return frozenset()
+    return frozenset(
+        site
+        for site in clients.sites(truth)
+        if truth.edge_answers(site)
+        # Else only the load balancer's next check is waited for.
+        and not truth.well_behind.get(site)
+        and not _held_healthy(truth, site)
+        and any(
+            truth.answers(name) and truth.apiserver_answers(name) and truth.connected(site, truth.site_of(name))
+            for name in truth.serving
+        )
+    )
+
+
+def _held_healthy(truth: Truth, site: str) -> bool:
+    """Whether a load balancer, as of its last check, leads to an apiserver that serves (it may be cut off since)."""
+    return not truth.serving.isdisjoint(dict(truth.checked).get(site, ()))
 
 
 # --- states ---------------------------------------------------------------------------------------------------------
@@ -312,21 +414,28 @@ def check_done(truth: Truth, plan: Plan) -> None:
     site = truth.slots[0].site
     door = truth.front or site
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
-    claim(truth.record == door and bool(truth.reached_from(door)), "10: done, but the name does not lead there")
+    claim(truth.record == door and _held_healthy(truth, door), "10: done, but the name does not lead there")
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
     keep = set(filling(truth, truth.slots).values())
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
     left = {record.name for record in truth.memory.replicas} - keep
-    dark = truth.dead_edges | {where for where, _ in truth.balancers if edge(where) in truth.mute}
-    kept = {name for name in left if truth.answers(name) and truth.memory.replica(name).site not in dark}
-    claim(not kept, f"10: done, but {kept} are not released")
     there = {where for where, _ in truth.balancers}
-    claim(there - dark == {door}, f"10: done, but load balancers run at {there - dark}")
+    unseen = {where for where in there if not truth.edge_answers(where)} | truth.dead_edges
+    kept = {name for name in left if truth.answers(name) and truth.edge_answers(truth.site_of(name))}
+    claim(not kept, f"10: done, but {kept} are not released")
+    claim(there - unseen == {door}, f"10: done, but load balancers run at {there - unseen}")
     known = {record.site for record in truth.memory.replicas} | {where for where, _ in truth.memory.held} | {door}
     claim(there <= known, f"10: done, but nothing remembers the load balancers at {there - known}")
+    for slot, name in filling(truth, truth.slots).items():
+        where = truth.machine_of(name)
+        claim(where.site == slot.site and slot.zone in ("", where.zone), f"12: done, but {name} is not in its zone")
+    used = [truth.machine_of(name).name for name in keep]
+    claim(len(used) == len(set(used)), "12: done, but two replicas share a machine")
     for name in set(truth.members):
         claim(set(CONTROLLERS) <= truth.replica(name).units, f"10: done, but {name} runs no controllers")
-    claim(len(plan.leftovers) == 0 or bool(left or there & dark), "10: leftovers that are none")
+    lost = left | ((there & unseen) - {door})
+    claim(len(plan.leftovers) >= len(lost), f"10: done, but {lost} are left, and not all named")
+    claim(len(plan.leftovers) == 0 or bool(left or there & unseen), "10: leftovers that are none")
 
 
 def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:

@@ -26,7 +26,6 @@ from quarterdeck.model.world import Component, Health, Membership, World
 from quarterdeck.planner import founding, membership, notes, planner, release, serving, traffic, view
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import Rule
-from quarterdeck.planner.quorum import Voter
 from quarterdeck.planner.view import View
 
 Patch = pytest.MonkeyPatch
@@ -117,17 +116,46 @@ def promotion_looks_at_no_home(patch: Patch) -> None:
 
 
 def unhealthy_voters_are_counted(patch: Patch) -> None:
-    real = view.voters
+    real = planner.plan
 
-    def voters(world: World) -> frozenset[Voter]:
-        return frozenset(replace(voter, healthy=True) for voter in real(world))
+    def plan(world: World) -> Plan:
+        if world.membership is None:
+            return real(world)
+        members = tuple(
+            each if each.learner else replace(each, health=Health.HEALTHY, lag=0) for each in world.membership.members
+        )
+        return real(replace(world, membership=replace(world.membership, members=members)))
 
-    def votes(seen: View, record: Replica) -> bool:
-        member = seen.member(record)
-        return member is not None and not member.learner
+    patch.setattr(planner, "plan", plan)
 
-    patch.setattr(view, "voters", voters)
-    patch.setattr(View, "is_healthy_voter", votes)
+
+def who_is_not_seen_is_down(patch: Patch) -> None:
+    """One observer's view is everybody's: what does not answer us serves nobody."""
+    real = planner.plan
+
+    def plan(world: World) -> Plan:
+        if world.membership is None:
+            return real(world)
+        members = tuple(
+            replace(each, health=Health.DOWN) if each.health is Health.UNREACHABLE else each
+            for each in world.membership.members
+        )
+        return real(replace(world, membership=replace(world.membership, members=members)))
+
+    patch.setattr(planner, "plan", plan)
+
+
+def steps_name_the_first_member(patch: Patch) -> None:
+    """Every membership change has the id of the same member."""
+    real = membership.remove
+
+    def remove(view: View) -> Outcome:
+        outcome = real(view)
+        first = min((member.id for member in view.membership.members), default=0)
+        steps = tuple(replace(each, member=first) if isinstance(each, RemoveMember) else each for each in outcome.steps)
+        return Outcome(steps, outcome.waiting)
+
+    _rule(patch, membership.remove, remove)
 
 
 def voters_are_removed_whoever_remains(patch: Patch) -> None:
@@ -254,13 +282,14 @@ def an_unknown_record_is_no_record(patch: Patch) -> None:
 
 def a_load_balancer_that_does_not_answer_is_none(patch: Patch) -> None:
     """It may go on sending connections to apiservers that are stopped."""
+    carries = traffic._carries
 
     def may_drain(view: View) -> bool:
         world = view.world
         servers = {record.name for record in view.servers}
         running = [balancer for balancer in world.balancers if balancer.running]
         leads = world.record == view.door == world.memory.served_site
-        return view.takeover and leads and all(servers <= balancer.backends for balancer in running)
+        return view.takeover and leads and all(carries(each, servers) for each in running)
 
     _may_drain(patch, may_drain)
 
@@ -348,7 +377,6 @@ def volumes_are_released_before_the_exchange_is_done(patch: Patch) -> None:
 
 def done_is_said_before_all_runs(patch: Patch) -> None:
     _rule(patch, serving.settled, _nothing)
-    _rule(patch, serving.control, _nothing)
 
 
 def former_addresses_are_not_remembered(patch: Patch) -> None:
@@ -373,6 +401,8 @@ MUTATIONS = (
     Mutation(whoever_does_not_answer_is_restarted, 1, FAULT),
     Mutation(promotion_looks_at_no_home, 3, CALM),
     Mutation(unhealthy_voters_are_counted, 1, FAULT_ONE),
+    Mutation(who_is_not_seen_is_down, 8, FAULT),
+    Mutation(steps_name_the_first_member, 1, CALM),
     Mutation(voters_are_removed_whoever_remains, 3, FAULT_ONE),
     Mutation(the_leader_is_removed_as_it_is, 4, CALM),
     Mutation(leadership_is_never_transferred, 10, CALM),
@@ -394,7 +424,7 @@ MUTATIONS = (
     Mutation(an_apiserver_is_rescued_beside_the_removal_of_its_member, 6, TO_ONE),
     Mutation(replicas_are_released_while_they_are_members, 7, CALM),
     Mutation(volumes_are_released_before_the_exchange_is_done, 7, CALM),
-    Mutation(done_is_said_before_all_runs, 10, CALM),
+    Mutation(done_is_said_before_all_runs, 10, FAULT),
     Mutation(former_addresses_are_not_remembered, 5, CALM),
     Mutation(the_user_cannot_change_their_mind, 3, CALM),
 )

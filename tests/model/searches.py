@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 
-from model.explorer import Explorer
+from model.explorer import Explorer, Sample
+from model.faults import Kind
 from model.walk import Planner, State, Walker, Wish
 from model.worlds import empty, moving, settled, wanted
 from quarterdeck.planner.planner import plan as real_plan
@@ -14,7 +16,8 @@ from quarterdeck.planner.truth import Truth
 @dataclass(frozen=True, kw_only=True)
 class Search:
     """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west.
-    ``front``: the site of the fixed address that the plane is behind, if it has no name.
+    ``front``: the site of the fixed address that the plane is behind, if it has no name; ``kinds``: the classes of
+    faults that may happen (None: all); ``sample``: how much of it is searched (None: all).
     """
 
     replicas: int
@@ -23,10 +26,14 @@ class Search:
     wishes: int = 0
     data_loss: bool = False
     front: str | None = None
+    kinds: frozenset[Kind] | None = None
+    sample: Sample | None = None
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
         between += f", a fixed address at {self.front}" if self.front else ""
+        between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
+        between += f", a sample with seed {self.sample.seed}" if self.sample else ""
         match self.to:
             case None:
                 return f"create {self.replicas}, {between}"
@@ -59,7 +66,8 @@ class Search:
 
     def explorer(self, planner: Planner = real_plan) -> Explorer:
         """What searches from the start."""
-        return Explorer(Walker(planner=planner, wishes=self.wish_for(), with_data_loss=self.data_loss))
+        walker = Walker(planner=planner, wishes=self.wish_for(), with_data_loss=self.data_loss, kinds=self.kinds)
+        return Explorer(walker, self.sample)
 
     def run(self) -> Explorer:
         """Search everything with the planner as it is; raises Broken."""
@@ -71,19 +79,40 @@ class Search:
 SHAPES = ((5, 3), (3, 3), (3, 1), (1, 3), (1, 1))
 BIRTHS = ((3, None), (1, None), (3, 0), (1, 0))
 
+#: The first seed of the samples: the same ones in every run of the tests, others where QUARTERDECK_SEED says so.
+SEED = int(os.environ.get("QUARTERDECK_SEED", "1"))
+#: What is too much to be searched whole: two things that go wrong, or one and another wish, with three replicas.
+MORE = (
+    Search(replicas=3, to=3, faults=1, wishes=1, data_loss=True),
+    Search(replicas=3, to=3, faults=2, data_loss=True),
+    Search(replicas=3, to=1, faults=2, wishes=1, data_loss=True),
+    Search(replicas=1, to=3, faults=2, wishes=1, data_loss=True),
+    Search(replicas=1, to=1, faults=2, wishes=1, data_loss=True),
+    Search(replicas=3, to=None, faults=2, wishes=1, data_loss=True),
+    Search(replicas=5, to=3, faults=2, wishes=1, data_loss=True),
+    Search(replicas=3, to=3, faults=2, wishes=1, data_loss=True, front="north"),
+)
+
+
+def sampled(search: Search, seed: int) -> Search:
+    """Some thousand states of a search, others for each seed."""
+    return replace(search, sample=Sample(seed, at=0.25, of=0.04, most=5_000))
+
+
 #: What every run of the tests searches: the biggest first, so that two workers end at about the same time.
 SEARCHES = (
-    Search(replicas=1, to=1, faults=2),
     Search(replicas=1, to=1, faults=1, wishes=1),
     *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in SHAPES),
+    *(sampled(search, SEED) for search in MORE),
     *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in BIRTHS),
     *(Search(replicas=each, to=to, wishes=1) for each, to in (*SHAPES, *BIRTHS[:2])),
     *(Search(replicas=1, to=to, faults=1, data_loss=True, front="north") for to in (1, None, 0)),
     Search(replicas=3, to=3, faults=1, data_loss=True, front="north"),
     Search(replicas=3, to=1, wishes=1, front="east"),
 )
-#: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last one most of an hour.
+#: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.
 DEEP = (
+    Search(replicas=1, to=1, faults=2),
     Search(replicas=1, to=None, faults=1, wishes=1, data_loss=True),
     Search(replicas=3, to=None, faults=1, wishes=1, data_loss=True),
     Search(replicas=1, to=1, faults=1, wishes=1, data_loss=True),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from model.faults import mends, repaired, survivable
 from model.invariants import Broken, check_done, claim, names
-from model.walk import Round, State, Walker, Wish, moments
+from model.walk import Event, Round, State, Walker, Wish, moments
 from model.worlds import SITES, empty, settled, wanted
 from quarterdeck.planner.truth import Truth
 
@@ -28,7 +28,6 @@ WISHES = tuple(Wish(f"{count} at {site}", wanted(site, count)) for site in SITES
 
 #: A number from 0 up to the bound, exclusive, as the search for a counterexample likes.
 Draw = Callable[[int], int]
-Happening = tuple[str, State]
 T = TypeVar("T")
 
 
@@ -50,8 +49,8 @@ class Tale:
             kind = (self._wish, self._mend, self._driver_fails, self._fails)[draw(4)]
             happening = kind(now, draw)
             if happening is not None:
-                name, self.state = happening
-                self.way.append(name)
+                self.state = happening.state
+                self.way.append(happening.name)
 
     def undisturbed(self) -> None:
         """All is repaired, and then there are rounds until done."""
@@ -70,23 +69,23 @@ class Tale:
         self.way.append(names((*now.noted, *now.plan.now)) or waiting)
         self.state = self.walker.carried_out(now)
 
-    def _wish(self, _: Round, draw: Draw) -> Happening | None:
-        return _one(list(self.walker.wished(self.state)), draw)
+    def _wish(self, _: Round, draw: Draw) -> Event | None:
+        return _one([*self.walker.wished(self.state), *self.walker.landed(self.state)], draw)
 
-    def _mend(self, _: Round, draw: Draw) -> Happening | None:
+    def _mend(self, _: Round, draw: Draw) -> Event | None:
         mend = _one(list(mends(self.state.truth)), draw)
-        return (mend.name, replace(self.state, truth=mend.truth).settled()) if mend else None
+        return Event(None, mend[0], replace(self.state, truth=mend[1]).settled()) if mend else None
 
-    def _driver_fails(self, now: Round, draw: Draw) -> Happening | None:
+    def _driver_fails(self, now: Round, draw: Draw) -> Event | None:
         return _one(list(self.walker.driver_failed(self.state, now)), draw) if self.state.faults else None
 
-    def _fails(self, now: Round, draw: Draw) -> Happening | None:
+    def _fails(self, now: Round, draw: Draw) -> Event | None:
         moment = _one(list(moments(self.state, now)), draw)
         fault = _one(list(self.walker.faults(moment.state.truth)), draw) if moment and self.state.faults else None
         if moment is None or fault is None:
             return None
         struck = moment.struck(fault)
-        return (f"{fault.name}{moment}", struck) if survivable(struck.truth) else None
+        return Event(fault.kind, f"{fault.name}{moment}", struck) if survivable(struck.truth) else None
 
 
 def _one(things: list[T], draw: Draw) -> T | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from model.clients import Clients
-from model.faults import Fault, data_loss, faults, links, new_driver, repaired, survivable, whole
-from model.invariants import check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
-from model.worlds import normal
+from model.faults import Fault, Kind, data_loss, faults, links, new_driver, repaired, survivable, whole
+from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
+from model.looks import mixed_looks
+from model.worlds import normal, ranks
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
@@ -21,8 +22,11 @@ from quarterdeck.model.steps import (
     NoteRecord,
     NoteUnsettled,
     Plan,
+    Promote,
+    RemoveMember,
     Step,
     Swap,
+    TransferLeadership,
 )
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as real_plan
@@ -33,6 +37,8 @@ Planner = Callable[[World], Plan]
 
 #: Steps that only write the memory. The driver writes all that a plan has in one go.
 NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteUnsettled, NoteDraining)
+#: Calls that carry no token: etcd does not know which driver is the newer one.
+UNFENCED = (AddLearner, Promote, RemoveMember, TransferLeadership)
 #: Plans of up to this many steps are cut short in every way; of longer ones, any one step or all after it.
 MOST_SUBSETS = 4
 
@@ -54,6 +60,7 @@ class State:
     """A truth (in its normal form), what clients hold, and what may still come between.
 
     ``calm``: nothing but drivers has failed so far. ``swapping``: a driver died amid a swap that is not finished.
+    ``late``: what a driver that was frozen just before it, and was replaced since, may still do at any moment.
     """
 
     truth: Truth
@@ -62,14 +69,43 @@ class State:
     wishes: int = 0
     calm: bool = True
     swapping: bool = False
+    late: Step | None = None
 
     def settled(self) -> State:
         """The same state in its normal form."""
         clients, truth = self.clients.aged(self.truth), normal(self.truth)
         swapping = self.swapping and truth.home is None
-        if clients is self.clients and truth is self.truth and swapping == self.swapping:
+        late = self._late()
+        if clients is self.clients and truth is self.truth and swapping == self.swapping and late is self.late:
             return self
-        return replace(self, truth=truth, clients=clients, swapping=swapping)
+        return replace(self, truth=truth, clients=clients, swapping=swapping, late=late)
+
+    def _late(self) -> Step | None:
+        """The late call with the rank of its member's id; none when there is no such member any more."""
+        if not isinstance(self.late, Promote | RemoveMember | TransferLeadership):
+            return self.late
+        rank = ranks(self.truth.replicas).get(self.late.member)
+        if rank is None or rank == self.late.member:
+            return self.late if rank is not None else None
+        return replace(self.late, member=rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that comes between; ``kind`` is None for what is no fault."""
+
+    kind: Kind | None
+    name: str
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFault:
+    """What goes wrong with a driver: its class, its name, and the state after it."""
+
+    kind: Kind
+    name: str
+    state: State
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +119,24 @@ class Round:
 
 @dataclass
 class Walker:
-    """Walks with one planner. ``steps`` counts the steps that were carried out and checked."""
+    """Walks with one planner. ``kinds``: the classes of faults that happen (None: all, but the loss of data only if
+    ``with_data_loss``). ``steps`` counts the steps that were carried out and checked.
+    """
 
     planner: Planner = real_plan
     wishes: tuple[Wish, ...] = ()
     with_data_loss: bool = False
+    kinds: frozenset[Kind] | None = None
     steps: int = 0
 
-    def look(self, state: State) -> Round:
-        """What the driver makes of a state. What only has to be written down is written down first, and what was
-        observed is planned on again; all of it is checked.
+    def look(self, state: State, world: World | None = None) -> Round:
+        """What the driver makes of a state, or of ``world``, in which it sees it. What only has to be written down is
+        written down first, and what was observed is planned on again; all of it is checked.
         """
         if state.calm:
             check_calm(state.truth, state.clients, swapping=state.swapping)
-        world = observe(state.truth)
+        if world is None:
+            world = observe(state.truth)
         noted: list[Step] = []
         while True:
             plan = self.planner(world)
@@ -110,15 +150,20 @@ class Walker:
 
     def carried_out(self, now: Round) -> State:
         """The state after a round: its steps, or else that time passes; every step is checked."""
+        following, well = self._after(now)
+        if well and len(now.plan.now) > 1 and not any(isinstance(step, AddLearner) for step in now.plan.now):
+            # They are carried out at the same time: no order may do harm, nor matter.
+            other, _ = self._take(now.state, now.plan.now[::-1])
+            claim(_unordered(other) == _unordered(following), f"10: the order of {names(now.plan.now)} matters")
+        return _fenced(following, now.plan.now).settled()
+
+    def _after(self, now: Round) -> tuple[State, bool]:
+        """``carried_out``, with times and ids as they were; and whether no step was refused."""
         state, plan = now.state, now.plan
         if not plan.now:
-            return (state if now.noted else replace(state, truth=tick(state.truth))).settled()
+            return (state if now.noted else replace(state, truth=tick(state.truth))), True
         following, well = self._take(state, plan.now)
-        if well and len(plan.now) > 1 and not any(isinstance(step, AddLearner) for step in plan.now):
-            # They are carried out at the same time: no order may do harm, nor matter.
-            other, _ = self._take(state, plan.now[::-1])
-            claim(_unordered(other) == _unordered(following), f"10: the order of {names(plan.now)} matters")
-        return (following if well else replace(following, truth=tick(following.truth))).settled()
+        return (following if well else replace(following, truth=tick(following.truth))), well
 
     def _take(self, state: State, steps: tuple[Step, ...]) -> tuple[State, bool]:
         """All steps, one after the other; a refused one does not hold up the others. Whether none was refused."""
@@ -145,77 +190,126 @@ class Walker:
         check_swap(truths, step)
         return state
 
-    def others(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
-        """Everything else that may happen in a state, each with its name."""
+    def others(self, state: State, now: Round) -> Iterator[Event]:
+        """Everything else that may happen in a state."""
         yield from self.wished(state)
         if not whole(state.truth):
-            yield "all is repaired", replace(state, truth=repaired(state.truth)).settled()
-        yield from self.failed(state, now)
+            yield Event(None, "all is repaired", replace(state, truth=repaired(state.truth)).settled())
+        yield from self.landed(state)
+        if state.faults:
+            yield from self.failed(state, now)
 
-    def wished(self, state: State) -> Iterator[tuple[str, State]]:
+    def wished(self, state: State) -> Iterator[Event]:
         """The user wants something else."""
         for wish in self.wishes if state.wishes else ():
             truth = wish.of(state.truth)
             if truth.slots != state.truth.slots or truth.deleting != state.truth.deleting:
-                yield f"the user wants {wish.name}", replace(state, truth=truth, wishes=state.wishes - 1)
+                yield Event(None, f"the user wants {wish.name}", replace(state, truth=truth, wishes=state.wishes - 1))
 
-    def failed(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
-        """Something fails: the driver, or anything in the world, at any moment."""
-        if not state.faults:
+    def landed(self, state: State) -> Iterator[Event]:
+        """The late call of an old driver lands. What it then would write down is refused: its token is old."""
+        if state.late is None:
             return
+        before = state.truth
+        try:
+            after = replace(apply(before, state.late), memory=before.memory)
+        except RefusedError:
+            return
+        check_blind(before, state.late, after)
+        clients = state.clients.after(before, state.late, after)
+        landed = replace(state, truth=after, clients=clients, late=None, calm=False)
+        yield Event(None, f"the late {names((state.late,))} lands", landed.settled())
+
+    def failed(self, state: State, now: Round) -> Iterator[Event]:
+        """Something fails: the driver, or anything in the world, at any moment."""
         yield from self.driver_failed(state, now)
         for moment in moments(state, now):
             for fault in self.faults(moment.state.truth):
                 struck = moment.struck(fault)
                 if survivable(struck.truth):
-                    yield f"{fault.name}{moment}", struck
+                    yield Event(fault.kind, f"{fault.name}{moment}", struck)
             # Only what is cut at the very moment of the swap may stop the plane.
             if state.calm and not state.swapping and not moment.rest:
                 for fault in links(state.truth):
                     check_cut(state.truth, fault.truth)
 
+    def _allowed(self, kind: Kind) -> bool:
+        return self.kinds is None or kind in self.kinds
+
     def faults(self, truth: Truth) -> Iterator[Fault]:
         """Whatever may fail in the world."""
-        yield from faults(truth)
+        yield from (fault for fault in faults(truth) if self._allowed(fault.kind))
         if self.with_data_loss:
-            yield from data_loss(truth)
+            yield from (fault for fault in data_loss(truth) if self._allowed(fault.kind))
 
-    def driver_failed(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
-        """The driver dies amid its steps; some of them fail; or one's effect is there and not remembered."""
-        for name, following in self._driver_faults(state, now):
-            yield name, replace(following, faults=state.faults - 1).settled()
+    def driver_failed(self, state: State, now: Round) -> Iterator[Event]:
+        """The driver dies amid its steps; some of them fail; one's effect is there and not remembered; or what it
+        sees is not so any more.
+        """
+        for event in (*self._driver_faults(state, now), *self._old_looks(now)):
+            if self._allowed(event.kind):
+                yield Event(event.kind, event.name, replace(event.state, faults=state.faults - 1).settled())
 
-    def _driver_faults(self, state: State, now: Round) -> Iterator[tuple[str, State]]:
+    def _driver_faults(self, state: State, now: Round) -> Iterator[DriverFault]:
         fresh = new_driver(state.truth)
         if fresh is not state.truth:
-            yield "another driver takes over", replace(state, truth=fresh)
+            yield DriverFault(Kind.TAKEOVER, "another driver takes over", replace(state, truth=fresh))
         state, plan = now.state, now.plan
         if now.noted and plan.now:
-            yield f"the driver dies after {names(now.noted)}", state
+            yield DriverFault(Kind.NOTED_ONLY, f"the driver dies after {names(now.noted)}", state)
+        if plan.now:
+            yield DriverFault(Kind.SLOW, "time passes before", replace(state, truth=tick(state.truth)))
         for some in _subsets(plan.now):
             following, _ = self._take(state, some)
-            yield f"only {names(some)} is done", following
+            yield DriverFault(Kind.SOME_STEPS, f"only {names(some)} is done", following)
         for step in plan.now:
             others = tuple(each for each in plan.now if each is not step)
             for context in ((), others) if others else ((),):
                 following, _ = self._take(state, context)
-                for name, done in self._cut_short(following, step):
-                    yield f"{name} (and {names(context) or 'nothing else'})", done
+                for fault in self._cut_short(following, step):
+                    name = f"{fault.name} (and {names(context) or 'nothing else'})"
+                    yield DriverFault(fault.kind, name, fault.state)
 
-    def _cut_short(self, state: State, step: Step) -> Iterator[tuple[str, State]]:
-        """A step is not carried out to its end: a swap is broken off, or an effect is there and not remembered."""
+    def _old_looks(self, now: Round) -> Iterator[DriverFault]:
+        """What the driver sees after a round is, in whole or in part, what it saw before it."""
+        after, _ = self._after(now)
+        before, seen = observe(now.state.truth), observe(after.truth)
+        for kind, name, mixed in mixed_looks(before, seen):
+            if self._allowed(kind):
+                done, _ = self._after(self.look(after, mixed))
+                yield DriverFault(kind, f"{name} after {names(now.plan.now) or 'a while'}", done)
+
+    def _cut_short(self, state: State, step: Step) -> Iterator[DriverFault]:
+        """A step is not carried out to its end: a swap is broken off, an effect is there and not remembered, or the
+        driver freezes just before a call and another one takes over.
+        """
+        began = state
         try:
-            if isinstance(step, Swap):
-                for index, change in enumerate(step.changes[:-1], start=1):
-                    state = replace(self._step(state, change, swapping=True), swapping=True)
-                    yield f"the driver dies after {index} changes of the swap", state
-                return
-            after = self._step(state, step)
+            for index, change in enumerate(flat(step)):
+                if index:
+                    name = f"the driver dies after {index} changes of the swap"
+                    yield DriverFault(Kind.SWAP_BROKEN_OFF, name, replace(state, swapping=True))
+                if not isinstance(change, NOTES):
+                    frozen = replace(state, truth=new_driver(state.truth), late=change, swapping=bool(index))
+                    name = f"the driver freezes before {names((change,))}, and another takes over"
+                    yield DriverFault(Kind.LATE, name, frozen)
+                state = self._step(state, change, swapping=isinstance(step, Swap))
         except RefusedError:
             return
-        forgotten = replace(after.truth, memory=state.truth.memory)
-        if after.truth.memory != state.truth.memory and forgotten != state.truth:
-            yield f"{names((step,))} is done, its reply lost", replace(after, truth=forgotten)
+        forgotten = replace(state.truth, memory=began.truth.memory)
+        if state.truth.memory != began.truth.memory and forgotten != began.truth:
+            yield DriverFault(
+                Kind.REPLY_LOST, f"{names((step,))} is done, its reply lost", replace(state, truth=forgotten)
+            )
+
+
+def _fenced(state: State, steps: tuple[Step, ...]) -> State:
+    """A late call on a machine or to the DNS server is refused once a newer driver was there; etcd knows no drivers."""
+    late = state.late
+    if late is None or isinstance(late, UNFENCED):
+        return state
+    there = any(step.site == late.site and not isinstance(step, UNFENCED) for step in steps)
+    return replace(state, late=None) if there else state
 
 
 def _unordered(state: State) -> Truth:
@@ -251,7 +345,7 @@ class Moment:
     def struck(self, fault: Fault) -> State:
         """The state when a fault strikes now, and the rest is carried out all the same."""
         state = replace(self.state, truth=fault.truth, faults=self.state.faults - 1, calm=False)
-        return _blind(state, self.rest).settled()
+        return _blind(state, self.rest, claimed=True).settled()
 
 
 def moments(state: State, now: Round) -> Iterator[Moment]:
@@ -265,8 +359,10 @@ def moments(state: State, now: Round) -> Iterator[Moment]:
             state = _blind(state, (changes[done],))
 
 
-def _blind(state: State, steps: tuple[Step, ...]) -> State:
-    """Steps go on although the world is no longer as it was observed: whatever that does, it must be survived."""
+def _blind(state: State, steps: tuple[Step, ...], *, claimed: bool = False) -> State:
+    """Steps go on although the world is no longer as it was observed: what must not happen even then is claimed, and
+    whatever else that does must be survived.
+    """
     for step in steps:
         for change in flat(step):
             before = state.truth
@@ -274,5 +370,7 @@ def _blind(state: State, steps: tuple[Step, ...]) -> State:
                 after = apply(before, change)
             except RefusedError:
                 break  # of a swap, nothing more is done; other steps do not wait for one another
+            if claimed:
+                check_blind(before, change, after, swapping=isinstance(step, Swap))
             state = replace(state, truth=after, clients=state.clients.after(before, change, after))
     return state

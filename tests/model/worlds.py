@@ -66,25 +66,23 @@ def normal(truth: Truth) -> Truth:
     if (held, draining) != (memory.held, memory.draining):
         memory = replace(memory, held=held, draining=draining)
     replicas = _ranked(truth.replicas)
-    cuts = truth.cuts | {(other, one) for one, other in truth.cuts}
     following = sum(replica.member is not None for _, replica in replicas) + 1
-    if (memory, replicas, cuts, following, 0.0) == (
-        truth.memory,
-        truth.replicas,
-        truth.cuts,
-        truth.next_member,
-        truth.now,
-    ):
+    if (memory, replicas, following, 0.0) == (truth.memory, truth.replicas, truth.next_member, truth.now):
         return truth
-    return replace(truth, memory=memory, replicas=replicas, cuts=cuts, next_member=following, now=0.0)
+    return replace(truth, memory=memory, replicas=replicas, next_member=following, now=0.0)
+
+
+def ranks(replicas: tuple[tuple[str, SimReplica], ...]) -> dict[int, int]:
+    """The rank of each member's id among all of them."""
+    ids = sorted(replica.member.id for _, replica in replicas if replica.member)
+    return {number: index + 1 for index, number in enumerate(ids)}
 
 
 def _ranked(replicas: tuple[tuple[str, SimReplica], ...]) -> tuple[tuple[str, SimReplica], ...]:
     """Member ids as their ranks: only their order matters."""
-    ids = sorted(replica.member.id for _, replica in replicas if replica.member)
-    if not ids or ids[-1] == len(ids):
+    rank = ranks(replicas)
+    if all(number == now for number, now in rank.items()):
         return replicas
-    rank = {number: index + 1 for index, number in enumerate(ids)}
     return tuple(
         (
             name,

@@ -34,10 +34,10 @@ THREE_TO_THREE = [
     "1 SetBackends west",
     "1 SetRecord",
     "1 NoteRecord",
+    "4 StartUnit controllers west",
     "1 SetBackends east",
     "1 SetBackends west",
     "1 NoteDraining",
-    "4 StartUnit controllers west",
     "6 StopUnit controllers east",
     "3 StopUnit kube-apiserver east",
     "1 NoteDraining",
@@ -46,10 +46,9 @@ THREE_TO_THREE = [
     "1 StartUnit kube-apiserver west",
     "2 RemoveMember east",
     "3 StopUnit etcd east",
-    "1 SetBackends east",
+    "1 StopBalancer east",
     "1 SetBackends west",
     "2 StartUnit controllers west",
-    "1 StopBalancer east",
     "3 ReleaseReplica east",
 ]
 

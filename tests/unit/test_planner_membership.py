@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from model.faults import UNSERVED, repaired
 from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, with_fact, with_member
-from model.worlds import empty, moving, settled, wanted
+from model.worlds import empty, machines, moving, settled, wanted
 
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
@@ -237,6 +237,14 @@ def test_a_member_is_not_started_on_a_folder_that_was_not_seen() -> None:
     assert "StartUnit etcd of east-2" in stopped(True)
     assert "StartUnit etcd of east-2" not in stopped(None)
     assert "StartUnit etcd of east-2" not in stopped(False)
+
+
+def test_a_removed_member_is_not_started_on_the_ports_of_another_while_the_membership_is_unknown() -> None:
+    start = replace(moving(3, 3), machines=machines("east", "west", per_zone=1))
+    away = until(start, lambda now, _: now.home == "west" and {"east-1", "east-2", "east-3"}.isdisjoint(now.members))
+    back = until(replace(away, slots=wanted("east", 3)), lambda now, _: "east-7" in now.healthy)
+    assert back.machine_of("east-7") == back.machine_of("east-1")
+    assert not any("east-1" in step for step in planned(replace(back, mute=frozenset({ETCD}))))
 
 
 def test_a_member_that_lost_its_data_is_replaced_under_a_new_name() -> None:

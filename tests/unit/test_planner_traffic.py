@@ -17,10 +17,11 @@ from quarterdeck.model.steps import (
     StopBalancer,
     StopUnit,
 )
+from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import CONTROLLERS, BalancerFact, Component, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.serving import control
-from quarterdeck.planner.simulator import apply, observe
+from quarterdeck.planner.simulator import apply, observe, tick
 from quarterdeck.planner.truth import DNS, Truth, edge
 from quarterdeck.planner.view import view
 
@@ -133,7 +134,7 @@ def test_nothing_is_decided_about_a_name_while_the_dns_server_does_not_answer() 
 
 
 def test_a_plane_with_a_fixed_address_has_one_load_balancer_and_keeps_it() -> None:
-    truth = until(moving(3, 3), about_to(SetRecord))
+    truth = tick(until(moving(3, 3), about_to(SetRecord)))
     world = replace(observe(truth), front="east", record="east")
     world = replace(world, balancers=tuple(each for each in world.balancers if each.site == "east"))
     told_now = told_of(plan(world))
@@ -145,6 +146,29 @@ def test_controllers_of_the_source_stop_only_when_those_of_the_target_stand_by()
     truth = until(moving(3, 3), lambda _, now: stops(now, Component.CONTROLLER_MANAGER))
     for name in ("west-4", "west-5"):
         assert {Component.CONTROLLER_MANAGER, Component.SCHEDULER} <= truth.replica(name).units
+
+
+def test_an_apiserver_stays_while_its_controllers_do_the_work() -> None:
+    """Those that stood by have just crashed: nobody else would do it."""
+    world = observe(until(moving(3, 3), lambda _, now: stops(now)))
+    assert stops(plan(world))
+
+    def alone(fact: ReplicaFact) -> ReplicaFact:
+        running = {Component.ETCD, Component.APISERVER, Component.SCHEDULER}
+        units = ((each, UnitState.RUNNING if each in running else UnitState.STOPPED) for each in Component)
+        return replace(fact, units=tuple(units))
+
+    def crashed(fact: ReplicaFact) -> ReplicaFact:
+        units = ((each, UnitState.FAILED if each is Component.SCHEDULER else state) for each, state in fact.units)
+        return replace(fact, units=tuple(units))
+
+    for name in ("east-1", "east-2", "east-3"):
+        world = with_fact(world, name, alone)
+    for name in ("west-4", "west-5"):
+        world = with_fact(world, name, crashed)
+    now = plan(world)
+    assert not stops(now)
+    assert "controllers to stand by for those of east-1" in now.waiting
 
 
 def test_controllers_start_once_their_apiserver_is_ready() -> None:

@@ -25,10 +25,13 @@ from quarterdeck.planner.view import View
 def keep_running(view: View) -> Outcome:
     """Every member's etcd runs until it is a member no more, wanted or not: others count on it."""
     steps: list[Step] = []
+    # A machine is given to another replica only when the one before was seen to be a member no more.
+    heirs = {record.machine: record.name for record in view.world.memory.replicas}
     for record in view.world.memory.replicas:
         founder = record.name in view.world.memory.bootstrap
         member = view.world.membership.of(record.name) if view.world.membership else None
-        belongs = member is not None if view.world.membership else (record.listed or founder)
+        heir = heirs[record.machine] == record.name
+        belongs = member is not None if view.world.membership else (heir and (record.listed or founder))
         if not belongs or record.name in view.lost or not record.started:
             continue
         # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.
@@ -46,7 +49,23 @@ def _removable(view: View, record: Replica) -> bool:
     site that holds a quorum by itself goes on holding it.
     """
     remaining = frozenset(voter for voter in view.voters if voter.replica != record.name)
-    return has_quorum(remaining) and (view.home is None or home(remaining) == view.home)
+    able = frozenset(voter for voter in view.up_to_date if voter.replica != record.name)
+    return has_quorum(able) and (view.home is None or home(remaining) == view.home)
+
+
+def remove_strays(view: View) -> Outcome:
+    """A learner that no record names goes: the late call of a driver that was replaced added it, for a replica that has
+    been let go since. It has never voted.
+    """
+    known = {record.name for record in view.world.memory.replicas}
+    strays = [member for member in view.membership.members if member.replica not in known]
+    steps = tuple(
+        RemoveMember(site="", why="no replica is recorded for it", replica=member.replica, member=member.id)
+        for member in strays
+        if member.learner
+    )
+    votes = tuple(f"member {member.id:x}, which no replica is recorded for" for member in strays if not member.learner)
+    return Outcome(steps, tuple(f"somebody to say what becomes of {each}" for each in votes))
 
 
 def remove_dead(view: View) -> Outcome:
@@ -151,8 +170,8 @@ def promote(view: View) -> Outcome:
 def _behind(view: View, record: Replica) -> str:
     member = view.member(record)
     if member is None or member.lag is None or member.health is not Health.HEALTHY:
-        return f"learner {record.name} to join"
-    return f"learner {record.name} to catch up: {member.lag:,} entries behind"
+        return f"{'learner' if member is None or member.learner else 'voter'} {record.name} to join"
+    return f"{'learner' if member.learner else 'voter'} {record.name} to catch up: {member.lag:,} entries behind"
 
 
 def lead(view: View) -> Outcome:
@@ -162,9 +181,10 @@ def lead(view: View) -> Outcome:
         return Outcome()
     if any(not view.apiserver_off(record) for record in view.unwanted if view.is_healthy_voter(record)):
         return Outcome()
-    successor = view.servers[0]
-    member = view.member(successor)
-    assert member is not None
+    successor = next(filter(view.has_the_data, view.servers), None)
+    member = view.member(successor) if successor is not None else None
+    if successor is None or member is None:
+        return Outcome(waiting=(f"a voter at {view.heading} that has the data, to lead",))
     why = f"{leader.name} leads and will leave"
     return Outcome((TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id),))
 
@@ -173,6 +193,9 @@ def swap(view: View) -> Outcome:
     """The quorum goes from one site to another in the fewest changes, back to back."""
     if view.home == view.heading:
         return Outcome()
+    if view.home is None and view.likely_home is not None:
+        # It is only we who do not see that a site holds the quorum: that is no swap to be finished.
+        return Outcome(waiting=tuple(_unseen(name) for name in view.doubtful))
     blockers = () if view.home is None else _swap_blockers(view)
     if blockers:
         return Outcome(waiting=blockers)
@@ -182,6 +205,10 @@ def swap(view: View) -> Outcome:
     steps = tuple(_as_step(view, change) for change in changes)
     why = f"from here on site {view.heading} holds a quorum by itself"
     return Outcome((Swap(site=view.heading, why=why, changes=steps),))
+
+
+def _unseen(name: str) -> str:
+    return f"member {name} to answer, or to be down in the cluster's own eyes"
 
 
 def _swap_changes(view: View) -> tuple[Change, ...] | None:
@@ -194,7 +221,7 @@ def _swap_changes(view: View) -> tuple[Change, ...] | None:
         and view.apiserver_off(record)
         and view.membership.leader != record.name
     )
-    return shortest_swap(view.voters, view.heading, promotable, _dead_first(removable))
+    return shortest_swap(view.up_to_date, view.heading, promotable, _dead_first(removable))
 
 
 def _dead_first(removable: tuple[Voter, ...]) -> tuple[Voter, ...]:
@@ -205,9 +232,7 @@ def _swap_blockers(view: View) -> tuple[str, ...]:
     """Why a swap must not begin yet (one that has begun must only be finished)."""
     if view.missing:
         return ("every slot to have a replica",)
-    behind = tuple(
-        _behind(view, record) for record in view.wanted if not (view.is_healthy_voter(record) or view.caught_up(record))
-    )
+    behind = tuple(_behind(view, record) for record in view.wanted if not view.caught_up(record))
     if behind:
         return behind
     changes = _swap_changes(view)
@@ -244,7 +269,9 @@ def remove(view: View) -> Outcome:
     for record in leaving:
         member = view.member(record)
         assert member is not None
-        if not view.apiserver_off(record):
+        if record.name in view.doubtful and not view.reachable(record):
+            waiting = (*waiting, _unseen(record.name))
+        elif not view.apiserver_off(record):
             waiting = (*waiting, f"apiserver of {record.name} to stop")
         elif view.membership.leader == record.name:
             waiting = (*waiting, f"{record.name} to hand over leadership")

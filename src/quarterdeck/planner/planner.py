@@ -24,8 +24,10 @@ ALWAYS: tuple[Rule, ...] = (data.withhold, founding.place, founding.found, membe
 WITH_MEMBERSHIP: tuple[Rule, ...] = (
     data.withhold,
     notes.note,
+    traffic.relight,
     founding.place,
     membership.keep_running,
+    membership.remove_strays,
     membership.remove_dead,
     membership.join,
     membership.rejoin,
@@ -50,6 +52,7 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
     (
         data.withhold,
         notes.note,
+        traffic.relight,
         membership.keep_running,
         serving.serve,
         serving.rescue,

@@ -80,6 +80,8 @@ def retire(view: View) -> Outcome:
             waiting.append(f"load balancers to leave {record.name}")
         elif view.world.now - since[record.name] < view.world.settings.drain:
             waiting.append(f"{record.name} to drain")
+        elif any(view.unit(record, component) not in IDLE for component in CONTROLLERS):
+            waiting.append(f"controllers to stand by for those of {record.name}")
         else:
             why = "no load balancer has sent it new connections for the length of the drain"
             steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))

@@ -39,7 +39,7 @@ from quarterdeck.model.world import (
     World,
 )
 from quarterdeck.planner.quorum import has_quorum, quorum
-from quarterdeck.planner.truth import DNS, ETCD, Power, SimMachine, SimMember, SimReplica, Truth, edge
+from quarterdeck.planner.truth import DNS, ETCD, Power, SimMachine, SimMember, SimReplica, Truth, all_of
 
 #: Ticks that a learner needs to catch up, and that a member may be silent before it counts as down.
 CATCH_UP = 2
@@ -81,48 +81,58 @@ def _machine_facts(machines: tuple[SimMachine, ...], mute: frozenset[str]) -> tu
 
 
 def _machine_state(machine: SimMachine, mute: frozenset[str]) -> MachineState:
-    state = _STATES[machine.power]
-    return MachineState.UNREACHABLE if state is MachineState.UP and machine.name in mute else state
-
-
-def _edge_answers(truth: Truth, site: str) -> bool:
-    return site not in truth.dead_edges and edge(site) not in truth.mute
+    if all_of(machine.site) in mute or (machine.power is Power.ON and machine.name in mute):
+        return MachineState.UNREACHABLE
+    return _STATES[machine.power]
 
 
 def _balancer_facts(truth: Truth) -> tuple[BalancerFact, ...]:
-    sites = sorted(truth.dead_edges | {site for site, _ in truth.balancers if edge(site) in truth.mute})
-    dark = tuple(BalancerFact(site=site, running=False, reachable=False) for site in sites)
+    unseen = {machine.site for machine in truth.machines if all_of(machine.site) in truth.mute}
+    sites = {site for site, _ in truth.balancers} | truth.dead_edges | unseen
+    dark = tuple(
+        BalancerFact(site=site, running=False, reachable=False)
+        for site in sorted(sites)
+        if not truth.edge_answers(site)
+    )
+    held_healthy = dict(truth.checked)
     lit = tuple(
-        BalancerFact(site=site, running=True, backends=names, healthy=truth.reached_from(site))
+        BalancerFact(site=site, running=True, backends=names, healthy=held_healthy.get(site, frozenset()))
         for site, names in truth.balancers
-        if _edge_answers(truth, site)
+        if truth.edge_answers(site)
     )
     return (*lit, *dark)
 
 
 def _membership(truth: Truth) -> Membership | None:
-    if truth.elected is None or ETCD in truth.mute:
+    """What the leader says, if it can be asked. A member is down only when neither it answers, nor has the leader heard
+    of it for a while; who only does not answer the manager is unreachable.
+    """
+    leader = truth.elected
+    if leader is None or ETCD in truth.mute or not truth.etcd_answers(leader):
         return None
-    well = truth.healthy
+    well = truth.healthy | truth.deceived
+    heard = truth.following | truth.deceived
 
     def health(name: str, member: SimMember) -> Health:
-        if name in well:
-            return Health.HEALTHY
+        if truth.etcd_answers(name):
+            return Health.HEALTHY if name in well else Health.SUSPECT
+        if name in truth.following:
+            return Health.UNREACHABLE
         return Health.DOWN if member.silent >= GRACE else Health.SUSPECT
 
     return Membership(
         members=tuple(
             MemberFact(
                 id=member.id,
-                replica=name,
+                replica=name if name in truth.recorded else "",
                 learner=member.learner,
                 health=health(name, member),
-                lag=member.behind * 1_000_000 if name in truth.following else None,
-                published=name in truth.following and not member.behind,
+                lag=member.behind * 1_000_000 if name in heard else None,
+                published=name in heard and not member.behind,
             )
             for name, member in truth.members.items()
         ),
-        leader=truth.elected,
+        leader=leader,
     )
 
 
@@ -137,7 +147,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         machine=MachineState.UP,
         units=_unit_states(replica.units, replica.crashed | {Component.ETCD} if refused else replica.crashed),
         peer_up=replica.runs(Component.ETCD),
-        ready=record.name in truth.serving,
+        ready=record.name in truth.serving if truth.apiserver_answers(record.name) else None,
         has_data=replica.data,
         refused="its data is gone" if refused else "",
     )
@@ -191,13 +201,20 @@ def _must_answer(truth: Truth, name: str) -> None:
 
 
 def _balance(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
-    if not _edge_answers(truth, step.site):
+    if not truth.edge_answers(step.site):
         raise RefusedError(f"the machine of the load balancer at {step.site} does not answer")
-    balancers = dict(truth.balancers)
+    balancers, checked = dict(truth.balancers), dict(truth.checked)
     balancers.pop(step.site, None)
+    held_healthy = checked.pop(step.site, frozenset())
     if isinstance(step, SetBackends):
         balancers[step.site] = frozenset(step.backends)
-    return replace(truth, balancers=tuple(sorted(balancers.items(), key=lambda entry: entry[0])))
+        # What it has not checked yet gets nothing.
+        checked[step.site] = held_healthy & frozenset(step.backends)
+    return replace(truth, balancers=_by_site(balancers), checked=_by_site(checked))
+
+
+def _by_site(of: dict[str, frozenset[str]]) -> tuple[tuple[str, frozenset[str]], ...]:
+    return tuple(sorted(of.items(), key=lambda entry: entry[0]))
 
 
 def _unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
@@ -206,6 +223,7 @@ def _unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
     if isinstance(step, RestartUnit) and replica.member is not None:
         replica = replace(replica, member=replace(replica.member, unserved=0))
     if isinstance(step, StartUnit | RestartUnit):
+        _must_fit(truth, step)
         units = replica.units | {step.component}
         data = replica.data or step.component is Component.ETCD
     else:
@@ -215,31 +233,53 @@ def _unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
     return truth.with_replica(step.replica, replace(replica, units=units, crashed=crashed, data=data, warm=warm))
 
 
+def _must_fit(truth: Truth, step: StartUnit | RestartUnit) -> None:
+    """A machine has one set of ports for a plane; and etcd that had its data starts on nothing else."""
+    started = step.component is Component.ETCD and truth.memory.replica(step.replica).started
+    if started and not truth.replica(step.replica).data:
+        raise RefusedError(f"the data of {step.replica} is gone")
+    machine = truth.machine_of(step.replica).name
+    for record in truth.memory.replicas:
+        other = truth.replica(record.name)
+        if record.name != step.replica and record.machine == machine and step.component in other.units:
+            raise RefusedError(f"{step.component} of {record.name} has the ports of {machine}")
+
+
 def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLeadership) -> Truth:
-    """A membership change, with the refusals of etcd's strict-reconfig-check (mayAddMember, mayRemoveMember)."""
+    """A membership change, by the member's id, with the refusals of etcd's strict-reconfig-check (mayAddMember,
+    mayRemoveMember).
+    """
     if truth.elected is None:
         raise RefusedError("no quorum")
-    if isinstance(step, TransferLeadership):
-        if step.to not in truth.healthy:
-            raise RefusedError(f"{step.to} does not answer")
-        return replace(truth, leader=step.to)
-    replica = truth.replica(step.replica)
     if isinstance(step, AddLearner):
-        if not all(voter.healthy for voter in truth.voters):
-            raise RefusedError("unhealthy cluster")
-        member = SimMember(id=truth.next_member, learner=True, behind=CATCH_UP)
-        truth = replace(truth, next_member=truth.next_member + 1)
-        return truth.with_replica(step.replica, replace(replica, member=member))
-    if replica.member is None:
-        raise RefusedError(f"{step.replica} is no member")
+        return _with_learner(truth, step.replica)
+    name = truth.with_id(step.member)
+    if name is None:
+        raise RefusedError(f"there is no member {step.member}")
+    if isinstance(step, TransferLeadership):
+        if name not in truth.healthy or name not in truth.electable:
+            raise RefusedError(f"{name} cannot lead")
+        return replace(truth, leader=name)
+    replica, member = truth.replica(name), truth.members[name]
     if isinstance(step, Promote):
-        if replica.member.behind:
-            raise RefusedError(f"{step.replica} is not in sync with the leader")
-        return truth.with_replica(step.replica, replace(replica, member=replace(replica.member, learner=False)))
-    rest = [voter for voter in truth.voters if voter.replica != step.replica]
-    if not replica.member.learner and not has_quorum(rest):
+        if member.behind or name not in truth.following or not member.learner:
+            raise RefusedError(f"{name} is no learner that is in sync with the leader")
+        return truth.with_replica(name, replace(replica, member=replace(member, learner=False)))
+    rest = [voter for voter in truth.voters if voter.replica != name]
+    if not member.learner and not has_quorum(rest):
         raise RefusedError("unhealthy cluster")
-    return truth.with_replica(step.replica, replace(replica, member=None))
+    left = replace(replica, member=None)
+    return truth.with_replica(name, None if name not in truth.recorded else left)
+
+
+def _with_learner(truth: Truth, name: str) -> Truth:
+    if not all(voter.healthy for voter in truth.voters):
+        raise RefusedError("unhealthy cluster")
+    if name in truth.members:
+        raise RefusedError(f"{name} is a member")
+    member = SimMember(id=truth.next_member, learner=True, behind=CATCH_UP)
+    truth = replace(truth, next_member=truth.next_member + 1)
+    return truth.with_replica(name, replace(truth.replica(name), member=member))
 
 
 def found(truth: Truth) -> Truth:
@@ -257,18 +297,22 @@ def found(truth: Truth) -> Truth:
 
 
 def tick(truth: Truth, seconds: float = 1.0) -> Truth:
-    """Time passes: learners copy, apiservers start, supervisors restart what crashed, silence grows."""
+    """Time passes: learners copy, apiservers start, supervisors restart what crashed, silence grows, and then load
+    balancers check what they send to.
+    """
     truth = found(truth)
     restarted = tuple((name, _restarted(truth, name, replica)) for name, replica in truth.replicas)
     truth = replace(truth, now=truth.now + seconds, replicas=restarted)
     aged = tuple((name, _aged(truth, name, replica)) for name, replica in truth.replicas)
-    return replace(truth, leader=truth.elected, replicas=aged)
+    truth = replace(truth, leader=truth.elected, replicas=aged)
+    checked = _by_site(dict(truth.checked) | truth.well_behind)
+    return truth if checked == truth.checked else replace(truth, checked=checked)
 
 
 def _restarted(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
     """What a supervisor does. A listed member that never took part may start afresh on an empty folder."""
     if not truth.up(name):
-        return replica
+        return replica  # nor does anything restart what no record names
     data = replica.data or (Component.ETCD in replica.units and not truth.memory.replica(name).started)
     return replace(replica, crashed=frozenset(), data=data) if replica.crashed or data != replica.data else replica
 
@@ -279,7 +323,7 @@ def _aged(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
         follows = name in truth.following
         behind = member.behind - (follows and member.behind > 0)
         unserved = member.unserved - (follows and member.unserved > 0)
-        silent = 0 if well else min(member.silent + 1, GRACE)
+        silent = 0 if follows else min(member.silent + 1, GRACE)
         if (behind, unserved, silent) != (member.behind, member.unserved, member.silent):
             member = replace(member, behind=behind, unserved=unserved, silent=silent)
     started = well and member is not None and not member.learner
@@ -303,6 +347,7 @@ def from_world(world: World) -> Truth:
         ),
         replicas=tuple(sorted(running.items())),
         balancers=tuple((each.site, each.backends) for each in world.balancers if each.running),
+        checked=tuple((each.site, each.healthy) for each in world.balancers if each.running),
         record=world.record,
         front=world.front,
         leader=world.membership.leader if world.membership else None,

@@ -95,6 +95,14 @@ def backends(view: View) -> Outcome:
     return Outcome(tuple(steps), tuple(waiting))
 
 
+def relight(view: View) -> Outcome:
+    """An address that a client may use and that leads nowhere comes before all that can wait a moment."""
+    off = {record.name for record in view.world.memory.replicas if view.fact(record).ready is False}
+    # A load balancer's check is a moment old: what the apiservers themselves say counts besides.
+    dark = {site for site in _held(view) if view.world.balancer(site).healthy <= off}
+    return Outcome(tuple(step for step in backends(view).steps if step.site in dark) if dark else ())
+
+
 def record(view: View) -> Outcome:
     """The plane's name leads to the site it is heading for once that can carry the traffic; and away from a load
     balancer that leads nowhere as soon as another one leads somewhere.
@@ -106,7 +114,8 @@ def record(view: View) -> Outcome:
         return Outcome(waiting=(f"its name to be free: {world.foreign}",))
     target = world.balancer(view.door)
     servers = {replica.name for replica in view.servers}
-    able = target.running and target.ready
+    # The load balancer's check is a moment old, so the apiserver's own word counts besides.
+    able = target.running and any(view.ready(each) for each in world.memory.replicas if each.name in target.healthy)
     if world.record == view.door:
         if able:
             return _settled(view)

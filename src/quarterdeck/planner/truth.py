@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -26,8 +27,9 @@ class Power(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimMember:
-    """A member: ``behind`` in ticks of copying still to do, ``silent`` in ticks without a sign of life, ``unserved`` in
-    ticks until it publishes itself again (a joiner that got its own publication in a snapshot).
+    """A member: ``behind`` in ticks of copying still to do (a voter too may lag), ``silent`` in ticks for which the
+    leader has heard nothing of it, ``unserved`` in ticks until it publishes itself again (a joiner that got its own
+    publication in a snapshot).
     """
 
     id: int
@@ -71,10 +73,12 @@ class SimMachine:
 class Truth:
     """All that is true; what follows from it is worked out once, when it is first asked for.
 
-    ``cuts`` are pairs of sites (from, to) that packets do not pass; since all talk needs both ways, a cut one way
-    stops it both ways. ``dead_edges`` are sites whose load balancer's machine is off. ``mute`` is what works but does
-    not answer the manager: machines, load balancers (``edge``), the DNS server, etcd's membership. ``front`` is the
-    site of a fixed address: then there is no name, and ``record`` is that site always.
+    ``balancers`` are the backends that each site's load balancer sends to, ``checked`` those of them that it holds for
+    healthy as of its last check. ``cuts`` are pairs of sites (from, to) that packets do not pass: all talk needs both
+    ways, but who only hears does not know that at once. ``dead_edges`` are sites whose load balancer's machine is off.
+    ``mute`` is what works but does not answer the manager: machines, members (``etcd_of``), apiservers
+    (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
+    ``front`` is the site of a fixed address: then there is no name, and ``record`` is that site always.
     """
 
     slots: tuple[Slot, ...]
@@ -82,6 +86,7 @@ class Truth:
     machines: tuple[SimMachine, ...]
     replicas: tuple[tuple[str, SimReplica], ...] = ()
     balancers: tuple[tuple[str, frozenset[str]], ...] = ()
+    checked: tuple[tuple[str, frozenset[str]], ...] = ()
     dead_edges: frozenset[str] = frozenset()
     record: str | None = None
     front: str | None = None
@@ -91,7 +96,7 @@ class Truth:
     next_member: int = 1
     now: float = 0.0
     deleting: bool = False
-    settings: Settings = field(default_factory=lambda: Settings(ttl=1.0, drain=1.0))
+    settings: Settings = field(default_factory=lambda: Settings(ttl=2.0, drain=1.0))
 
     @cached_property
     def _by_name(self) -> dict[str, SimReplica]:
@@ -105,6 +110,11 @@ class Truth:
     def _machines(self) -> dict[str, SimMachine]:
         by_name = {machine.name: machine for machine in self.machines}
         return {record.name: by_name[record.machine] for record in self.memory.replicas}
+
+    @property
+    def recorded(self) -> Collection[str]:
+        """The names of the replicas that the memory has."""
+        return self._sites.keys()
 
     def replica(self, name: str) -> SimReplica:
         """What is on the machine of a replica."""
@@ -122,19 +132,38 @@ class Truth:
         """The machine of a recorded replica."""
         return self._machines[name]
 
+    def site_of(self, name: str) -> str:
+        """The site of a recorded replica; "" for a member that no record names."""
+        return self._sites.get(name, "")
+
     def up(self, name: str) -> bool:
-        """Whether the machine of a recorded replica runs."""
-        return self._machines[name].power is Power.ON
+        """Whether the machine of a replica runs; False for a member that no record names."""
+        return name in self._machines and self._machines[name].power is Power.ON
 
     def answers(self, name: str) -> bool:
-        """Whether it also answers the manager."""
-        machine = self._machines[name]
-        return machine.power is Power.ON and machine.name not in self.mute
+        """Whether its machine also answers the manager."""
+        return self.up(name) and not {self._machines[name].name, all_of(self._sites[name])} & self.mute
+
+    def etcd_answers(self, name: str) -> bool:
+        """Whether the manager gets an answer from its member, be that well or not."""
+        return name in self._live and not (self.mute and {etcd_of(name), all_of(self._sites[name])} & self.mute)
+
+    def apiserver_answers(self, name: str) -> bool:
+        """Whether nothing keeps the manager from asking its apiserver."""
+        return not (self.mute and {apiserver_of(name), all_of(self.site_of(name))} & self.mute)
+
+    def edge_answers(self, site: str) -> bool:
+        """Whether the machine of a site's load balancer answers the manager."""
+        return site not in self.dead_edges and not (self.mute and {edge(site), all_of(site)} & self.mute)
 
     @cached_property
     def members(self) -> dict[str, SimMember]:
         """The members by replica."""
         return {name: replica.member for name, replica in self.replicas if replica.member is not None}
+
+    def with_id(self, number: int) -> str | None:
+        """The replica whose member has this id."""
+        return next((name for name, member in self.members.items() if member.id == number), None)
 
     @cached_property
     def _live(self) -> frozenset[str]:
@@ -145,25 +174,38 @@ class Truth:
             if replica.member is not None and replica.data and replica.runs(Component.ETCD) and self.up(name)
         )
 
+    def passes(self, one: str, other: str) -> bool:
+        """Whether packets of one site get to another one."""
+        return one == other or (one, other) not in self.cuts
+
     def connected(self, one: str, other: str) -> bool:
-        """Whether two sites can talk."""
-        return one == other or not self.cuts or not {(one, other), (other, one)} & self.cuts
+        """Whether two sites can talk: packets pass both ways."""
+        return one == other or not self.cuts or (self.passes(one, other) and self.passes(other, one))
 
     def _followers(self, leader: str) -> frozenset[str]:
-        """The live members that the would-be leader hears, itself included."""
+        """The live members that talk with the would-be leader, itself included."""
         if not self.cuts:
             return self._live
         site = self._sites[leader]
         return frozenset(name for name in self._live if self.connected(site, self._sites[name]))
 
     @cached_property
-    def elected(self) -> str | None:
-        """Who leads: the leader of before if it can, else the first voter that a quorum can follow."""
+    def electable(self) -> tuple[str, ...]:
+        """The voters that a quorum can follow; one that lags only where no other can (raft: a vote is given to none
+        whose log is older).
+        """
         votes = sorted(name for name, member in self.members.items() if not member.learner)
-        for name in ([self.leader] if self.leader in votes else []) + votes:
-            if name in self._live and len(self._followers(name).intersection(votes)) >= quorum(len(votes)):
-                return name
-        return None
+        able = tuple(
+            name
+            for name in votes
+            if name in self._live and len(self._followers(name).intersection(votes)) >= quorum(len(votes))
+        )
+        return tuple(name for name in able if not self.members[name].behind) or able
+
+    @cached_property
+    def elected(self) -> str | None:
+        """Who leads: the leader of before if it can, else the first that can be elected."""
+        return self.leader if self.leader in self.electable else next(iter(self.electable), None)
 
     @cached_property
     def following(self) -> frozenset[str]:
@@ -171,15 +213,27 @@ class Truth:
         return self._followers(self.elected) if self.elected is not None else frozenset()
 
     @cached_property
+    def deceived(self) -> frozenset[str]:
+        """The members that still hear the leader, which no longer hears them, and do not know it yet."""
+        if self.elected is None or not self.cuts:
+            return frozenset()
+        here = self._sites[self.elected]
+        return frozenset(
+            name
+            for name in self._live - self.following
+            if self.passes(here, self._sites[name]) and not self.members[name].silent
+        )
+
+    @cached_property
     def healthy(self) -> frozenset[str]:
-        """Those of them that serve clients."""
+        """Those that follow, and serve clients."""
         return frozenset(name for name in self.following if not self.members[name].unserved)
 
     @cached_property
     def voters(self) -> frozenset[Voter]:
         """The voters, for quorum arithmetic."""
         return frozenset(
-            Voter(name, self._sites[name], name in self.healthy)
+            Voter(name, self.site_of(name), name in self.healthy)
             for name, member in self.members.items()
             if not member.learner
         )
@@ -202,8 +256,13 @@ class Truth:
             and not replica.member.learner
         )
 
+    def working(self, component: Component) -> frozenset[str]:
+        """The replicas whose controllers of a kind work: they run, and their apiserver serves."""
+        return frozenset(name for name in self.serving if self.replica(name).runs(component))
+
     @cached_property
-    def _reached(self) -> dict[str, frozenset[str]]:
+    def well_behind(self) -> dict[str, frozenset[str]]:
+        """Per load balancer that runs, its backends that serve and that it can talk with."""
         return {
             site: frozenset(name for name in names & self.serving if self.connected(site, self._sites[name]))
             for site, names in self.balancers
@@ -211,10 +270,26 @@ class Truth:
         }
 
     def reached_from(self, site: str) -> frozenset[str]:
-        """The ready apiservers that the load balancer of a site leads to."""
-        return self._reached.get(site, frozenset())
+        """The ready apiservers that the load balancer of a site leads to: those that it holds for healthy, and are."""
+        well = self.well_behind.get(site)
+        return well & dict(self.checked).get(site, frozenset()) if well else frozenset()
 
 
 def edge(site: str) -> str:
     """The name in ``Truth.mute`` of the machine of a site's load balancer."""
     return f"edge of {site}"
+
+
+def etcd_of(name: str) -> str:
+    """The name in ``Truth.mute`` of a replica's member."""
+    return f"etcd of {name}"
+
+
+def apiserver_of(name: str) -> str:
+    """The name in ``Truth.mute`` of a replica's apiserver."""
+    return f"apiserver of {name}"
+
+
+def all_of(site: str) -> str:
+    """The name in ``Truth.mute`` of all that is at a site."""
+    return f"site {site}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from quarterdeck.model.memory import Replica
@@ -73,14 +73,14 @@ class View:
         return member is not None and not member.learner and member.health is Health.HEALTHY
 
     def apiserver_off(self, replica: Replica) -> bool:
-        """Whether its apiserver surely serves nobody: seen stopped, or on a machine that is off, or cut off from
-        its member and its machine alike.
+        """Whether its apiserver surely serves nobody: seen stopped, or on a machine that is seen to be off, or with a
+        member that is down in the cluster's own eyes. That we do not see it says nothing.
         """
         fact = self.fact(replica)
         if fact.machine is MachineState.UP:
             return fact.unit(Component.APISERVER) in (UnitState.ABSENT, UnitState.STOPPED)
         member = self.member(replica)
-        return fact.machine is MachineState.DOWN or member is None or member.health is Health.DOWN
+        return fact.machine is MachineState.DOWN or (member is not None and member.health is Health.DOWN)
 
     @cached_property
     def gone(self) -> frozenset[str]:
@@ -97,11 +97,26 @@ class View:
         """The voters, for quorum arithmetic."""
         return voters(self.world)
 
+    @cached_property
+    def doubtful(self) -> tuple[str, ...]:
+        """The voters that do not answer us, and of which nothing says that they are down."""
+        unsure = (Health.SUSPECT, Health.UNREACHABLE)
+        return tuple(member.replica for member in self.membership.voters if member.health in unsure)
+
+    @cached_property
+    def likely_home(self) -> str | None:
+        """The site that holds a quorum by itself if all those are well."""
+        return home(replace(voter, healthy=voter.healthy or voter.replica in self.doubtful) for voter in self.voters)
+
+    @cached_property
+    def up_to_date(self) -> frozenset[Voter]:
+        """The voters, healthy only if they have the data besides: no quorum is to hang on one that lags."""
+        lags = {each.replica for each in self.membership.voters if not _has_the_data(self.world, each)}
+        return frozenset(replace(voter, healthy=voter.healthy and voter.replica not in lags) for voter in self.voters)
+
     def voter(self, replica: Replica) -> Voter:
-        """A replica as a voter: as healthy as its member is now."""
-        member = self.member(replica)
-        healthy = member is not None and member.health is Health.HEALTHY
-        return Voter(replica.name, replica.site, healthy)
+        """A replica as one of ``up_to_date``."""
+        return Voter(replica.name, replica.site, self.caught_up(replica))
 
     @cached_property
     def servers(self) -> tuple[Replica, ...]:
@@ -119,10 +134,10 @@ class View:
         index, which at a large index lets a learner far behind pass).
         """
         member = self.member(replica)
-        return member is not None and member.lag is not None and member.lag <= self.world.settings.lag_bound
+        return member is not None and _has_the_data(self.world, member)
 
     def caught_up(self, replica: Replica) -> bool:
-        """Whether a learner may be promoted: healthy, and it has the data."""
+        """Whether a member may be counted on: healthy, and it has the data."""
         member = self.member(replica)
         return member is not None and member.health is Health.HEALTHY and self.has_the_data(replica)
 
@@ -139,6 +154,10 @@ class View:
         coming = [replica for replica in self.learners if self.home is not None and self.keeps_home(replica)]
         servers = self.servers
         return bool(servers) and not (self.missing or absent or coming) and all(map(self.ready, servers))
+
+
+def _has_the_data(world: World, member: MemberFact) -> bool:
+    return member.lag is not None and member.lag <= world.settings.lag_bound
 
 
 def voters(world: World) -> frozenset[Voter]:
