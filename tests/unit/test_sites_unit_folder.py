@@ -46,6 +46,20 @@ def test_only_real_root_gives_units_users_and_each_home_has_its_own(monkeypatch:
     assert not may_give_users()
 
 
+def test_a_record_of_before_units_needed_data_opens_and_is_guarded_as_it_is(tmp_path: Path) -> None:
+    write_record(tmp_path, UnitRecord.of(replace(SPEC, boot_argv=("--state=new", "--token=a"))))
+    found = json.loads((tmp_path / "unit.json").read_text())
+    for added in ("needs", "fresh"):
+        del found[added]
+    (tmp_path / "unit.json").write_text(json.dumps(found))
+    old = read_record(tmp_path)
+    assert old is not None
+    assert (old.needs, old.fresh) == (None, False)
+    guarded = old.guarded("/volume/*.wal", ("--state=existing",))
+    assert guarded.argv == ("/bin/etcd", "--x", "--token=a", "--state=existing")
+    assert (guarded.needs, guarded.digest) == ("/volume/*.wal", old.digest)
+
+
 def test_where_there_is_no_record_there_is_no_unit(tmp_path: Path) -> None:
     assert read_record(tmp_path / "etcd") is None
     assert unit_folders(tmp_path / "units") == ()
