@@ -29,6 +29,7 @@ SLOT = Slot(site="east", zone="a", storage_class="standard")
 MACHINE, UNIT, VOLUME = "east-a1", "demo-east-1-etcd", "demo-east-1"
 FOUNDER = Replica(name="east-1", slot=SLOT, machine=MACHINE)
 START = StartUnit(site="east", why="", replica="east-1", component=Component.ETCD)
+COMPARES = "--feature-gates=InitialCorruptCheck=true"
 LOG = f"{WRITE_AHEAD_LOG}/0.wal"
 
 
@@ -83,11 +84,12 @@ async def test_a_founder_begins_without_data_and_never_again_once_it_was_healthy
     await start_unit(plane, START, await remembers(plane, FOUNDING))
     assert site.started[-1].fresh
     assert "--initial-cluster-state=new" in site.started[-1].boot_argv
+    assert COMPARES not in site.started[-1].boot_argv
     world = await remembers(plane, CREATED)
     await site.stop_unit(MACHINE, UNIT)
     await start_unit(plane, START, world)
     assert not site.started[-1].fresh
-    assert "--initial-cluster-state=existing" in site.started[-1].boot_argv
+    assert {"--initial-cluster-state=existing", COMPARES} <= set(site.started[-1].boot_argv)
     await site.stop_unit(MACHINE, UNIT)
     site.take_file(MACHINE, VOLUME, DATA)
     with pytest.raises(Unavailable, match="data"):

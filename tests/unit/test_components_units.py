@@ -14,6 +14,7 @@ import yaml
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.etcd import holds_a_log
 from quarterdeck.components.ports import LAST_PLANE, PlanePorts
+from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import (
     Audit,
@@ -118,6 +119,7 @@ def test_how_a_member_first_started_is_no_part_of_what_it_is(build: Build) -> No
         "--initial-cluster=demo-1=https://10.0.0.1:2380,demo-2=https://10.0.0.2:2380",
         "--initial-cluster-state=new",
         "--initial-cluster-token=demo-a1",
+        "--feature-gates=InitialCorruptCheck=false",
     )
     assert "--initial-cluster-state=existing" in joiner.boot_argv
 
@@ -139,27 +141,30 @@ def test_a_folder_without_a_log_is_none_to_etcd_whatever_else_is_there(names: tu
 
 
 @pytest.mark.parametrize(
-    ("etcd", "flag", "value"),
+    ("etcd", "flag"),
     [
-        ("3.5.31", "experimental-initial-corrupt-check", "true"),
-        ("3.6.16", "feature-gates", "InitialCorruptCheck=true"),
-        ("3.7.3", "feature-gates", "InitialCorruptCheck=true"),
+        ("3.5.31", "--experimental-initial-corrupt-check="),
+        ("3.6.16", "--feature-gates=InitialCorruptCheck="),
+        ("3.7.3", "--feature-gates=InitialCorruptCheck="),
     ],
 )
-def test_a_member_compares_its_data_with_its_peers_before_it_serves_again(
-    build: Build, etcd: str, flag: str, value: str
+@pytest.mark.parametrize(("compares", "value"), [(False, "false"), (True, "true")])
+def test_a_member_that_has_served_compares_its_data_with_its_peers_before_it_serves_again(
+    build: Build, etcd: str, flag: str, compares: bool, value: str
 ) -> None:
-    assert flags(build(Component.ETCD, replace(PLANE, etcd=etcd)))[flag] == value
+    spec = build(Component.ETCD, replace(PLANE, etcd=etcd), cluster=replace(FOUNDING, compares=compares))
+    assert spec.boot_argv[-1] == flag + value
+    assert spec.digest == build(Component.ETCD, replace(PLANE, etcd=etcd)).digest
 
 
 def test_feature_gates_of_the_user_are_kept_except_that_one(build: Build) -> None:
-    def gates(value: str) -> PlaneSettings:
-        return replace(PLANE, extra_args={Component.ETCD: {"feature-gates": value}})
-
-    found = flags(build(Component.ETCD, gates("TxnModeWriteWithSharedBuffer=true")))
-    assert found["feature-gates"] == "TxnModeWriteWithSharedBuffer=true,InitialCorruptCheck=true"
-    with pytest.raises(InvalidInput, match="InitialCorruptCheck"):
-        build(Component.ETCD, gates("InitialCorruptCheck=false"))
+    gates = {Component.ETCD: {"feature-gates": "TxnModeWriteWithSharedBuffer=true"}}
+    spec = build(Component.ETCD, replace(PLANE, extra_args=gates), cluster=replace(FOUNDING, compares=True))
+    assert spec.boot_argv[-1] == "--feature-gates=TxnModeWriteWithSharedBuffer=true,InitialCorruptCheck=true"
+    assert "feature-gates" not in flags(spec)
+    for flag, value in (("feature-gates", "InitialCorruptCheck=false"), ("experimental-initial-corrupt-check", "true")):
+        with pytest.raises(InvalidInput):
+            refuse_dangerous(Component.ETCD, {flag: value})
 
 
 def test_a_member_asks_clients_and_peers_for_certificates(build: Build) -> None:

@@ -44,8 +44,8 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
 
 async def guard_members(plane: Plane) -> None:
     """Have each machine that answers keep the etcd that it runs from ever starting without its data, or as a founder
-    once there is a cluster. What runs goes on running: this is for units from before there was such a guard, and for
-    founders, which started as such.
+    once there is a cluster, and have it compare its data when it starts again. What runs goes on running: this is for
+    units from before there was such a guard, and for members that were founders or joiners when they started.
     """
     memory = plane.memory
     if memory.created:
@@ -79,7 +79,7 @@ def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> Init
     if world is None or world.membership is None:
         known = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
         maybe = tuple((each.name, plane.address(each)) for each in known)
-        return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token)
+        return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token, compares=record.started)
     members = world.membership.members
     strangers = [member for member in members if not _known(memory, member.replica)]
     if strangers:
@@ -89,7 +89,7 @@ def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> Init
             "remove it with etcdctl, or wait until it is gone",
         )
     listed = tuple((member.replica, plane.address(memory.replica(member.replica))) for member in members)
-    return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token)
+    return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token, compares=record.started)
 
 
 def _known(memory: Memory, name: str) -> bool:

@@ -12,7 +12,6 @@ from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name, url
 from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_flag, etcd_gate
-from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import Component
 
@@ -35,10 +34,9 @@ def etcd_unit(
     Clients and peers show certificates, and so do readers of metrics and health (but of planes made before:
     ``metrics_scheme``) on ``ports.etcd_metrics`` of the machine's address: these answer from the first moment, also on
     a learner, and https asks there for what the client port asks for (etcd: embed, createMetricsListener).
-    A member that starts again compares its data with its peers' first, and ends if they differ (etcd: InitialCheck).
     Raises InvalidInput for extra arguments that cannot be.
     """
-    check, extra = _corrupt_check(plane)
+    extra = {flag: value for flag, value in _extra(plane).items() if flag != FEATURE_GATES}
     folder = Folder(replica.folders[Component.ETCD])
     owned = {
         "name": replica.name,
@@ -47,7 +45,6 @@ def etcd_unit(
         **_identity(folder, secrets, certificates),
         "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
         "election-timeout": milliseconds(plane.tuning.election),
-        **check,
         etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(plane.max_learners),
         "strict-reconfig-check": boolean(True),
         "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
@@ -92,22 +89,6 @@ def holds_a_log(names: Iterable[str]) -> bool:
     return any(fnmatchcase(name, LOG_FILE) for name in names)
 
 
-def _corrupt_check(plane: PlaneSettings) -> tuple[dict[str, str], dict[str, str]]:
-    """The flag that turns the check on, beside the user's own feature gates, and the user's other flags."""
-    flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, plane.etcd)
-    extra = dict(plane.extra_args.get(Component.ETCD, {}))
-    if flag != FEATURE_GATES:
-        return {flag: value}, extra
-    gates = extra.pop(FEATURE_GATES, "")
-    if EtcdGate.INITIAL_CORRUPT_CHECK in gates:
-        raise InvalidInput(
-            f"setting --{flag} of {Component.ETCD}",
-            f"quarterdeck sets {EtcdGate.INITIAL_CORRUPT_CHECK} itself",
-            "remove it from the extra arguments",
-        )
-    return {flag: ",".join(filter(None, (gates, value)))}, extra
-
-
 def _identity(folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecrets) -> dict[str, str]:
     """What it proves itself with, and whom it believes: clients and peers show certificates, too."""
     return {
@@ -136,10 +117,22 @@ def _addresses(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]
 
 
 def boot_arguments(plane: PlaneSettings, cluster: InitialCluster) -> tuple[str, ...]:
-    """What matters only to a member that has no data yet."""
+    """What matters only to a member that has no data yet, and whether one that has some compares it with its peers'
+    before it serves, and ends if they differ.
+
+    For that every peer reads all its keys, and writes wait for it meanwhile (etcd: InitialCheck, mvcc.HashByRev): not
+    asked for by a joiner, which has its data from them just now and may be started twice.
+    """
     members = ",".join(f"{name}={url(address, plane.ports.etcd_peer)}" for name, address in cluster.members)
+    flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, plane.etcd, on=cluster.compares)
+    gates = _extra(plane).get(FEATURE_GATES, "") if flag == FEATURE_GATES else ""
     return (
         f"--initial-cluster={members}",
         f"--initial-cluster-state={cluster.state}",
         f"--initial-cluster-token={cluster.token}",
+        f"--{flag}={','.join(filter(None, (gates, value)))}",
     )
+
+
+def _extra(plane: PlaneSettings) -> Mapping[str, str]:
+    return plane.extra_args.get(Component.ETCD, {})

@@ -82,6 +82,7 @@ _ETCD: Mapping[str, str] = {
     "initial-cluster": _FOUNDING,
     "initial-cluster-state": _FOUNDING,
     "initial-cluster-token": _FOUNDING,
+    "initial-corrupt-check": "quarterdeck says which starts compare a member's data with its peers'",
     "listen-client-http-urls": "it would open a port that the plane does not know of",
     "peer-auto-tls": "anybody could make a certificate that its peers accept",
     "peer-cert-allowed-cn": "members have names of their own in their certificates",
@@ -145,6 +146,7 @@ _TLS: Mapping[str, Rule] = {
 VALUES: Mapping[Component, Mapping[str, Rule]] = {
     Component.ETCD: {
         "cipher-suites": _ciphers,
+        "feature-gates": _gates("InitialCorruptCheck"),
         "tls-min-version": _versions("TLS1.2", "TLS1.3"),
         "tls-max-version": _versions("", "TLS1.2", "TLS1.3"),
         "pre-vote": _never("false", "a member that comes back would unseat the leader"),

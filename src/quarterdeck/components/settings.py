@@ -133,15 +133,17 @@ class ClusterState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialCluster:
-    """How an etcd member that has no data yet starts.
+    """What of a member's start is no part of what the member is: mostly how one starts that has no data yet.
 
     ``members`` are (replica, address) of the founders, or, to join, of exactly the membership of that moment with
     the member itself. ``token`` tells clusters apart: a new one after each restore.
+    ``compares``: it has data, and compares it with its peers'.
     """
 
     state: ClusterState
     members: tuple[tuple[str, str], ...]
     token: str
+    compares: bool = False
 
 
 def unit_name(plane: str, replica: str, component: Component) -> str:

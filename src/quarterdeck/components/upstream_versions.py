@@ -36,12 +36,13 @@ def etcd_flag(option: EtcdOption, etcd: str) -> str:
     return option.value if minor(etcd) >= (3, 6) else f"experimental-{option.value}"
 
 
-def etcd_gate(gate: EtcdGate, etcd: str) -> tuple[str, str]:
-    """The flag (without dashes) that turns a feature on, and its value; gates are separated by commas."""
+def etcd_gate(gate: EtcdGate, etcd: str, *, on: bool) -> tuple[str, str]:
+    """The flag (without dashes) that turns a feature on or off, and its value; gates are separated by commas."""
+    value = "true" if on else "false"
     if minor(etcd) >= (3, 6):
-        return FEATURE_GATES, f"{gate}=true"
+        return FEATURE_GATES, f"{gate}={value}"
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", gate.value).lower()
-    return f"experimental-{words}", "true"
+    return f"experimental-{words}", value
 
 
 def authentication_api(kubernetes: str) -> str:
