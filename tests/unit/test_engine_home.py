@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import cast
 
 import pytest
 from pydantic import SecretStr
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.endpoint import EndpointMode, Rfc2136, Tsig
+from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
+from quarterdeck.api.site import Site
 from quarterdeck.endpoint.door_guests import guests_file, invite, read_guests
 from quarterdeck.engine import operations
+from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import World
 from quarterdeck.pki.codec import decode, encode
+from quarterdeck.planner.planner import plan as planned
+from quarterdeck.upstream.upstream import Upstream
 
 ASKER = Asker(who="a test")
 
@@ -27,6 +38,27 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
     made = await Home.open(tmp_path / "home")
     yield made
     await made.close()
+
+
+def at(machine: str, name: str = "east-1", storage_class: str = "standard") -> ReplicaStatus:
+    slot = SlotStatus(site="east", zone="b", storage_class=storage_class)
+    return ReplicaStatus(name=name, slot=slot, machine=machine, listed=True, started=True)
+
+
+async def with_memory(home: Home, *replicas: ReplicaStatus, **endpoint: object) -> ControlPlane:
+    plane = await created(home)
+    status = plane.status.model_copy(
+        update={"memory": MemoryStatus(next_ordinal=2, created=True, replicas=replicas, served_site="east")}
+    )
+    at_once = endpoint or {"mode": EndpointMode.ADDRESS, "address": "127.9.9.9"}  # no DNS server to wait for
+    spec = plane.spec.model_copy(update={"endpoint": plane.spec.endpoint.model_copy(update=at_once)})
+    return await home.store.update(plane.model_copy(update={"status": status, "spec": spec}))
+
+
+async def looked_at(home: Home, resource: ControlPlane) -> World:
+    engine = Engine(home=home, upstream=cast("Upstream", None), asker=ASKER)
+    async with AsyncExitStack() as stack:
+        return await (await engine.observer(await home.plane(resource, stack))).observe()
 
 
 async def created(home: Home, name: str = "alpha") -> ControlPlane:
@@ -106,3 +138,45 @@ async def test_secrets_of_another_plane_that_came_between_are_replaced(home: Hom
     await home.store.create(stray)
     assert (await home.secrets(plane)).kubernetes_ca != former.kubernetes_ca
     assert (await stored(home)).plane_uid == plane.metadata.uid
+
+
+async def test_a_plane_whose_site_is_gone_is_seen_and_nothing_of_it_is_taken_for_lost(home: Home) -> None:
+    plane = await with_memory(home, at("east-b1"))
+    await home.store.delete(Site, "east")  # by hand: the command refuses it
+    world = await looked_at(home, plane)
+    fact = world.replica("east-1")
+    assert (fact.machine, fact.has_data) == (MachineState.UNREACHABLE, None)
+    assert world.machines == (), "nothing new is placed there"
+    seen = planned(replace(world, deleting=True, record_known=True))
+    assert not seen.done
+    assert any("machine east-b1 of east-1" in each for each in seen.waiting)
+
+
+async def test_a_machine_that_its_site_has_no_more_is_unreachable(home: Home) -> None:
+    plane = await with_memory(home, at("east-z9"))
+    fact = (await looked_at(home, plane)).replica("east-1")
+    assert (fact.machine, fact.has_data) == (MachineState.UNREACHABLE, None)
+
+
+async def test_data_of_a_storage_class_that_is_gone_is_unknown_not_lost(home: Home) -> None:
+    plane = await with_memory(home, at("east-b1", storage_class="former"))
+    fact = (await looked_at(home, plane)).replica("east-1")
+    assert (fact.machine, fact.has_data) == (MachineState.UP, None)
+
+
+async def test_a_key_that_is_gone_makes_the_name_unknown_and_hides_nothing_else(home: Home, tmp_path: Path) -> None:
+    tsig = Tsig(key_name="quarterdeck", secret_file=PurePosixPath(tmp_path / "gone.key"))
+    update = Rfc2136(server="127.0.0.1", zone="planes.test", tsig=tsig)
+    plane = await with_memory(home, at("east-b1"), mode=EndpointMode.RFC2136, rfc2136=update)
+    world = await looked_at(home, plane)
+    assert not world.record_known
+    assert "gone.key: No such file or directory; put the key there, 0600" in world.record_trouble
+    assert world.replica("east-1").machine is MachineState.UP
+
+
+async def test_a_deletion_waits_for_the_load_balancer_of_a_site_that_is_gone(home: Home) -> None:
+    plane = await with_memory(home)
+    await home.store.delete(Site, "east")
+    world = replace(await looked_at(home, plane), deleting=True, record_known=True)
+    assert not world.balancer("east").reachable
+    assert any("the machine of the load balancer at east" in each for each in planned(world).waiting)

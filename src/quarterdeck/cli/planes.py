@@ -28,6 +28,7 @@ from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import forecast, look, summary
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.site_use import require_safe_change
 from quarterdeck.engine.wording import what
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.files import write_secret
@@ -117,6 +118,7 @@ async def _apply_site(home: Home, wanted: Site) -> None:
         return
     changed = applied_site(current, wanted)
     if changed != current:
+        require_safe_change(current, changed, await home.store.list(ControlPlane))
         await home.store.update(changed)
         out.print(f"site {wanted.metadata.name} changed")
     else:

@@ -15,7 +15,7 @@ from quarterdeck.cli.arguments import OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside_lab, here, opened, out, run
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm
-from quarterdeck.errors import Conflict
+from quarterdeck.engine.site_use import require_unused
 from quarterdeck.sites.netns.lab import Lab
 
 app = typer.Typer(help="Places with machines, zones and storage classes.", no_args_is_help=True)
@@ -124,15 +124,7 @@ def remove(name: SiteName, yes: Yes = False) -> None:
     async def ask() -> None:
         async with opened() as home:
             site = await home.site(name)
-            users = [
-                plane.metadata.name
-                for plane in await home.store.list(ControlPlane)
-                if plane.spec.placement.site == name
-                or any(each.slot.site == name for each in plane.status.memory.replicas)
-                or any(each.name == name for each in plane.status.memory.held)
-            ]
-            if users:
-                raise Conflict(f"removing site {name}", f"in use by {', '.join(users)}", "migrate or delete them first")
+            require_unused(name, await home.store.list(ControlPlane))
             confirm(f"remove site {name} and its machines?", yes=yes)
             await home.local_site(site).destroy()
             await home.store.delete(Site, name)

@@ -147,7 +147,7 @@ class Engine:
     async def observer(self, plane: Plane) -> Observer:
         """An observer of a plane, by its spec of now."""
         resource = plane.resource
-        site = await self.home.site(resource.spec.placement.site)
+        site = await self.home.site_as_known(resource)
         return Observer(
             plane=plane,
             settings=planner_settings(resource),

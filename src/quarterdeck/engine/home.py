@@ -19,9 +19,11 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.memory import ReplicaStatus
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
-from quarterdeck.api.site import Isolation, default_sites
+from quarterdeck.api.site import Isolation, SiteSpec, default_sites
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.api.site import StorageClass as StorageClassResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.envoy import BalancerSettings
 from quarterdeck.components.settings import PlaneSettings
@@ -31,6 +33,7 @@ from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.endpoint.unusable import UnusableDns
 from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.settings import plane_settings
+from quarterdeck.engine.site_use import sites_of
 from quarterdeck.errors import (
     Conflict,
     InvalidInput,
@@ -43,17 +46,19 @@ from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.files import distrust, file_errors
 from quarterdeck.kube.http import HttpKube
-from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Component
 from quarterdeck.pki.authority import subject_of
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.pki.tls import client_context
+from quarterdeck.sites.former import FormerSite
 from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
+from quarterdeck.sites.port import Site
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
 from quarterdeck.stores.sealing import KEY_FILE, Key, read_key
@@ -61,6 +66,8 @@ from quarterdeck.stores.sqlite import SqliteStore
 
 #: Envoy's status listener, counted from the load balancer's port.
 _STATUS_SHIFT = 20_000
+#: The address of a machine whose own is not known: one of this host where nobody listens, and all is refused at once.
+_NOWHERE = "127.255.255.254"
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
@@ -164,6 +171,23 @@ class Home:
                 f"looking for site {name!r}", f"there are only: {known}", "see 'quarterdeck site list'"
             ) from None
 
+    async def site_as_known(self, plane: ControlPlane) -> SiteResource:
+        """The resource of the site that a plane is to be at; if it is gone, one with the zones that the plane is in, so
+        that the plane can be looked at all the same.
+        """
+        name = plane.spec.placement.site
+        try:
+            return await self.store.get(SiteResource, name)
+        except NotFound:
+            slots = [each.slot for each in plane.status.memory.replicas if each.slot.site == name]
+            zones = {slot.zone for slot in slots if slot.zone} | set(plane.spec.placement.zones or ())
+            classes = sorted({slot.storage_class for slot in slots}) or ["standard"]
+            spec = SiteSpec(
+                zones=tuple(sorted(zones)) or ("a",),
+                storage_classes=tuple(StorageClassResource(name=each) for each in classes),
+            )
+            return SiteResource(metadata=Metadata(name=name), spec=spec)
+
     def hub(self, kind: Isolation) -> LocalSite:
         """The site of what belongs to no site: the DNS server of all planes."""
         name = f"hub-{kind}"
@@ -246,10 +270,14 @@ class Home:
             (each.spec.isolation for each in resources if each.metadata.name == resource.spec.placement.site),
             Isolation.LOOPBACK,
         )
-        sites = {each.metadata.name: self.local_site(each) for each in resources if each.spec.isolation is kind}
+        local = {each.metadata.name: self.local_site(each) for each in resources if each.spec.isolation is kind}
+        former: dict[str, Site] = {name: _former(name, resource) for name in sites_of(resource) if name not in local}
+        sites: dict[str, Site] = {**local, **former}
         machines = {
             (machine.site, machine.name): machine for site in sites.values() for machine in await site.machines()
         }
+        for each in resource.status.memory.replicas:
+            machines.setdefault((each.slot.site, each.machine), _unknown_machine(each))
         etcd = RealEtcd(ClientTls(ca=secrets.etcd_ca.certificate, client=secrets.etcd_manager))
         stack.push_async_callback(etcd.close)
         kube = HttpKube(secrets.kubernetes_ca.certificate, secrets.manager)
@@ -280,6 +308,32 @@ class Home:
             return UnusableDns(error)
 
 
+def _former(site: str, plane: ControlPlane) -> FormerSite:
+    there = [_unknown_machine(each) for each in plane.status.memory.replicas if each.slot.site == site]
+    edge = Machine(
+        name=f"{site}-edge",
+        site=site,
+        zone="",
+        address=_NOWHERE,
+        role=MachineRole.EDGE,
+        state=MachineState.UNREACHABLE,
+        declared=False,
+    )
+    return FormerSite(site, (*there, edge))
+
+
+def _unknown_machine(record: ReplicaStatus) -> Machine:
+    """A machine that no site has."""
+    return Machine(
+        name=record.machine,
+        site=record.slot.site,
+        zone=record.slot.zone,
+        address=_NOWHERE,
+        state=MachineState.UNREACHABLE,
+        declared=False,
+    )
+
+
 def _new_secrets(name: str) -> SecretStr:
     return SecretStr(encode(create_plane_secrets(name, datetime.now(UTC))))
 
@@ -295,7 +349,7 @@ def _balancers(
     resource: ControlPlane,
     settings: PlaneSettings,
     secrets: PlaneSecrets,
-    sites: Mapping[str, LocalSite],
+    sites: Mapping[str, Site],
     machines: Mapping[tuple[str, str], Machine],
 ) -> dict[str, LoadBalancer]:
     client = client_context(secrets.kubernetes_ca.certificate, secrets.manager)

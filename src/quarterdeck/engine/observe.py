@@ -59,7 +59,7 @@ class Observer:
             machines=tuple(
                 MachineFact(name=each.name, site=each.site, zone=each.zone, state=each.state)
                 for each in machines
-                if each.role is MachineRole.CONTROL
+                if each.role is MachineRole.CONTROL and each.declared
             ),
             record=name.site,
             record_known=name.known,
@@ -111,6 +111,8 @@ class Observer:
 
     async def _has_data(self, record: Replica) -> bool | None:
         site, volume = self.plane.site(record.site), self.plane.volume(record)
+        if record.slot.storage_class not in await site.storage_classes():
+            return None  # it is somewhere that the site does not tell any more
         try:
             return holds_a_log(await site.list_volume(record.machine, volume, WRITE_AHEAD_LOG))
         except NotFound:

@@ -103,7 +103,9 @@ class MachineRole(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine of a site. ``address`` is an IP address that clients and peers reach it by."""
+    """A machine of a site. ``address`` is an IP address that clients and peers reach it by. ``declared``: the site is
+    meant to have it; one that it was taken from gets nothing new, and may have something left.
+    """
 
     name: str
     site: str
@@ -111,6 +113,7 @@ class Machine:
     address: str
     role: MachineRole = MachineRole.CONTROL
     state: MachineState = MachineState.UP
+    declared: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,7 @@ class LocalMachine:
             address=self.address,
             role=self.seat.role,
             state=state,
+            declared=self.seat.declared,
         )
 
     async def reach(self) -> None:

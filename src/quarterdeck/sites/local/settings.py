@@ -57,10 +57,11 @@ class LocalSiteSettings:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A machine that the settings ask for."""
+    """A machine. ``declared``: the settings ask for it; others were used before, and may have something left."""
 
     place: Place
     role: MachineRole
+    declared: bool = True
 
 
 def seats(settings: LocalSiteSettings, site_number: int) -> dict[str, Seat]:

@@ -15,6 +15,7 @@ from quarterdeck.files import file_errors, remove_folder
 from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.data_guard import note_data
+from quarterdeck.sites.local.kept_seats import keep_seat, kept_seats
 from quarterdeck.sites.local.limits import available_memory
 from quarterdeck.sites.local.listening import TABLES, listening_ports
 from quarterdeck.sites.local.logs import last_lines
@@ -64,7 +65,10 @@ class LocalSite:
         self._home = home.resolve()
         self._settings = settings
         self._isolation = isolation
-        self._seats = seats(settings, number)
+        self._seats = kept_seats(self._site_folder / "machines", seats(settings, number), number)
+        for name, seat in self._seats.items():
+            if self._folder_of(name).is_dir():
+                keep_seat(self._folder_of(name), seat)
         self._machines = {
             name: LocalMachine(self._folder_of(name), seat, isolation, patience) for name, seat in self._seats.items()
         }

@@ -1,0 +1,123 @@
+"""A site that a plane still names and that is not there any more: what is known of it is known, and nothing answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import NoReturn
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitStatus, Volume
+
+
+@dataclass(frozen=True, slots=True)
+class FormerSite:
+    """Offers the Site port. ``known`` are the machines that a plane has replicas on, none of which can be reached."""
+
+    name: str
+    known: tuple[Machine, ...]
+
+    async def machines(self) -> tuple[Machine, ...]:
+        """See Site."""
+        return self.known
+
+    def folder(self, machine: str, unit: str) -> PurePosixPath:
+        """See Site."""
+        return PurePosixPath("/nowhere", machine, unit)
+
+    async def units(self, machine: str) -> tuple[UnitStatus, ...]:
+        """See Site."""
+        self._refuse(machine)
+
+    async def wake(self, machine: str) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def rest(self, machine: str) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def start_unit(self, machine: str, spec: UnitSpec) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def favour_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def let_go_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def remove_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
+        """See Site."""
+        self._refuse(machine)
+
+    async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
+        """See Site."""
+        self._refuse(machine)
+
+    async def volumes(self, machine: str) -> tuple[Volume, ...]:
+        """See Site."""
+        self._refuse(machine)
+
+    async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
+        """See Site."""
+        self._refuse(machine)
+
+    async def delete_volume(self, machine: str, name: str) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def storage_classes(self) -> tuple[str, ...]:
+        """See Site."""
+        return ()
+
+    async def free_bytes(self, machine: str, storage_class: str) -> int:
+        """See Site."""
+        self._refuse(machine)
+
+    async def free_memory(self, machines: tuple[str, ...]) -> int:
+        """See Site."""
+        self._refuse(", ".join(machines))
+
+    async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
+        """See Site."""
+        self._refuse(machine)
+
+    async def round_trip(self, machine: str, address: str, port: int) -> float:
+        """See Site."""
+        self._refuse(machine)
+
+    async def clock_offset(self, machine: str) -> float:
+        """See Site."""
+        self._refuse(machine)
+
+    def _refuse(self, machine: str) -> NoReturn:
+        raise Unavailable(
+            f"using machine {machine}", f"site {self.name} is not declared any more", "declare it again as it was"
+        )

@@ -1,0 +1,63 @@
+"""What of a site may not change as long as a plane uses it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.memory import MemoryStatus, Moment, ReplicaStatus, SlotStatus
+from quarterdeck.api.site import Site
+from quarterdeck.engine.site_use import require_safe_change, require_unused, sites_of
+from quarterdeck.errors import Conflict
+
+
+def site(**spec: Any) -> Site:
+    whole = {"storageClasses": [{"name": "standard"}, {"name": "fast", "path": "/fast"}], **spec}
+    return Site.model_validate_json(json.dumps({"metadata": {"name": "east"}, "spec": whole}))
+
+
+def plane(at: str = "east", **memory: Any) -> ControlPlane:
+    made = new_control_plane("alpha", site=at)
+    return made.model_copy(update={"status": made.status.model_copy(update={"memory": MemoryStatus(**memory)})})
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"zones": ["a", "b"]}, "spec.zones: a, b, c must stay"),
+        ({"zones": ["b", "a", "c"]}, "spec.zones"),
+        ({"zones": ["x", "a", "b", "c"]}, "spec.zones"),
+        ({"machinesPerZone": 1}, "spec.machinesPerZone: must not be less than 2"),
+        ({"storageClasses": [{"name": "standard"}]}, "spec.storageClasses: fast must stay"),
+        ({"storageClasses": [{"name": "standard"}, {"name": "fast", "path": "/slow"}]}, "the path of fast"),
+        ({"storageClasses": [{"name": "fast", "path": "/fast"}, {"name": "standard"}]}, "standard must stay the first"),
+        ({"isolation": "netns"}, "spec.isolation"),
+    ],
+)
+def test_what_a_plane_stands_on_is_not_taken_away_and_the_plane_is_named(spec: dict[str, Any], says: str) -> None:
+    with pytest.raises(Conflict, match=says) as refused:
+        require_safe_change(site(), site(**spec), [plane()])
+    assert "in use by alpha" in str(refused.value)
+    require_safe_change(site(), site(**spec), [plane(at="west")])
+    require_safe_change(site(), site(**spec), [])
+
+
+def test_a_site_in_use_may_grow() -> None:
+    classes = [{"name": "standard", "limitBytes": 2**30}, {"name": "fast", "path": "/fast"}, {"name": "new"}]
+    wanted = site(zones=["a", "b", "c", "d"], machinesPerZone=3, storageClasses=classes)
+    require_safe_change(site(), wanted, [plane()])
+
+
+def test_a_plane_uses_every_site_that_it_may_have_something_at() -> None:
+    slot = SlotStatus(site="north", zone="a", storage_class="standard")
+    replicas = (ReplicaStatus(name="north-1", slot=slot, machine="north-a1"),)
+    held = (Moment(name="south", time=1.0),)
+    used = plane("east", replicas=replicas, held=held, served_site="west", unsettled=("far",))
+    assert sites_of(used) == {"east", "north", "south", "west", "far"}
+    for name in sites_of(used):
+        with pytest.raises(Conflict, match="in use by alpha"):
+            require_unused(name, [used])
+    require_unused("other", [used])
