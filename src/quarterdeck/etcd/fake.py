@@ -63,12 +63,15 @@ class FakeCluster:
     def founded(cls, founders: Sequence[MemberAddress], *, max_learners: int = 1) -> FakeCluster:
         """A cluster whose voters all run and have done so for long; the first leads."""
         cluster = cls(max_learners=max_learners)
-        for address in founders:
-            node = _Node(id=next(cluster.ids), peer_url=address.peer_url, learner=False)
+        cluster.found([address.peer_url for address in founders])
+        for node, address in zip(cluster.nodes, founders, strict=True):
             node.address, node.up, node.settled = address, True, True
-            cluster.nodes.append(node)
         cluster.leader = cluster.nodes[0].id
         return cluster
+
+    def found(self, peer_urls: Sequence[str]) -> None:
+        """Make it a cluster of voters none of which has started yet."""
+        self.nodes.extend(_Node(id=next(self.ids), peer_url=each, learner=False) for each in peer_urls)
 
     def start(self, address: MemberAddress, *, settled: bool = True) -> None:
         """Start the process of a member, for the first time or again. ``settled``: and let 5 s pass.

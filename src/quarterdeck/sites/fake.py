@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -32,6 +32,18 @@ class Program:
 def runs_on(_: UnitSpec) -> Program:
     """Every unit simply runs."""
     return Program()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A unit as it is, whatever its machine answers. ``pid`` is None while no process of it runs."""
+
+    machine: str
+    power: MachineState
+    spec: UnitSpec
+    wanted: bool
+    state: UnitState
+    pid: int | None
 
 
 @dataclass(slots=True)
@@ -63,8 +75,8 @@ class _Machine:
 class FakeSite:
     """Offers the Site and the Faults port. ``behave`` says how each unit behaves once it is started.
 
-    What only a test may do has names of its own: ``crash``, ``put_file``, ``take_file``, ``files``,
-    ``set_clock_offset``, ``set_round_trip``.
+    What only a test may do has names of its own: ``crash``, ``everything``, ``put_file``, ``take_file``, ``files``,
+    ``set_clock_offset``, ``set_round_trip`` and the like.
     """
 
     def __init__(
@@ -306,6 +318,27 @@ class FakeSite:
             self._started(where, found)
             if not found.refused:
                 found.exit_code, found.restarts = -9, found.restarts + 1
+
+    def everything(self) -> Iterator[Seen]:
+        """All units of all machines."""
+        for name, each in self._machines.items():
+            for unit in each.units.values():
+                yield Seen(
+                    machine=name,
+                    power=each.state,
+                    spec=unit.spec,
+                    wanted=unit.wanted,
+                    state=unit.state,
+                    pid=unit.pid,
+                )
+
+    def power(self, machine: str) -> MachineState:
+        """Whether a machine runs."""
+        return self._machine(machine).state
+
+    def has_volume(self, path: PurePosixPath) -> bool:
+        """Whether there is a volume at that path."""
+        return any(volume.path == path for each in self._machines.values() for volume in each.volumes.values())
 
     def alive(self, pid: int) -> bool:
         """Whether a process with that number runs on any machine."""

@@ -1,0 +1,313 @@
+"""Lives of a plane: what the user asks for, who drives, what goes wrong, and how it must end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import pickle
+import warnings
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+
+from model.invariants import check_done
+
+from loop.clock import JumpingLoop
+from loop.faults import Faults, Kind, NoFaults
+from loop.joined import Joined
+from loop.secrets import cheap_secrets
+from loop.session import Books, Died, Session
+from loop.truths import Call, Truths
+from loop.units import PLANE
+from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
+from quarterdeck.api.operation import Operation, OperationPhase, OperationType
+from quarterdeck.engine import operations
+from quarterdeck.errors import NotFound, QuarterdeckError
+from quarterdeck.model.steps import Plan
+
+#: Seconds of the world's clock within which a life ends once nothing goes wrong any more.
+PATIENCE = 240.0
+#: Seconds until another process drives on where one ended, and that a frozen one stands still.
+NEXT_DRIVER = 1.0
+STANDS_STILL = 12.0
+
+
+class Ended(AssertionError):
+    """A life ended as it must not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asks for: replicas at a site; or (``site`` empty) that the plane goes."""
+
+    site: str = ""
+    replicas: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.replicas} at {self.site}" if self.site else "no plane"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """From where, to where; ``back``: what the user wants who goes back."""
+
+    name: str
+    start: Wish | None
+    wish: Wish
+    back: Wish | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+EAST1, EAST3 = Wish("east", 1), Wish("east", 3)
+WEST1, WEST3 = Wish("west", 1), Wish("west", 3)
+
+STORIES = (
+    Story("create 1", None, EAST1),
+    Story("create 3", None, EAST3),
+    Story("1 to 1", EAST1, WEST1, EAST1),
+    Story("3 to 3", EAST3, WEST3, EAST3),
+    Story("3 to 1", EAST3, WEST1, EAST3),
+    Story("1 to 3", EAST1, WEST3, EAST1),
+    Story("delete 1", EAST1, Wish()),
+    Story("delete 3", EAST3, Wish()),
+)
+
+
+@dataclass(kw_only=True)
+class Life:
+    """One life. ``run`` returns when it has ended well, and raises AssertionError with its tale when it has not."""
+
+    story: Story
+    faults: Faults = field(default_factory=NoFaults)
+    seed: int = 0
+    world: Joined = field(init=False)
+    truths: Truths = field(init=False)
+    books: Books = field(init=False)
+    wishes: list[Wish] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+    trouble: list[str] = field(default_factory=list)
+
+    def run(self) -> Life:
+        self.world = _settled(self.story.start)
+        self.world.random = Random(self.seed)
+        self.world.luck = 0.7 if self.seed else 1.0
+        self.truths = Truths(self.world)
+        self.books = Books(faults=self.faults)
+        try:
+            with warnings.catch_warnings():
+                _run(self.world, self._lived(), self.trouble)
+                if any(session.cut_off for session in self.sessions):
+                    gc.collect()
+            self._checked()
+        except AssertionError as error:
+            raise Ended(f"{error}\n{self.tale()}") from error
+        return self
+
+    async def _lived(self) -> None:
+        await self.ask(self.story.wish)
+        deadline = self.world.clock.now + PATIENCE
+        while not await self._driven():
+            if self.world.clock.now > deadline:
+                raise Ended("no driver came to an end")
+            await asyncio.sleep(NEXT_DRIVER)
+        await self._after()
+
+    async def _driven(self) -> bool:
+        """One process drives, as far as it comes. Whether all is as wanted."""
+        session = Session(
+            who=f"driver {len(self.sessions) + 1}",
+            world=self.world,
+            truths=self.truths,
+            books=self.books,
+            happens=self._happens,
+        )
+        self.sessions.append(session)
+        engine = session.engine()
+        session.task = asyncio.create_task(engine.drive(PLANE, wait=15.0), name=session.who)
+        still = asyncio.create_task(session.stands_still.wait(), name="standing still")
+        await asyncio.wait({session.task, still}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        still.cancel()
+        await asyncio.wait({still})
+        if session.stands_still.is_set():
+            return False
+        if not session.task.done():
+            raise Ended(f"{session.who} did not come to an end within {PATIENCE:g} s")
+        return self._came_to(session)
+
+    def _came_to(self, session: Session) -> bool:
+        assert session.task is not None
+        if session.task.cancelled():
+            self._tell(session, "is dead" if session.dead else "was stopped")
+            return False
+        error = session.task.exception()
+        if self.books.broken is not None:
+            raise self.books.broken
+        if error is None:
+            return self._over()
+        if isinstance(error, Died):
+            self._tell(session, "is dead")
+            return False
+        if isinstance(error, NotFound) and self.truths.wanted() is None:
+            return True
+        if not isinstance(error, QuarterdeckError):
+            raise error
+        self._tell(session, f"gave up: {type(error).__name__}: {error}")
+        return False
+
+    def _over(self) -> bool:
+        """Whether nothing was asked for that nobody drives: a command that asks drives as well, until it is done."""
+        return all(each.status.phase.over for each in self.operations())
+
+    def _tell(self, session: Session, what: str) -> None:
+        self.books.tell(self.world.clock.now, session.who, None, what)
+
+    async def _happens(self, session: Session, kind: Kind, call: Call) -> None:
+        match kind:
+            case Kind.DIES | Kind.DIES_AFTER:
+                session.kill()
+            case Kind.STOPS:
+                session.stop()
+            case Kind.ABORTS:
+                await self._abort()
+            case Kind.FREEZES | Kind.FREEZES_BACK | Kind.SENT_LATE | Kind.SENT_LATE_BACK:
+                if kind in (Kind.FREEZES_BACK, Kind.SENT_LATE_BACK):
+                    await self._abort()
+                session.freeze()
+                asyncio.get_running_loop().call_later(STANDS_STILL, session.thaw)
+            case _:
+                pass
+
+    async def _abort(self) -> None:
+        if self.story.back is not None and self.wishes[-1] != self.story.back:
+            await self.ask(self.story.back)
+
+    async def _after(self) -> None:
+        """All sessions have ended, and nothing of them is left."""
+        for session in self.sessions:
+            if session.task is not None and not session.task.done():
+                session.thaw()
+                await asyncio.wait({session.task}, timeout=PATIENCE)
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        if left:
+            raise Ended(f"left behind: {', '.join(task.get_name() + ' ' + repr(task.get_coro()) for task in left)}")
+        self.plan = Plan()
+
+    # --- the user --------------------------------------------------------------------------------------------------
+
+    async def ask(self, wish: Wish) -> Operation:
+        """The user asks for something, over a store that does nothing wrong."""
+        self.wishes.append(wish)
+        self.books.tell(self.world.clock.now, "the user", None, f"wants {wish}")
+        user = Session(who="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
+        engine = user.engine()
+        home, asker = engine.home, engine.asker
+        if len(self.wishes) == 1 and self.story.start is None:
+            return await operations.create(home, _new_plane(wish), asker)
+        if not wish.site:
+            return await operations.delete(home, PLANE, asker)
+        plane = await home.store.get(ControlPlane, PLANE)
+        wanted = operations.moved(plane, Placement(site=wish.site), wish.replicas)
+        kind = OperationType.MIGRATE if len(self.wishes) == 1 else OperationType.ABORT
+        return await operations.change(home, wanted, kind, asker)
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    def _checked(self) -> None:
+        world = self.world
+        held = {site: until for site, until in world.held.items() if until > world.clock.now}
+        if held:
+            raise Ended(f"load balancers are held still: {held}")
+        if self.trouble:
+            raise Ended("; ".join(self.trouble))
+        if not self.wishes[-1].site:
+            if self.truths.wanted() is not None:
+                raise Ended("the plane is still there")
+            if world.remains():
+                raise Ended(f"left of the plane: {', '.join(world.remains())}")
+            return
+        truth = self.truths.now()
+        assert truth is not None
+        check_done(truth, self.plan)
+        self._check_books()
+
+    def operations(self) -> list[Operation]:
+        """All of them, in the order in which they were asked for."""
+        return [
+            Operation.model_validate_json(body, by_alias=True, by_name=False)
+            for (kind, _), body in self.world.store._bodies.items()
+            if kind == Operation.__name__
+        ]
+
+    def _check_books(self) -> None:
+        stored = self.operations()
+        if not all(each.status.phase.over for each in stored):
+            raise Ended(f"operations are not over: {[(each.name, each.status.phase.value) for each in stored]}")
+        last = stored[-1]  # as they were created
+        if last.status.phase is not OperationPhase.SUCCEEDED:
+            raise Ended(f"{last.name} is {last.status.phase.value}: {last.status.message}")
+
+    def tale(self, lines: int = 120) -> str:
+        told = [
+            f"{when:10.3f} {who}: {call.port + ' ' + call.method + ' ' + call.target() if call else ''} {what}"
+            for when, who, call, what in self.books.tale[-lines:]
+        ]
+        return "\n".join((f"the life of {self.story.name!r}, seed {self.seed}, {self.faults}:", *told))
+
+
+def _new_plane(wish: Wish) -> ControlPlane:
+    plane = new_control_plane(PLANE, site=wish.site, replicas=wish.replicas)
+    endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
+    return plane.model_copy(update={"spec": plane.spec.model_copy(update={"endpoint": endpoint})})
+
+
+def _run(world: Joined, life: Awaitable[None], trouble: list[str]) -> None:
+    """Live a life in a loop of its own; whatever nobody looked at is trouble."""
+    loop = JumpingLoop(world.clock)
+    loop.set_exception_handler(lambda _, context: trouble.append(f"{context['message']}: {context.get('exception')!r}"))
+    task = loop.create_task(life)
+    try:
+        loop.run_until_complete(task)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for each in left:
+            each.cancel()
+        if left:
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()
+
+
+@cache
+def _start(wish: Wish | None) -> bytes:
+    """The world in which a wish is fulfilled (none: nothing is there yet), to be copied."""
+    if wish is None:
+        world = Joined()
+        loop = JumpingLoop(world.clock)
+        loop.run_until_complete(world.furnish())
+        loop.close()
+    else:
+        life = Life(story=Story(f"create {wish}", None, wish)).run()
+        world = life.world
+        world.clock.now += 60.0
+        world.touch()
+        world.settle()
+    return pickle.dumps(world)
+
+
+def _settled(wish: Wish | None) -> Joined:
+    return pickle.loads(_start(wish))
+
+
+@contextmanager
+def many() -> Iterator[None]:
+    """What makes many lives in a row cheap."""
+    with cheap_secrets():
+        gc.collect()
+        gc.freeze()
+        try:
+            yield
+        finally:
+            gc.unfreeze()

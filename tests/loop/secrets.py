@@ -1,0 +1,44 @@
+"""Secrets that cost nothing: what certificates say is tested elsewhere, here only that they are kept and handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from datetime import datetime
+from unittest.mock import patch
+
+from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
+from quarterdeck.pki.issuing import ReplicaNames
+
+_PAIR = KeyPair(b"certificate", b"key")
+
+
+def plane_secrets(plane: str, now: datetime) -> PlaneSecrets:
+    return PlaneSecrets(
+        kubernetes_ca=_PAIR,
+        etcd_ca=_PAIR,
+        front_proxy_ca=_PAIR,
+        service_account=SigningKey(b"public", b"private"),
+        encryption_key=bytes(32),
+        manager=_PAIR,
+        etcd_manager=_PAIR,
+    )
+
+
+def with_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime) -> PlaneSecrets:
+    if plane.replica(names.replica) is not None:
+        return plane
+    own = KeyPair(f"certificate of {names.replica}".encode(), b"key")
+    issued = ReplicaSecrets(**{each.name: own for each in fields(ReplicaSecrets)})
+    return replace(plane, replicas=(*plane.replicas, (names.replica, issued)))
+
+
+@contextmanager
+def cheap_secrets() -> Iterator[None]:
+    """Within the block nothing is signed."""
+    with (
+        patch("quarterdeck.engine.home.create_plane_secrets", plane_secrets),
+        patch("quarterdeck.actions.plane.with_replica", with_replica),
+    ):
+        yield

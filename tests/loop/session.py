@@ -1,0 +1,286 @@
+"""A driver's process: it lives, stands still or is dead, and all that it does goes through ports that may fail."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from loop.faults import AFTER, DEADLINE, LATENESS, Faults, Kind, NoFaults, changes, error_of
+from loop.joined import Joined
+from loop.truths import Call, Truths, step_of
+from loop.units import PLANE
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.home import Home, front_site
+from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.settings import plane_settings
+from quarterdeck.engine.watchers import Unwatched
+from quarterdeck.errors import QuarterdeckError
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.kube.port import HealthAnswer
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import Plan, ReleaseReplica, Step, Swap
+from quarterdeck.model.world import Component, World
+from quarterdeck.stores.lease import LeaseGuard
+from quarterdeck.stores.port import Lease
+from quarterdeck.upstream.catalog import Program
+
+#: Calls of etcd that need a leader.
+_LED = frozenset(["members", "add_learner", "promote", "remove", "move_leader", "alarms"])
+
+
+#: Changes that tales leave out.
+_NO_NEWS = frozenset({"renew", "append", "record", "acquire"})
+
+
+class Died(BaseException):
+    """The process is dead: nothing of it may go on."""
+
+
+@dataclass(slots=True)
+class Books:
+    """What all sessions of a life write down together."""
+
+    calls: int = 0
+    tale: list[tuple[float, str, Call | None, str]] = field(default_factory=list)
+    faults: Faults = field(default_factory=NoFaults)
+    broken: AssertionError | None = None
+
+    def tell(self, when: float, who: str, call: Call | None, what: str) -> None:
+        self.tale.append((when, who, call, what))
+
+
+class Port:
+    """A port of a session: its calls are those of ``inner``, as far as nothing comes between."""
+
+    def __init__(self, session: Session, name: str, inner: object) -> None:
+        self._session = session
+        self._name = name
+        self._inner = inner
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(self._inner, method)
+        if not inspect.iscoroutinefunction(found):
+            return found
+        session, name = self._session, self._name
+
+        async def called(*args: object, **kwargs: object) -> object:
+            return await session.call(Call(name, method, args, kwargs), found)
+
+        self.__dict__[method] = called
+        return called
+
+
+@dataclass(eq=False, kw_only=True)
+class Session(Unwatched):
+    """One process that drives. ``watch`` is told what it begins and ends, as any watcher is."""
+
+    who: str
+    world: Joined
+    truths: Truths
+    books: Books
+    #: What the driver has happen at a call besides what goes wrong with the call itself.
+    happens: Callable[[Session, Kind, Call], Awaitable[None]]
+    dead: bool = False
+    cut_off: bool = False
+    doing: list[Step] = field(default_factory=list)
+    slots: tuple[Slot, ...] = ()
+    task: asyncio.Task[None] | None = None
+    stands_still: asyncio.Event = field(default_factory=asyncio.Event)
+    _awake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._awake.set()
+
+    # --- its life --------------------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """As kill -9 does."""
+        self.dead = True
+        self._awake.set()
+        self.stop()
+
+    def stop(self) -> None:
+        """As Ctrl-C does: it may still let go of what it has."""
+        assert self.task is not None
+        self.cut_off = True
+        # Who is cut off in the middle leaves calls behind that nobody makes any more.
+        warnings.filterwarnings("ignore", ".* was never awaited", RuntimeWarning)
+        self.task.cancel()
+
+    def freeze(self) -> None:
+        self.stands_still.set()
+        self._awake.clear()
+
+    def thaw(self) -> None:
+        self._awake.set()
+
+    async def _alive(self) -> None:
+        if not self._awake.is_set():
+            await self._awake.wait()
+        if self.dead:
+            raise Died
+
+    async def observed(self, world: World, plan: Plan) -> None:
+        self.slots = world.slots
+        self.doing = [step for step in self.doing if step in plan.now]
+
+    async def begins(self, step: Step) -> None:
+        self.doing.append(step)
+
+    async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
+        if error is None and step in self.doing:
+            self.doing.remove(step)
+        self.books.tell(self.world.clock.now, self.who, None, f"{type(step).__name__}: {error or 'done'}")
+
+    async def troubled(self, error: QuarterdeckError) -> None:
+        self.books.tell(self.world.clock.now, self.who, None, f"is troubled: {error}")
+
+    # --- its calls -------------------------------------------------------------------------------------------------
+
+    async def call(self, call: Call, function: Callable[..., Awaitable[object]]) -> object:
+        """Make a call, as far as nothing goes wrong."""
+        number, clock = self.books.calls, self.world.clock
+        self.books.calls += 1
+        await self._alive()
+        kind = self.books.faults.of(call, number)
+        if kind is not None or (changes(call) and call.method not in _NO_NEWS):
+            self.books.tell(clock.now, self.who, call, f"{number}" if kind is None else f"{number}: {kind}")
+        if kind is None:
+            await asyncio.sleep(0)
+            return await self._effect(call, function)
+        if kind not in AFTER:
+            await self.happens(self, kind, call)
+        if kind is Kind.HANGS:
+            await asyncio.sleep(DEADLINE)
+        elif kind is Kind.LATE:
+            await asyncio.sleep(LATENESS)
+        await self._alive()
+        if kind in (Kind.FAILS, Kind.HANGS):
+            return self._no_answer(call, kind)
+        answer = await self._effect(call, function)
+        if kind in AFTER:
+            await self.happens(self, kind, call)
+            await self._alive()
+        return self._no_answer(call, kind) if kind is Kind.LOST else answer
+
+    def _no_answer(self, call: Call, kind: Kind) -> object:
+        if call.port == "kube":
+            if call.method in ("readyz", "ping"):
+                return HealthAnswer(None, "a fault of the test")
+            if call.method in ("leads", "listens"):
+                return None
+        raise error_of(call, kind)
+
+    async def _effect(self, call: Call, function: Callable[..., Awaitable[object]]) -> object:
+        world = self.world
+        world.settle()
+        if call.port == "etcd" and world.leaderless and call.method in _LED:
+            raise fault(f"{call.method} of etcd", Reason.NO_LEADER, "an election is under way")
+        if not changes(call):
+            return await function(*call.args, **call.kwargs)
+        if call.port == "store":
+            return await function(*call.args, **call.kwargs)
+        before = self.truths.now()
+        step = step_of(call, self.truths, self.doing)
+        if isinstance(step, ReleaseReplica) and before is not None and self.slots:
+            before = replace(before, slots=self.slots)  # the user may have changed them since it was decided
+        answer = await function(*call.args, **call.kwargs)
+        self._followed(call)
+        try:
+            self.truths.check(step, before, swapping=any(isinstance(each, Swap) for each in self.doing))
+        except AssertionError as broken:
+            self.books.broken = self.books.broken or broken
+            raise
+        return answer
+
+    def _followed(self, call: Call) -> None:
+        """What a change brings with it."""
+        world, method = self.world, call.method
+        if method == "move_leader":
+            world.moved_on_purpose()
+        elif method == "delete_volume":
+            wanted = self.truths.wanted()
+            world.forget_deleted(deleting=wanted is None or wanted.deleting)
+        elif method == "hold":
+            world.held[call.site] = world.clock.now + float(call.args[0])
+        elif method == "let_go":
+            world.held.pop(call.site, None)
+        world.touch()
+
+    # --- what it is given ------------------------------------------------------------------------------------------
+
+    def port(self, name: str, inner: object) -> Any:
+        return Port(self, name, inner)
+
+    def engine(self) -> Engine:
+        clock = self.world.clock
+        return Engine(
+            home=LoopHome(folder=Path("/nowhere"), store=self.port("store", self.world.store), session=self),
+            upstream=Programs(),
+            asker=self.asker(),
+            watchers=(self,),
+            clocks=clock.clocks(),
+            processor=clock.processor,
+        )
+
+    def asker(self) -> Asker:
+        return Asker(who=self.who, now=lambda: datetime.fromtimestamp(self.world.clock.wall(), UTC))
+
+
+class Programs:
+    """The upstream programs, which nobody runs here."""
+
+    async def ensure(self, programs: tuple[Program, ...], versions: object) -> dict[Program, Path]:
+        return {program: Path("/programs") / program.value for program in programs}
+
+
+@dataclass(kw_only=True)
+class LoopHome(Home):
+    """A home whose planes have the ports of a session."""
+
+    session: Session
+
+    async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
+        """As a home does that has no door."""
+        await self.store.delete_together((ControlPlane, plane.name), (PlaneSecrets, plane.name), lease=lease)
+
+    async def plane(
+        self,
+        resource: ControlPlane,
+        stack: AsyncExitStack,
+        *,
+        guard: LeaseGuard | None = None,
+        programs: Mapping[Component, PurePosixPath] | None = None,
+        dns_program: Path | None = None,
+    ) -> Plane:
+        session, world = self.session, self.session.world
+        sites = {name: session.port(f"site:{name}", site) for name, site in world.sites.items()}
+        return Plane(
+            resource=resource,
+            store=self.store,
+            guard=guard,
+            sites=sites,
+            machines={(each.site, each.name): each for site in world.sites.values() for each in await site.machines()},
+            etcd=session.port("etcd", FakeEtcd(world.cluster)),
+            kube=session.port("kube", world.kube),
+            balancers={name: session.port(f"balancer:{name}", each) for name, each in world.balancers.items()},
+            dns=session.port("dns", world.dns),
+            settings=plane_settings(resource),
+            secrets=await self.secrets(resource),
+            programs=programs or {},
+            clock=world.clock.wall,
+        )
+
+
+__all__ = ["PLANE", "Books", "Died", "LoopHome", "Port", "Session", "front_site"]

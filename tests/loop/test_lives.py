@@ -1,0 +1,53 @@
+"""The whole loop (driver, observer, actions, books) in this process, against the joined fakes: lives without faults
+and lives in which one call of one port goes wrong, each call in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from loop.faults import Kind, OneFault, Recorded
+from loop.lives import STORIES, Life, Story, many
+from quarterdeck.engine.operations import OperationPhase
+from quarterdeck.stores.port import Outcome
+
+#: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
+MOST = 16
+KINDS = (Kind.FAILS, Kind.LOST, Kind.HANGS, Kind.LATE, Kind.DIES, Kind.DIES_AFTER, Kind.STOPS, Kind.ABORTS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cheap() -> Iterator[None]:
+    with many():
+        yield
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_a_life_ends_as_wanted_and_no_step_fails(story: Story) -> None:
+    life = Life(story=story).run()
+    journal = life.world.store._journal
+    assert life.operations()[-1].status.phase is OperationPhase.SUCCEEDED
+    # All goes faster here than in reality: members that have just come are not yet connected for long enough.
+    failed = [str(entry.detail["error"]) for entry in journal if entry.outcome is Outcome.FAILED]
+    assert all("connected for 5 seconds" in error for error in failed), failed
+    begun = [(entry.kind, entry.text) for entry in journal if entry.outcome is Outcome.STARTED]
+    assert begun
+    ended = [(entry.kind, entry.text) for entry in journal if entry.outcome in (Outcome.DONE, Outcome.FAILED)]
+    assert sorted(begun) == sorted(ended)
+
+
+def test_the_same_life_twice_is_the_same() -> None:
+    one, two = (Life(story=STORIES[3], seed=7).run() for _ in range(2))
+    assert one.tale(1000) == two.tale(1000)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name.lower())
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_with_one_fault_at_any_call_it_ends_as_wanted(story: Story, kind: Kind) -> None:
+    recorded = Recorded()
+    Life(story=story, faults=recorded).run()
+    points = [number for number in sorted(recorded.points.values()) if number not in recorded.fatal]
+    for number in points[:: max(1, len(points) // MOST)]:
+        Life(story=story, faults=OneFault(number, kind)).run()

@@ -1,0 +1,268 @@
+"""What is true in the joined world, in the planner's own words: so the model's invariants are claimed of it as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from model.clients import Clients
+from model.invariants import check_calm, check_step, claim
+
+from loop.joined import Joined
+from loop.units import PLANE, replica_of
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.engine.settings import planner_settings, wanted_slots
+from quarterdeck.model.memory import Memory
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import (
+    AddLearner,
+    Promote,
+    ReleaseReplica,
+    RemoveMember,
+    RemoveRecord,
+    RestartUnit,
+    SetBackends,
+    SetRecord,
+    StartUnit,
+    Step,
+    StopBalancer,
+    StopUnit,
+    TransferLeadership,
+)
+from quarterdeck.model.units import MachineRole, MachineState, UnitSpec, UnitState
+from quarterdeck.model.world import Component, Settings
+from quarterdeck.planner.truth import Power, SimMachine, SimMember, SimReplica, Truth
+
+_POWER = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.FROZEN}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the store says of the plane."""
+
+    memory: Memory
+    slots: tuple[Slot, ...]
+    settings: Settings
+    deleting: bool
+
+
+@dataclass(slots=True)
+class Truths:
+    """Watches over a world: each effect on it is a step, and the model's invariants hold of each step."""
+
+    world: Joined
+    clients: Clients = field(default_factory=Clients)
+    calm: bool = True
+    effects: int = 0
+    _read: tuple[str, Wanted] | None = None
+    _machines: dict[tuple[MachineState, ...], tuple[SimMachine, ...]] = field(default_factory=dict)
+    _last: tuple[object, Truth] | None = None
+
+    def wanted(self) -> Wanted | None:
+        """None: there is no such plane (any more)."""
+        body = self.world.store._bodies.get((ControlPlane.__name__, PLANE))
+        if body is None:
+            return None
+        if self._read is None or self._read[0] is not body:
+            plane = ControlPlane.model_validate_json(body, by_alias=True, by_name=False)
+            site = SiteResource.model_validate_json(
+                self.world.store._bodies[SiteResource.__name__, plane.spec.placement.site], by_alias=True, by_name=False
+            )
+            wanted = Wanted(
+                memory=memory_from_status(plane.status.memory),
+                slots=wanted_slots(plane, site),
+                settings=planner_settings(plane),
+                deleting=plane.metadata.deletion_timestamp is not None,
+            )
+            self._read = body, wanted
+        return self._read[1]
+
+    def now(self) -> Truth | None:
+        """What is true now; None without a plane."""
+        wanted = self.wanted()
+        if wanted is None:
+            return None
+        world = self.world
+        world.settle()
+        key = (world.version, id(wanted), world.clock.now)
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._truth(wanted)
+        return self._last[1]
+
+    def _truth(self, wanted: Wanted) -> Truth:
+        world = self.world
+        units = self._units()
+        members = {node.id: node for node in world.cluster.nodes}
+        names = self.names()
+        replicas = {}
+        for record in wanted.memory.replicas:
+            on = units.get(record.name, {})
+            node = next((node for node in members.values() if names.get(node.peer_url) == record.name), None)
+            member = None
+            if node is not None:
+                unserved = int(node.up and (node.address is None or not node.address.client_url))
+                member = SimMember(id=node.id, learner=node.learner, behind=int(node.behind > 0), unserved=unserved)
+            has = any(path.parent.name == f"{PLANE}-{record.name}" for path in world.data)
+            replicas[record.name] = SimReplica(
+                units=frozenset(on),
+                crashed=frozenset(each for each, runs in on.items() if not runs),
+                data=has,
+                warm=record.name in self._warm(),
+                member=member,
+            )
+        leader = members.get(world.cluster.leader)
+        return Truth(
+            slots=wanted.slots,
+            memory=wanted.memory,
+            machines=self._sim_machines(),
+            replicas=tuple(sorted(replicas.items())),
+            balancers=tuple(
+                (site, frozenset(each.backends)) for site, each in sorted(world.balancers.items()) if each.running
+            ),
+            dead_edges=frozenset(site for site, each in world.balancers.items() if not each.reachable),
+            record=self.record(),
+            leader=names.get(leader.peer_url) if leader is not None else None,
+            now=world.clock.wall(),
+            deleting=wanted.deleting,
+            settings=wanted.settings,
+        )
+
+    def _warm(self) -> frozenset[str]:
+        return frozenset(each.replica for each in self.world.of(Component.APISERVER) if each.warm)
+
+    def _units(self) -> dict[str, dict[Component, bool]]:
+        """The units that are wanted to run, by replica: whether each does."""
+        found: dict[str, dict[Component, bool]] = {}
+        for site in self.world.sites.values():
+            for seen in site.everything():
+                if seen.wanted or seen.state is UnitState.RUNNING:
+                    replica, component = replica_of(seen.spec.name)
+                    found.setdefault(replica, {})[component] = seen.pid is not None or seen.power is MachineState.DOWN
+        return found
+
+    def names(self) -> dict[str, str]:
+        """The replica of a peer URL: of those that were given the machine, the one that came last."""
+        wanted = self.wanted()
+        where = self.world._where
+        port = self.world.ports.etcd_peer
+        records = wanted.memory.replicas if wanted is not None else ()
+        return {f"https://{where[record.machine]}:{port}": record.name for record in records}
+
+    def record(self) -> str | None:
+        """The site that the plane's name leads to."""
+        for record in self.world.dns.records.values():
+            for site, balancer in self.world.balancers.items():
+                if balancer.address.ip in record.addresses:
+                    return site
+        return None
+
+    def _sim_machines(self) -> tuple[SimMachine, ...]:
+        seats = [
+            (name, seat, each.power(name))
+            for each in self.world.sites.values()
+            for name, seat in ((name, machine.seat) for name, machine in each._machines.items())
+            if seat.role is MachineRole.CONTROL
+        ]
+        key = tuple(state for _, _, state in seats)
+        if key not in self._machines:
+            self._machines[key] = tuple(
+                SimMachine(name=name, site=seat.place.site, zone=seat.place.zone, power=_POWER[state])
+                for name, seat, state in seats
+            )
+        return self._machines[key]
+
+    # --- claims ----------------------------------------------------------------------------------------------------
+
+    def check(self, step: Step | None, before: Truth | None, *, swapping: bool) -> None:
+        """After an effect: what it may do, and what must be so."""
+        claim(not self.world.broken, "; ".join(self.world.broken))
+        after = self.now()
+        if before is None or after is None:
+            return
+        if step is not None:
+            self.effects += 1
+            check_step(before, step, after, self.clients, swapping=swapping)
+            self.clients = self.clients.after(before, step, after)
+        if self.calm:
+            check_calm(after, self.clients, swapping=swapping or after.home is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a port, as the driver makes it. ``port`` is ``site:east``, ``balancer:east``, ``etcd``, ``dns`` ..."""
+
+    port: str
+    method: str
+    args: Sequence[object]
+    kwargs: Mapping[str, object]
+
+    @property
+    def site(self) -> str:
+        return self.port.partition(":")[2]
+
+    def target(self) -> str:
+        """Whom it is about, in a word."""
+        first = self.args[0] if self.args else ""
+        second = self.args[1] if len(self.args) > 1 else ""
+        if isinstance(second, UnitSpec):
+            second = second.name
+        if self.port == "store":
+            return getattr(first, "__name__", "") or type(first).__name__
+        return f"{_word(first)} {_word(second)}".strip()
+
+
+def _word(value: object) -> str:
+    return str(value)[:60] if isinstance(value, str | int | tuple) or hasattr(value, "host") else ""
+
+
+def step_of(call: Call, truths: Truths, doing: Sequence[Step]) -> Step | None:
+    """The step that a call amounts to; None for one that changes nothing that the planner knows of."""
+    port, method, args = call.port.partition(":")[0], call.method, call.args
+    match port, method:
+        case "site", "start_unit" | "stop_unit" | "remove_unit" | "delete_volume":
+            return _unit_step(call, doing, truths)
+        case "balancer", "apply":
+            return SetBackends(site=call.site, why="", backends=tuple(args[0]))
+        case "balancer", "remove":
+            return StopBalancer(site=call.site, why="")
+        case "dns", "set":
+            where = {each.address.ip: site for site, each in truths.world.balancers.items()}
+            return SetRecord(site="", why="", to=where[args[1][0]])
+        case "dns", "remove":
+            return RemoveRecord(site="", why="")
+        case "etcd", "add_learner":
+            return AddLearner(site="", why="", replica=truths.names()[args[1]])
+        case "etcd", "promote" | "remove" | "move_leader":
+            return _member_step(method, args[1], truths)
+        case _:
+            return None
+
+
+def _unit_step(call: Call, doing: Sequence[Step], truths: Truths) -> Step | None:
+    what = call.args[1]
+    name = what.name if isinstance(what, UnitSpec) else str(what)
+    if call.method in ("remove_unit", "delete_volume"):
+        replica = name.removeprefix(f"{PLANE}-") if call.method == "delete_volume" else replica_of(name)[0]
+        known = truths.wanted()
+        mine = known is not None and any(record.name == replica for record in known.memory.replicas)
+        return ReleaseReplica(site=call.site, why="", replica=replica) if mine else None
+    replica, component = replica_of(name)
+    for step in doing:
+        if isinstance(step, RestartUnit) and (step.replica, step.component) == (replica, component):
+            return step
+    kind = StartUnit if call.method == "start_unit" else StopUnit
+    return kind(site=call.site, why="", replica=replica, component=component)
+
+
+def _member_step(method: str, member: int, truths: Truths) -> Step | None:
+    node = truths.world.cluster.by_id(member)
+    if node is None:
+        return None
+    name = truths.names().get(node.peer_url, "")
+    if method == "promote":
+        return Promote(site="", why="", replica=name, member=member)
+    if method == "remove":
+        return RemoveMember(site="", why="", replica=name, member=member)
+    return TransferLeadership(site="", why="", to=name, member=member)
