@@ -106,15 +106,12 @@ class Recorded:
     """No faults, but a note of each call: the points at which a sweep has something go wrong."""
 
     points: dict[tuple[object, ...], int] = field(default_factory=dict)
-    fatal: set[int] = field(default_factory=set)
     _changes: int = 0
 
     def of(self, call: Call, number: int) -> Kind | None:
         # Looks that are made again and again while nothing changes are one and the same moment.
         self._changes += changes(call) and call.port != "store"
         self.points.setdefault((self._changes, call.port, call.method, call.target()), number)
-        if call.port == "store" or call.method == "machines":
-            self.fatal.add(number)
         return None
 
 

@@ -154,7 +154,7 @@ class Life:
         if isinstance(error, NotFound) and self.truths.wanted() is None:
             return True
         if not isinstance(error, QuarterdeckError):
-            raise error
+            raise Ended(f"{session.who} raised {error!r}") from error
         self._tell(session, f"gave up: {type(error).__name__}: {error}")
         return False
 
@@ -200,6 +200,7 @@ class Life:
 
     async def ask(self, wish: Wish) -> Operation:
         """The user asks for something, over a store that does nothing wrong."""
+        await asyncio.sleep(0.01)  # nobody asks for two things in one moment
         self.wishes.append(wish)
         self.books.tell(self.world.clock.now, "the user", None, f"wants {wish}")
         user = Session(who="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
