@@ -47,7 +47,8 @@ def demo(
     out.print(f"all in {time.monotonic() - since:.0f} s; plane {name} is at {there} now")
     if keep:
         out.print(
-            f"next: quarterdeck status {name}; quarterdeck kubeconfig {name}; quarterdeck migrate {name} --to {here}"
+            f"next: quarterdeck status {name}; quarterdeck kubeconfig {name} -f {name}.kubeconfig; "
+            f"quarterdeck migrate {name} --to {here}"
         )
     else:
         run(_delete(name))
