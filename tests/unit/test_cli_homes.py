@@ -124,3 +124,15 @@ def test_a_cache_that_others_may_write_to_is_refused_before_anything_of_it_is_ru
     assert done.returncode == 70
     assert f"others may write to {cache}; chmod go-w it" in done.stderr
     assert list(cache.iterdir()) == []
+
+
+def test_a_plane_with_dangerous_arguments_is_refused_before_anything_is_written(home: Path, tmp_path: Path) -> None:
+    document = tmp_path / "plane.yaml"
+    document.write_text(
+        "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {name: alpha}\n"
+        "spec: {placement: {site: east}, extraArgs: {etcd: {unsafe-no-fsync: true}}}\n"
+    )
+    error = refused("apply", "-f", str(document))
+    assert isinstance(error, InvalidInput)
+    assert "setting --unsafe-no-fsync of etcd: what was acknowledged would be lost with the power" in str(error)
+    assert "alpha" not in quarterdeck("get").output

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components.settings import Audit
+from quarterdeck.components.settings import Audit, Baseline
+from quarterdeck.engine import operations
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.settings import plane_settings
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.world import Component
@@ -54,3 +57,18 @@ def test_a_fixed_address_is_no_name() -> None:
 def test_an_audit_policy_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"reading the audit policy of plane a: .*No such file"):
         plane_settings(plane(audit={"policyFile": str(tmp_path / "none")}))
+
+
+@pytest.mark.parametrize(("stored", "meant"), [({}, Baseline.FIRST), ({"baseline": 1}, Baseline.HARDENED)])
+def test_a_plane_keeps_the_defaults_that_it_was_made_with(stored: dict[str, int], meant: Baseline) -> None:
+    document = {"metadata": {"name": "a"}, "spec": {"placement": {"site": "east"}}, "status": stored}
+    assert plane_settings(ControlPlane.model_validate_json(json.dumps(document))).baseline is meant
+
+
+async def test_a_new_plane_is_made_with_the_newest_ones(tmp_path: Path) -> None:
+    home = await Home.open(tmp_path / "home")
+    try:
+        await operations.create(home, plane(), Asker(who="me"))
+        assert (await home.store.get(ControlPlane, "a")).status.baseline == max(Baseline)
+    finally:
+        await home.close()
