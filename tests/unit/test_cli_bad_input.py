@@ -280,6 +280,24 @@ def test_one_bad_resource_keeps_the_whole_file_from_being_applied(cli: Cli) -> N
     assert "small" not in cli("site", "list").out
 
 
+def site(name: str, spec: str) -> str:
+    return f"apiVersion: quarterdeck.dev/v1alpha1\nkind: Site\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("{zones: [b, c]}", "spec.zones: a, b, c must stay, in this order"),
+        ("{machinesPerZone: 1}", "spec.machinesPerZone: must not be less than 2"),
+        ("{storageClasses: [{name: fast}]}", "spec.storageClasses: standard must stay"),
+    ],
+)
+def test_a_site_is_not_changed_under_a_plane_that_uses_it(cli: Cli, spec: str, says: str) -> None:
+    cli.plane()
+    cli.refused("apply", "-f", "-", stdin=site("east", spec), code=CONFLICT, says=(says, "in use by demo"))
+    assert cli("apply", "-f", "-", stdin=site("west", spec)).code == 0
+
+
 def test_a_store_of_a_newer_version_is_left_alone(cli: Cli) -> None:
     assert cli("get").code == 0
     path = cli.home / "quarterdeck.db"

@@ -130,7 +130,7 @@ def _machines(plane: Plane, site: str) -> tuple[Machine, ...]:
     return tuple(
         machine
         for (where, _), machine in plane.machines.items()
-        if where == site and machine.role is MachineRole.CONTROL
+        if where == site and machine.role is MachineRole.CONTROL and machine.declared
     )
 
 

@@ -40,8 +40,8 @@ def kept_seats(machines: Path, declared: Mapping[str, Seat], site_number: int) -
 
 
 def keep_seat(machine: Path, seat: Seat) -> None:
-    """Write down where a machine is, unless that was done. Raises OSError."""
-    if (machine / _FILE).exists():
+    """Write down where a machine is, if it was used and that was not done yet. Raises OSError."""
+    if not machine.is_dir() or (machine / _FILE).exists():
         return
     place = seat.place
     content = {"number": place.machine_number, "zone": place.zone, "role": seat.role.value, "site": place.site}

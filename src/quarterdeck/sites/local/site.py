@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ParamSpec, TypeVar
@@ -67,7 +68,8 @@ class LocalSite:
         self._isolation = isolation
         self._seats = kept_seats(self._site_folder / "machines", seats(settings, number), number)
         for name, seat in self._seats.items():
-            if self._folder_of(name).is_dir():
+            # A disk that is full must not keep anybody from looking: the next command tries again.
+            with suppress(OSError):
                 keep_seat(self._folder_of(name), seat)
         self._machines = {
             name: LocalMachine(self._folder_of(name), seat, isolation, patience) for name, seat in self._seats.items()

@@ -1,0 +1,49 @@
+"""A site that is not declared any more says so to whatever is asked of it."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.units import Machine, MachineState, UnitSpec
+from quarterdeck.sites.former import FormerSite
+from quarterdeck.sites.port import Site
+
+KNOWN = Machine(name="east-a1", site="east", zone="a", address="127.0.0.1", state=MachineState.UNREACHABLE)
+
+
+async def test_its_machines_are_known_and_nothing_else_is() -> None:
+    site: Site = FormerSite("east", (KNOWN,))
+    assert await site.machines() == (KNOWN,)
+    assert await site.storage_classes() == (), "so that data which cannot be looked at is unknown, not lost"
+    assert site.folder("east-a1", "x").is_absolute()
+    spec = UnitSpec(name="x", argv=("/bin/true",))
+    machine = "east-a1"
+    for call in (
+        site.units(machine),
+        site.wake(machine),
+        site.rest(machine),
+        site.start_unit(machine, spec),
+        site.favour_unit(machine, "x"),
+        site.guard_unit(machine, "x", PurePosixPath("/data")),
+        site.stop_unit(machine, "x"),
+        site.hold_unit(machine, "x", 1.0),
+        site.let_go_unit(machine, "x"),
+        site.remove_unit(machine, "x"),
+        site.write_files(machine, ()),
+        site.remove_files(machine, ()),
+        site.logs(machine, "x"),
+        site.create_volume(machine, "v", "standard"),
+        site.volumes(machine),
+        site.list_volume(machine, "v"),
+        site.delete_volume(machine, "v"),
+        site.free_bytes(machine, "standard"),
+        site.free_memory((machine,)),
+        site.ports_in_use(machine, (1,)),
+        site.round_trip(machine, "127.0.0.1", 1),
+        site.clock_offset(machine),
+    ):
+        with pytest.raises(Unavailable, match="site east is not declared any more; declare it again"):
+            await call
