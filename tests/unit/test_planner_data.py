@@ -69,6 +69,10 @@ def test_a_member_that_still_runs_on_files_that_were_deleted_under_it_may_be_par
     assert of(world) == []
 
 
+def test_one_of_three_that_lost_its_data_is_exchanged_as_ever() -> None:
+    assert of(without_data(serving(3), "east-2")) == ["PlaceReplica east-4"]
+
+
 def test_data_that_is_not_seen_is_not_data_that_is_gone() -> None:
     world = with_fact(without_data(serving(1), "east-1"), "east-1", lambda fact: replace(fact, has_data=None))
     assert of(replace(world, membership=None)) == []
