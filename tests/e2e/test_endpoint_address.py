@@ -6,8 +6,8 @@ import os
 
 import pytest
 import yaml
-from support.clients import Writer
 from support.plane_lab import plane_lab
+from support.watched import watched
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -30,10 +30,9 @@ def test_clients_of_a_fixed_address_go_on_while_the_plane_moves_behind_it() -> N
         client = lab.client("fixed")
         (cluster,) = yaml.safe_load(client.kubeconfig.read_text())["clusters"]
         assert cluster["cluster"]["server"].startswith(f"https://{ADDRESS}:")
-        with Writer(client, "fixed") as writer:
+        with watched(lab, "fixed", "fixed") as clients:
             lab.run("migrate", "fixed", "--to", "west", "--yes")
-            writer.goes_on("at the target")
-        assert writer.failures == []
+            clients.goes_on("at the target")
         fact = lab.status("fixed", code=0)
         assert fact["site"] == fact["quorumAt"] == "west"
         assert [each["site"] for each in fact["loadBalancers"] if each["running"]] == ["east"]

@@ -30,7 +30,7 @@ from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import Status, look
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.model.units import MachineState
+from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.stores.port import JournalEntry, Outcome
 from quarterdeck.stores.sqlite import SqliteStore
@@ -306,6 +306,14 @@ class PlaneLab:
         planes = self.planes()
         records = [record for plane in planes for record in plane.status.memory.replicas]
         return tuple(record.machine for record in records if record.slot.site == site)
+
+    def pid(self, site: str, machine: str, unit: str) -> int:
+        """The process of the unit on a machine whose name ends so."""
+        units = self.on_site(site, lambda driver: driver.units(machine))
+        found = next((each for each in units if each.name.endswith(unit) and each.state is UnitState.RUNNING), None)
+        assert found is not None, f"no {unit} runs on {machine}: {units}"
+        assert found.pid is not None
+        return found.pid
 
     def kill_machine(self, site: str, machine: str) -> None:
         self.on_site(site, lambda driver: driver.kill_machine(machine))

@@ -1,0 +1,101 @@
+"""Everything that clients of a plane may notice, looked at while a test does things to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from quarterdeck.probe.target import Kind
+from quarterdeck.stores.port import JournalEntry, Outcome
+from support.clients import Client, Writer
+from support.conditions import until
+from support.plane_lab import PlaneLab
+
+_NUMBERS = "/api/v1/configmaps?labelSelector=quarterdeck.dev/probe"
+
+
+#: Each of the probe's clients, and the test's writer, has at most one request under way.
+CLIENTS = 12
+#: No bound, where an address, a name or a site is away for a while.
+ANY = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """Requests that ended in this time (Unix seconds) may have failed, ``most`` of them; ``why`` is what was done."""
+
+    since: float
+    until: float
+    most: int
+    why: str
+
+
+@dataclass
+class Watched:
+    """A plane that the project's own probe and a writer use while the block of ``watched`` lasts."""
+
+    writer: Writer
+    _excuses: list[Excuse] = field(default_factory=list)
+
+    def goes_on(self, what: str, *, writes: int = 5, seconds: float = 60.0) -> None:
+        """See ``Writer``."""
+        self.writer.goes_on(what, writes=writes, seconds=seconds)
+
+    def excuse(self, why: str, *, since: float, until: float, most: int) -> None:
+        """Requests that ended between those times may have failed, at most ``most``: the plane cannot help it."""
+        self._excuses.append(Excuse(since, until, most, why))
+
+    def check(self, probed: Mapping[str, Any], pinned_until: float) -> None:
+        """No request failed but those excused, no write was lost, no event missed, no read was stale.
+
+        Clients that never resolve the name again are let go at ``pinned_until``, as is agreed: the time to live and the
+        drain of their address have passed.
+        """
+        failures = [(each["at"], f"{each['kind']} {each['request']}: {each['reason']}") for each in probed["failures"]
+                    if each["kind"] != Kind.PINNED or each["at"] < pinned_until]  # fmt: skip
+        failures += [(each.at, f"the test's writer: {each}") for each in self.writer.failures]
+        unexcused = sorted(failures)
+        for excuse in self._excuses:
+            its = [each for each in unexcused if excuse.since <= each[0] <= excuse.until]
+            assert len(its) <= excuse.most, f"{excuse}: {len(its)} failed: {its}"
+            unexcused = [each for each in unexcused if each not in its]
+        writes, watches = probed["writes"], probed["watches"]
+        seen = (unexcused, writes["lost"], writes["stale_reads"], watches["missed"], watches["out_of_order"])
+        assert seen == ([], 0, 0, 0, 0), f"{seen}; excused: {self._excuses}; {writes} {watches}"
+        assert writes["audited"]
+        assert writes["acknowledged"] > 0
+
+
+@contextmanager
+def watched(lab: PlaneLab, name: str, label: str) -> Iterator[Watched]:
+    """Run the probe and a writer beside the block; if it ends well, check what they saw."""
+    client, first = lab.client(name), lab.last_entry(name)
+    probe = lab.start("probe", name, "-o", "json")
+    try:
+        until(lambda: _writing(client), "the probe's clients write")
+        with Writer(client, label) as writer:
+            made = Watched(writer)
+            yield made
+        probe.interrupt()
+        done = probe.end()
+        assert done.code in (0, 1), str(done)
+        made.check(done.json, _let_go(lab.read(lambda home: home.store.journal(name, after=first))))
+    finally:
+        if probe.running:
+            probe.kill()
+
+
+def _writing(client: Client) -> bool:
+    with client.http(timeout=60.0) as http:
+        answer = http.get(_NUMBERS)
+        answer.raise_for_status()
+        return any(each.get("data", {}).get("number", "0") != "0" for each in answer.json()["items"])
+
+
+def _let_go(entries: Sequence[JournalEntry]) -> float:
+    """When a load balancer was first taken down (Unix seconds)."""
+    times = [each.time for each in entries if (each.kind, each.outcome) == ("StopBalancer", Outcome.STARTED)]
+    return min(times, default=time.time())
