@@ -20,6 +20,8 @@ pytestmark = pytest.mark.timeout(900)
 
 #: Seconds until etcd gives up on a write that it had passed on to a leader that died: 5 s + 2 x election timeout.
 LOST_WRITE = 8.0
+#: Seconds until a load balancer cuts those who wait for an apiserver that cannot serve: three checks, and their pauses.
+CHECKS = 10.0
 
 
 def moved_until(demo: PlaneLab, step: str) -> tuple[Command, str]:
@@ -104,6 +106,9 @@ def test_a_member_whose_data_was_deleted_under_it_is_replaced(demo: PlaneLab) ->
         pid = demo.pid(site, machine, "etcd")
         shutil.rmtree(Path(volume.path) / "etcd")
         os.kill(pid, signal.SIGKILL)
+        # who has a request under way in its apiserver waits there until the load balancer cuts it
+        since = time.time()
+        clients.excuse("a member is gone", since=since, until=since + CHECKS, most=CLIENTS)
         demo.run("wait", "demo")
         clients.goes_on("after the member was replaced")
     assert "DataLost" in {each["reason"] for each in demo.run("events", "demo", "-o", "json").json}
