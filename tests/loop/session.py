@@ -280,6 +280,8 @@ class LoopHome(Home):
             secrets=await self.secrets(resource),
             programs=programs or {},
             clock=world.clock.wall,
+            steady=world.clock.monotonic,
+            boot="the only one",
         )
 
 

@@ -121,6 +121,11 @@ class Truths:
             balancers=tuple(
                 (site, frozenset(each.backends)) for site, each in sorted(world.balancers.items()) if each.running
             ),
+            checked=tuple(
+                (site, frozenset(each._healthy(each.backends)))
+                for site, each in sorted(world.balancers.items())
+                if each.running
+            ),
             dead_edges=frozenset(site for site, each in world.balancers.items() if not each.reachable),
             record=self.record(),
             leader=names.get(leader.peer_url) if leader is not None else None,
