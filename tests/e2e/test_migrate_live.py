@@ -66,7 +66,7 @@ def test_the_audit_logs_of_replicas_that_are_gone_are_still_there(demo: PlaneLab
         return [volume.name for each in await site.machines() for volume in await site.volumes(each.name)]
 
     names = demo.on_site(demo.other("demo"), left)
-    assert len(names) == 3
+    assert len(names) >= 3
     assert all(name.startswith("demo-audit-") for name in names)
 
 
