@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 import httpx2
@@ -11,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.facts import MemberProgress, Progress, Replication
 from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.http import answered
 from quarterdeck.pki.tls import client_context
 
 _LEADER = "StateLeader"
@@ -40,9 +40,7 @@ class _Vars(BaseModel):
 class EtcdHttp:
     """GET requests to members, by https:// with the client's certificate, or by http://.
 
-    ``deadline``, or ``within`` where that is given, is in seconds, for each of connecting, the TLS handshake and the
-    answer; the whole has twice that. (The library closes its socket when its own timeout passes, but not when it is
-    cancelled in a handshake.)
+    ``deadline``, or ``within`` where that is given, is in seconds: see ``http.answered``.
     """
 
     def __init__(self, tls: ClientTls, *, deadline: float) -> None:
@@ -57,7 +55,7 @@ class EtcdHttp:
         """Whether the peer port answers /version: the request that a starting member makes of all others."""
         try:
             response = await self._get(f"{peer_url}/version", within)
-        except (TimeoutError, httpx2.TransportError):
+        except httpx2.TransportError:
             return False
         return response.status_code == httpx2.codes.OK
 
@@ -95,12 +93,10 @@ class EtcdHttp:
     async def _told(self, url: str, doing: str, within: float | None) -> httpx2.Response:
         try:
             return await self._get(url, within)
-        except (TimeoutError, httpx2.TimeoutException) as error:
+        except httpx2.TimeoutException as error:
             raise fault(doing, Reason.DEADLINE, f"no answer within {within or self._deadline:g} s") from error
         except httpx2.TransportError as error:
             raise fault(doing, Reason.UNREACHABLE, str(error) or type(error).__name__) from error
 
     async def _get(self, url: str, within: float | None) -> httpx2.Response:
-        deadline = within or self._deadline
-        async with asyncio.timeout(2 * deadline):
-            return await self._client.get(url, timeout=deadline)
+        return await answered(self._client, "GET", url, deadline=within or self._deadline)

@@ -15,6 +15,7 @@ from quarterdeck.components.credentials import KeyPair
 from quarterdeck.components.health import READYZ, READYZ_FOUNDED
 from quarterdeck.components.settings import url
 from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.http import answered
 from quarterdeck.kube.documents import LeaseDocument, VersionDocument
 from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
 from quarterdeck.pki.tls import client_context
@@ -34,9 +35,7 @@ class HttpKube:
     """Real apiservers and controllers: ``authority`` (PEM) signed their certificates, ``client`` is who asks.
 
     Readiness is asked anonymously and over a new connection each time: an answer over an old one would not show that
-    clients can connect. ``health_deadline`` and ``call_deadline`` are in seconds, for each of connecting, the TLS
-    handshake and the answer; the whole has twice that. (The library closes its socket when its own timeout passes,
-    but not when it is cancelled in a handshake.)
+    clients can connect. ``health_deadline`` and ``call_deadline`` are in seconds: see ``http.answered``.
     """
 
     def __init__(
@@ -54,9 +53,7 @@ class HttpKube:
             limits=httpx2.Limits(max_keepalive_connections=0),
             trust_env=False,
         )
-        self._manager = httpx2.AsyncClient(
-            verify=client_context(authority, client), timeout=call_deadline, trust_env=False
-        )
+        self._manager = httpx2.AsyncClient(verify=client_context(authority, client), trust_env=False)
 
     async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
         """See the port."""
@@ -126,9 +123,8 @@ class HttpKube:
     async def _health(self, client: httpx2.AsyncClient, apiserver: Address, path: str, deadline: float) -> HealthAnswer:
         where = url(apiserver.host, apiserver.port) + path
         try:
-            async with asyncio.timeout(2 * deadline):
-                answer = await client.get(where, timeout=deadline)
-        except (TimeoutError, httpx2.TimeoutException):
+            answer = await answered(client, "GET", where, deadline=deadline)
+        except httpx2.TimeoutException:
             return HealthAnswer(None, f"no answer within {deadline:g} s")
         except httpx2.TransportError as error:
             return HealthAnswer(False if _refused(error) else None, _cause(error))
@@ -144,11 +140,11 @@ class HttpKube:
         headers = {"Content-Type": "application/merge-patch+json"} if patch is not None else {}
         content = json.dumps(patch).encode() if patch is not None else None
         try:
-            async with asyncio.timeout(2 * self._call_deadline):
-                return await self._manager.request(
-                    method, url(server.host, server.port) + path, headers=headers, content=content
-                )
-        except (TimeoutError, httpx2.TimeoutException):
+            where = url(server.host, server.port) + path
+            return await answered(
+                self._manager, method, where, deadline=self._call_deadline, headers=headers, content=content
+            )
+        except httpx2.TimeoutException:
             raise TimedOut(doing, f"no answer within {self._call_deadline:g} s") from None
         except httpx2.TransportError as error:
             raise Unavailable(doing, _cause(error)) from error
