@@ -59,12 +59,18 @@ def test_one_command_makes_three_healthy_replicas_in_three_zones(demo: PlaneLab)
     assert fact["operation"] is fact["driver"] is None
 
 
-def test_the_leaders_of_controllers_and_scheduler_are_visible(demo: PlaneLab) -> None:
+def test_the_replicas_that_lead_controllers_and_scheduler_are_named(demo: PlaneLab) -> None:
     def leaders() -> dict[str, str]:
         seen: dict[str, str] = demo.status("demo")["leaders"]
         return seen if all(seen.values()) else {}
 
-    assert set(until(leaders, "both have a leader")) == {"kube-controller-manager", "kube-scheduler"}
+    leading = until(leaders, "both have a leader")
+    fact = demo.status("demo")
+    assert set(leading) == {"kube-controller-manager", "kube-scheduler"} == set(fact["leaderIdentities"])
+    assert set(leading.values()) <= {member["replica"] for member in fact["members"]}
+    shown = demo.run("status", "demo").out
+    assert f"kube-scheduler led by {leading['kube-scheduler']}" in shown
+    assert fact["leaderIdentities"]["kube-scheduler"] not in shown
 
 
 def test_a_deployment_gets_its_pods_and_the_scheduler_binds_them(demo: PlaneLab, client: Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,7 @@ from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import forecast, look, summary
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.leaders import Leader
 from quarterdeck.engine.site_use import require_safe_change
 from quarterdeck.engine.wording import what
 from quarterdeck.errors import InvalidInput, NotFound
@@ -226,9 +228,8 @@ def _print_status(fact: dict[str, JsonValue], output: Output) -> None:
             out.print(f"{title}: {line}")
     if fact["operation"]:
         out.print(f"under way: {fact['operation']}, driven by {fact['driver'] or 'nobody (see wait)'}")
-    leaders = fact["leaders"]
-    for lease, holder in leaders.items() if isinstance(leaders, dict) else ():
-        out.print(f"{lease} led by {holder or 'nobody'}")
+    for line in leading(fact):
+        out.print(line)
     out.print()
     columns = ("replica", "machine", "machineState", "member", "health", "apiserver")
     components = tuple(str(component) for component in Component) if output is Output.WIDE else ()
@@ -236,6 +237,14 @@ def _print_status(fact: dict[str, JsonValue], output: Output) -> None:
     out.print()
     balancers = [each for each in _list(fact["loadBalancers"]) if isinstance(each, dict)]
     table(balancers, ("site", "running", "backends", "connections"))
+
+
+def leading(fact: Mapping[str, JsonValue]) -> list[str]:
+    """Which replicas lead the controllers, in words."""
+    leaders, identities = fact["leaders"], fact["leaderIdentities"]
+    assert isinstance(leaders, dict)
+    assert isinstance(identities, dict)
+    return [f"{kind} led by {Leader.of(replica, identities[kind])}" for kind, replica in leaders.items()]
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

@@ -8,21 +8,18 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from quarterdeck.actions.units import CONTROLLER_MANAGER_LEASE
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.engine import operations
-from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.drive import Engine, lease_name
 from quarterdeck.engine.events import warnings
+from quarterdeck.engine.leaders import Leader, leaders
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Component, World
 from quarterdeck.planner.dry_run import DryRun, dry_run
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import home, margin
 from quarterdeck.planner.view import voters
-
-SCHEDULER_LEASE = "kube-scheduler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +31,7 @@ class Status:
     plan: Plan
     operation: Operation | None
     driver: str
-    leaders: Mapping[str, str]
+    leaders: Mapping[Component, Leader]
 
 
 async def look(engine: Engine, name: str) -> Status:
@@ -44,13 +41,7 @@ async def look(engine: Engine, name: str) -> Status:
     async with AsyncExitStack() as stack:
         opened = await engine.home.plane(resource, stack)
         world = await (await engine.observer(opened)).observe()
-        leaders = {}
-        ready = next((fact.name for fact in world.replicas if fact.ready), None)
-        if ready is not None:
-            apiserver = opened.apiserver(opened.memory.replica(ready))
-            for kind in (CONTROLLER_MANAGER_LEASE, SCHEDULER_LEASE):
-                held = await or_none(opened.kube.leader_lease(apiserver, kind))
-                leaders[kind] = held.holder if held is not None else ""
+        leading = await leaders(opened, world)
     lease = await store.lease(lease_name(name))
     return Status(
         plane=resource,
@@ -58,7 +49,7 @@ async def look(engine: Engine, name: str) -> Status:
         plan=plan(world),
         operation=await operations.current(store, name),
         driver=lease.holder if lease is not None else "",
-        leaders=leaders,
+        leaders=leading,
     )
 
 
@@ -92,7 +83,8 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "nameLeadsTo": world.record if world.record_known else "unknown",
         "warnings": [*warnings(world)],
         "alarms": [*membership.alarms] if membership is not None else None,
-        "leaders": dict(status.leaders),
+        "leaders": {str(kind): leader.replica for kind, leader in status.leaders.items()},
+        "leaderIdentities": {str(kind): leader.identity for kind, leader in status.leaders.items()},
         "members": [*_members(world)],
         "loadBalancers": [
             {

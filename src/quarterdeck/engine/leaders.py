@@ -1,0 +1,70 @@
+"""Which replicas lead the controllers: of each kind one works, the others stand by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.components import controller_manager, scheduler
+from quarterdeck.engine.asking import or_none
+from quarterdeck.kube.port import Address
+from quarterdeck.model.units import UnitState
+from quarterdeck.model.world import CONTROLLERS, Component, World
+
+_LEASES = {
+    Component.CONTROLLER_MANAGER: controller_manager.LEASE,
+    Component.SCHEDULER: scheduler.LEASE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads one kind of controllers. ``replica`` is the one that says so itself; None when none does, or when two
+    do: one that stood still has not noticed yet. ``identity`` is the name that the Lease has: a host's and a random
+    one, "" when nobody holds it, None when that is not known.
+    """
+
+    replica: str | None = None
+    identity: str | None = None
+
+    @classmethod
+    def of(cls, replica: JsonValue, identity: JsonValue) -> Leader:
+        """As a status in JSON has it."""
+        return cls(str(replica) if replica is not None else None, str(identity) if identity is not None else None)
+
+    def __str__(self) -> str:
+        """In words. Identities are of no use to people: all replicas of a host share its name."""
+        if self.replica is not None:
+            return self.replica
+        return "nobody" if self.identity == "" else "a replica that does not say so" if self.identity else "unknown"
+
+
+async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
+    """Who leads, asked of the controllers that run and of an apiserver that is ready."""
+    found = await asyncio.gather(*(_leader(plane, world, each) for each in CONTROLLERS))
+    return dict(zip(CONTROLLERS, found, strict=True))
+
+
+async def _leader(plane: Plane, world: World, component: Component) -> Leader:
+    ports = plane.settings.ports
+    port = ports.scheduler if component is Component.SCHEDULER else ports.controller_manager
+    running = [fact.name for fact in world.replicas if fact.unit(component) is UnitState.RUNNING]
+    asked = (
+        plane.kube.leads(Address(plane.address(plane.memory.replica(name)), port), _LEASES[component])
+        for name in running
+    )
+    identity, answers = await asyncio.gather(_identity(plane, world, component), asyncio.gather(*asked))
+    leading = [name for name, leads in zip(running, answers, strict=True) if leads]
+    return Leader(leading[0] if len(leading) == 1 else None, identity)
+
+
+async def _identity(plane: Plane, world: World, component: Component) -> str | None:
+    ready = next((fact.name for fact in world.replicas if fact.ready), None)
+    if ready is None:
+        return None
+    lease = await or_none(plane.kube.leader_lease(plane.apiserver(plane.memory.replica(ready)), _LEASES[component]))
+    return lease.holder if lease is not None else None
