@@ -60,6 +60,16 @@ async def test_a_step_of_the_wall_clock_counts_for_nothing_while_a_driver_lives(
     assert ages(plane) == (4.0, 4.0)
 
 
+@pytest.mark.parametrize("step", [-1000 * HOUR, 1000 * HOUR])
+async def test_what_begins_after_a_step_of_the_wall_clock_is_counted_as_well(fake: FakePlane, step: float) -> None:
+    await driving(fake)
+    fake.clocks.step(step)
+    plane = await waiting(fake)
+    assert ages(plane) == (0.0, 0.0)
+    fake.clocks.pass_(3.0)
+    assert ages(plane) == (3.0, 3.0)
+
+
 @pytest.mark.parametrize("step", [-1000 * HOUR, -1.0, 0.0, 1.0, 1000 * HOUR])
 async def test_a_driver_that_comes_after_one_that_was_killed_goes_on_counting(fake: FakePlane, step: float) -> None:
     await waiting(fake)

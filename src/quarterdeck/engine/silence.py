@@ -71,7 +71,7 @@ class Silence:
         if ended - began > LONGEST_LOOK:
             return Silence(until=ended)
         pause = began - self.until
-        former = self if 0 <= pause <= AWAY else Silence()
+        former = self if pause <= AWAY else Silence()
         counted = min(pause, PAUSE) if former.looks else 0.0
         seconds = former.seconds + counted + (ended - began)
         silence = replace(former, looks=former.looks + 1, seconds=seconds, until=ended, word=word)
