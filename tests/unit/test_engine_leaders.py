@@ -8,9 +8,8 @@ import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.cli.planes import leading
 from quarterdeck.components import controller_manager, scheduler
-from quarterdeck.engine.leaders import Leader, leaders
+from quarterdeck.engine.leaders import Leader, leaders, leading
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
 from quarterdeck.model.slots import Slot

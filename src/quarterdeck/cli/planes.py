@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +28,7 @@ from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import forecast, look, summary
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.leaders import Leader
+from quarterdeck.engine.leaders import leading
 from quarterdeck.engine.site_use import require_safe_change
 from quarterdeck.engine.wording import what
 from quarterdeck.errors import InvalidInput, NotFound
@@ -237,14 +236,6 @@ def _print_status(fact: dict[str, JsonValue], output: Output) -> None:
     out.print()
     balancers = [each for each in _list(fact["loadBalancers"]) if isinstance(each, dict)]
     table(balancers, ("site", "running", "backends", "connections"))
-
-
-def leading(fact: Mapping[str, JsonValue]) -> list[str]:
-    """Which replicas lead the controllers, in words."""
-    leaders, identities = fact["leaders"], fact["leaderIdentities"]
-    assert isinstance(leaders, dict)
-    assert isinstance(identities, dict)
-    return [f"{kind} led by {Leader.of(replica, identities[kind])}" for kind, replica in leaders.items()]
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

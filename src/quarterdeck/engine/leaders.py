@@ -43,6 +43,14 @@ class Leader:
         return "nobody" if self.identity == "" else "a replica that does not say so" if self.identity else "unknown"
 
 
+def leading(fact: Mapping[str, JsonValue]) -> list[str]:
+    """A status's leaders in words, a line each."""
+    replicas, identities = fact["leaders"], fact["leaderIdentities"]
+    assert isinstance(replicas, dict)
+    assert isinstance(identities, dict)
+    return [f"{kind} led by {Leader.of(replica, identities[kind])}" for kind, replica in replicas.items()]
+
+
 async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
     """Who leads, asked of the controllers that run and of an apiserver that is ready."""
     found = await asyncio.gather(*(_leader(plane, world, each) for each in CONTROLLERS))
