@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +24,7 @@ from quarterdeck.api import (
     default_sites,
     new_control_plane,
 )
+from quarterdeck.api.operation import Operation, OperationSpec, OperationType
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, QuarterdeckError
 from quarterdeck.stores import (
     Event,
@@ -35,6 +36,7 @@ from quarterdeck.stores import (
     SqliteStore,
     Store,
     amend,
+    rules,
 )
 from quarterdeck.stores.rules import EVENTS_KEPT
 
@@ -256,6 +258,71 @@ async def test_the_journal_is_read_by_operation_on_from_an_id_and_from_the_end(s
     assert await store.journal("alpha", limit=2) == tuple(entries[-2:])
     assert await store.journal("alpha", limit=0) == ()
     assert await store.journal("alpha", limit=99) == tuple(entries)
+
+
+@pytest.fixture
+def short_journals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "JOURNAL_ROWS", 20)
+    monkeypatch.setattr(rules, "JOURNAL_AGE", 100.0)
+    monkeypatch.setattr(rules, "JOURNAL_LOOK", 1)
+    monkeypatch.setattr(rules, "JOURNAL_STEP", 3)
+
+
+async def operated(store: Store, name: str, rows: int, at: float = NOON) -> None:
+    """An operation with so many rows in the journal."""
+    spec = OperationSpec(plane="alpha", type=OperationType.APPLY)
+    await store.create(Operation(metadata=Metadata(name=name), spec=spec))
+    for number in range(rows):
+        await store.append(replace(entry(str(number), operation=name), time=at))
+
+
+@pytest.mark.usefixtures("short_journals")
+async def test_a_long_journal_loses_its_oldest_operations_whole_and_step_by_step(store: Store) -> None:
+    await operated(store, "alpha-scale-1", 8)
+    await operated(store, "alpha-scale-2", 8)
+    await operated(store, "alpha-scale-3", 5)
+    left = [await store.journal("alpha", operation=f"alpha-scale-{number}") for number in (1, 2, 3)]
+    assert [len(each) for each in left] == [5, 8, 5], "one step"
+    assert [each.name for each in await store.list(Operation)] == ["alpha-scale-2", "alpha-scale-3"]
+    for number in range(5):
+        await store.append(entry(str(number), operation="alpha-scale-3"))
+    left = [await store.journal("alpha", operation=f"alpha-scale-{number}") for number in (1, 2, 3)]
+    assert [len(each) for each in left] == [2, 8, 10], "no more than it must be"
+
+
+@pytest.mark.usefixtures("short_journals")
+async def test_an_old_operation_goes_but_never_the_last_one(store: Store, clock: Clock) -> None:
+    await store.append(entry("before"))
+    await operated(store, "alpha-scale-1", 4)
+    await operated(store, "alpha-scale-2", 4)
+    clock.now += 101
+    await operated(store, "alpha-scale-3", 8, at=clock.now)
+    assert {each.operation for each in await store.journal("alpha")} == {"alpha-scale-3"}
+    clock.now += 101
+    await store.append(replace(entry("long after", operation="alpha-scale-3"), time=clock.now))
+    assert len(await store.journal("alpha")) == 9
+    assert [each.name for each in await store.list(Operation)] == ["alpha-scale-3"]
+
+
+@pytest.mark.usefixtures("short_journals")
+async def test_an_operation_that_was_at_work_lately_is_whole_however_long_ago_it_began(
+    store: Store, clock: Clock
+) -> None:
+    await operated(store, "alpha-scale-1", 4)
+    clock.now += 99
+    await store.append(replace(entry("lately", operation="alpha-scale-1"), time=clock.now))
+    await operated(store, "alpha-scale-2", 1, at=clock.now)
+    clock.now += 50
+    await store.append(replace(entry("now", operation="alpha-scale-2"), time=clock.now))
+    assert len(await store.journal("alpha", operation="alpha-scale-1")) == 5
+
+
+@pytest.mark.usefixtures("short_journals")
+async def test_the_journal_of_another_plane_is_left_alone(store: Store, clock: Clock) -> None:
+    await store.append(replace(entry("elsewhere"), plane="beta"))
+    clock.now += 101
+    await operated(store, "alpha-scale-1", 4, at=clock.now)
+    assert len(await store.journal("beta")) == 1
 
 
 def event(message: str, at: float, plane: str = "alpha") -> Event:

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +17,7 @@ from pydantic import SecretStr
 
 from quarterdeck.api import ControlPlane, Metadata, PlaneSecrets, new_control_plane
 from quarterdeck.errors import Corrupt, Unavailable
-from quarterdeck.stores import JournalEntry, SqliteStore
+from quarterdeck.stores import JournalEntry, SqliteStore, sqlite_file
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def test_nobody_else_can_read_the_store_not_even_its_log(path: Path) -> No
     async with SqliteStore(path) as store:
         await store.create(PlaneSecrets(metadata=Metadata(name="a"), data=SecretStr("key")))
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
-    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+    assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db-shm", "store.db-checked"), 0o600)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
@@ -83,7 +84,37 @@ async def test_of_many_that_open_a_new_store_at_once_all_get_the_same(path: Path
     assert len(await stores[0].journal("a")) == 8
     for store in stores:
         await store.close()
-    assert [each.name for each in path.parent.iterdir()] == ["store.db"]
+    assert {each.name for each in path.parent.iterdir()} == {"store.db", "store.db-checked"}
+
+
+async def test_all_of_a_store_is_looked_at_once_a_day_and_once_a_boot(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = 0
+    connect = sqlite_file._connected
+
+    def connected(at: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
+        connection = connect(at, mode, busy_timeout)
+        connection.set_trace_callback(count)
+        return connection
+
+    def count(statement: str) -> None:
+        nonlocal looked
+        looked += "quick_check" in statement
+
+    monkeypatch.setattr(sqlite_file, "_connected", connected)
+    await filled(path)
+    for _ in range(3):
+        SqliteStore(path)._db.close()
+    assert looked == 1
+    note = path.with_name("store.db-checked")
+    os.utime(note, (time.time() - 90_000, time.time() - 90_000))
+    SqliteStore(path)._db.close()
+    SqliteStore(path)._db.close()
+    assert looked == 2
+    note.write_text("another boot")
+    SqliteStore(path)._db.close()
+    assert looked == 3
 
 
 @pytest.mark.parametrize("first", [4096, -8192], ids=["all-tables", "one-page"])
@@ -93,10 +124,21 @@ async def test_a_damaged_store_is_refused_and_left_as_it_is(path: Path, first: i
     start = first % len(content)
     content[start:-4096] = b"\xa5" * (len(content) - 4096 - start)
     path.write_bytes(content)
+    path.with_name("store.db-checked").unlink()  # it is a day later
     before = contents(path)
     with pytest.raises(Corrupt, match=r"is damaged \(.*\); put a copy from a backup in its place"):
         SqliteStore(path)
     assert contents(path) == before
+
+
+async def test_what_was_damaged_since_the_last_look_shows_when_it_is_read(path: Path) -> None:
+    await filled(path, planes=50)
+    content = bytearray(path.read_bytes())
+    content[-8192:-4096] = b"\xa5" * 4096
+    path.write_bytes(content)
+    async with SqliteStore(path) as store:
+        with pytest.raises(Corrupt, match="put a copy from a backup in its place"):
+            await store.list(ControlPlane)
 
 
 @pytest.mark.parametrize("content", [b"", b"kind: Site\n" * 100], ids=["empty", "text"])
@@ -111,6 +153,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(path: Path, conten
 async def test_a_store_that_was_cut_short_is_refused(path: Path) -> None:
     await filled(path, planes=50)
     os.truncate(path, path.stat().st_size // 2 + 100)
+    path.with_name("store.db-checked").unlink()  # it is a day later
     with pytest.raises(Corrupt, match="damaged"):
         SqliteStore(path)
 

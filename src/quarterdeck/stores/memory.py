@@ -20,6 +20,7 @@ class MemoryStore:
         self._uid = uid
         self._version = 0
         self._bodies: dict[tuple[str, str], str] = {}
+        self._entries = 0
         self._journal: list[JournalEntry] = []
         self._events: dict[tuple[str, str, str, str], Event] = {}
         self._leases: dict[str, Lease] = {}
@@ -63,9 +64,23 @@ class MemoryStore:
 
     async def append(self, entry: JournalEntry) -> JournalEntry:
         """See ``Store``."""
-        numbered = replace(entry, id=len(self._journal) + 1)
+        self._entries += 1
+        numbered = replace(entry, id=self._entries)
         self._journal.append(numbered)
+        if self._entries % rules.JOURNAL_LOOK == 0:
+            self._prune(entry.plane)
         return numbered
+
+    def _prune(self, plane: str) -> None:
+        rows = [each for each in self._journal if each.plane == plane]
+        operation = rows[0].operation
+        of_it = [each for each in rows if each.operation == operation]
+        until = of_it[-1].time if operation else of_it[0].time
+        last = next((each.operation for each in reversed(rows) if each.operation), "")
+        if rules.may_go(rules.JournalEnd(len(rows), operation, until, last), self._clock()):
+            self._bodies.pop(("Operation", operation), None)
+            gone = {each.id for each in of_it[: rules.JOURNAL_STEP]}
+            self._journal = [each for each in self._journal if each.id not in gone]
 
     async def journal(
         self, plane: str, *, operation: str | None = None, after: int = 0, limit: int | None = None

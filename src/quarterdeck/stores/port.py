@@ -117,7 +117,11 @@ class Store(Protocol):
         ...
 
     async def append(self, entry: JournalEntry) -> JournalEntry:
-        """Add to the plane's journal; returns the entry with its id."""
+        """Add to the plane's journal; returns the entry with its id.
+
+        Now and then a few of the oldest rows go: see ``quarterdeck.stores.rules.may_go``. With the first row of an
+        operation its resource goes.
+        """
         ...
 
     async def journal(

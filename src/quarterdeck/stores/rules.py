@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from pydantic import ValidationError
@@ -15,6 +15,12 @@ from quarterdeck.stores.port import Event, Lease
 
 #: Events are for looking at what is, not for history: of each plane so many are kept.
 EVENTS_KEPT = 200
+#: How long the journal of what is over is kept (seconds), how many rows of each plane, after how many new rows it is
+#: looked at what may go, and how many rows go at once: nobody is to wait for it.
+JOURNAL_AGE = 90 * 86_400.0
+JOURNAL_ROWS = 100_000
+JOURNAL_LOOK = 100
+JOURNAL_STEP = 500
 
 
 def encoded(resource: Resource) -> str:
@@ -95,6 +101,27 @@ def merged(event: Event, before: Event | None) -> Event:
         last=max(before.last, event.last),
         count=before.count + event.count,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEnd:
+    """The far end of a plane's journal. ``operation``: what its oldest row belongs to ("": to nothing), ``until``: the
+    time of the last row that does; ``last``: the last operation that has rows; ``rows``: how many there are in all.
+    """
+
+    rows: int
+    operation: str
+    until: float
+    last: str
+
+
+def may_go(end: JournalEnd, now: float) -> bool:
+    """Whether what the oldest row of a journal belongs to is to go. Operations go as a whole, with their rows, so that
+    the report of each one that is kept is whole; the last one stays.
+    """
+    if end.operation and end.operation == end.last:
+        return False
+    return end.rows > JOURNAL_ROWS or end.until < now - JOURNAL_AGE
 
 
 def check_fence(lease: Lease, newest: Lease | None) -> None:

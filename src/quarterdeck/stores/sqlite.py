@@ -150,7 +150,10 @@ class SqliteStore:
         query = f"INSERT INTO journal ({_JOURNAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - a constant
 
         def work() -> JournalEntry:
-            return replace(entry, id=self._db.execute(query, values).lastrowid or 0)
+            number = self._db.execute(query, values).lastrowid or 0
+            if number % rules.JOURNAL_LOOK == 0:
+                self._prune(entry.plane)
+            return replace(entry, id=number)
 
         return await self._write(work)
 
@@ -257,6 +260,22 @@ class SqliteStore:
 
     def _encoded(self, resource: Resource) -> str:
         return self._seal.close(self._db, type(resource).__name__, resource.name, rules.encoded(resource))
+
+    def _prune(self, plane: str) -> None:
+        """Let a few of the oldest rows go, if any are to."""
+        (rows,) = self._db.execute("SELECT count(*) FROM journal WHERE plane = ?", (plane,)).fetchone()
+        oldest = "SELECT operation, time FROM journal WHERE plane = ? ORDER BY id LIMIT 1"
+        operation, until = self._db.execute(oldest, (plane,)).fetchone()
+        old = until < self._clock() - rules.JOURNAL_AGE
+        if operation and old:  # else it does not matter, and finding it takes a while
+            newest = "SELECT time FROM journal WHERE plane = ? AND operation = ? ORDER BY id DESC LIMIT 1"
+            (until,) = self._db.execute(newest, (plane, operation)).fetchone()
+        last = "SELECT operation FROM journal WHERE plane = ? AND operation <> '' ORDER BY id DESC LIMIT 1"
+        found = self._db.execute(last, (plane,)).fetchone()
+        if rules.may_go(rules.JournalEnd(rows, operation, until, found[0] if found else ""), self._clock()):
+            self._db.execute("DELETE FROM resources WHERE kind = 'Operation' AND name = ?", (operation,))
+            some = "SELECT id FROM journal WHERE plane = ? AND operation = ? ORDER BY id LIMIT ?"
+            self._db.execute(f"DELETE FROM journal WHERE id IN ({some})", (plane, operation, rules.JOURNAL_STEP))  # noqa: S608 - a constant
 
     def _next(self) -> int:
         self._db.execute("UPDATE resource_version SET newest = newest + 1")

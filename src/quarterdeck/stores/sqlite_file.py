@@ -6,11 +6,12 @@ import contextlib
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from quarterdeck.errors import Corrupt, Unavailable
-from quarterdeck.files import sync_folder
+from quarterdeck.files import sync_folder, write_secret
 
 #: The version of the tables below.
 SCHEMA_VERSION = 1
@@ -38,6 +39,9 @@ INSERT INTO resource_version VALUES (0);
 """
 
 _RESTORE = "put a copy from a backup in its place, or move it away to start with an empty store"
+#: Seconds for which a look at the whole file is good, and what tells one boot of the host from another.
+_CHECK_EVERY = 86_400.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _BAD = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -78,7 +82,11 @@ def in_words(doing: str, path: Path) -> Iterator[None]:
             raise Unavailable(doing, f"no space left for {path}", "make room on that disk") from error
         if code in _READ_ONLY:
             raise Unavailable(doing, f"{path} is read-only", "make it and its folder writable") from error
-        if code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
+        # The last of these: SQLite lost a race for its locks, or was interrupted or out of memory.
+        if code in {
+            *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR),
+            *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM),
+        }:
             raise Unavailable(doing, f"{path}: {error}", "look at its folder's rights and its disk") from error
         raise
     except OSError as error:
@@ -124,9 +132,11 @@ def _check(path: Path, busy_timeout: float) -> None:
     if not path.is_file():
         raise Corrupt(doing, f"{path} is not a file", "move it away")
     with contextlib.closing(_connected(path, "ro", busy_timeout)) as connection:
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise Corrupt(doing, f"{path} is damaged ({' '.join(found.split())})", _RESTORE)
+        if not _checked_lately(path):
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise Corrupt(doing, f"{path} is damaged ({' '.join(found.split())})", _RESTORE)
+            _note_checked(path)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         row = None
         if "schema_version" in tables:
@@ -139,6 +149,31 @@ def _check(path: Path, busy_timeout: float) -> None:
                 f"{path} was written by a newer quarterdeck (schema {row[0]}, this one knows {SCHEMA_VERSION})",
                 "use that version",
             )
+
+
+def _checked_lately(path: Path) -> bool:
+    """Whether all of the file was looked at within a day, and since the host booted: a power failure is what damages
+    files. Damage that comes later shows when it is read (``in_words``).
+    """
+    try:
+        note = _note_of(path)
+        return note.read_text() == _life(path) and 0 <= time.time() - note.stat().st_mtime < _CHECK_EVERY
+    except FileNotFoundError:
+        return False
+
+
+def _note_checked(path: Path) -> None:
+    with contextlib.suppress(OSError):  # then it is looked at again the next time
+        write_secret(_note_of(path), _life(path).encode())
+
+
+def _note_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-checked")
+
+
+def _life(path: Path) -> str:
+    """What tells this boot of the host, and this file from a copy that was put in its place, from others."""
+    return f"{_BOOT_ID.read_text().strip()} {path.stat().st_ino}"
 
 
 def _connected(path: Path, mode: str, busy_timeout: float) -> sqlite3.Connection:
