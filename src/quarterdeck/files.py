@@ -32,6 +32,17 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
 
     The file has ``mode`` from its first moment. Raises OSError as the file system does.
     """
+    temporary = written_beside(path, content, mode=mode)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def written_beside(path: Path, content: bytes, *, mode: int) -> Path:
+    """A new file beside ``path`` with that content, on the disk: only to be renamed. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -41,12 +52,10 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    return temporary
 
 
 def write_secret(path: Path, content: bytes) -> None:

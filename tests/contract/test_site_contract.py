@@ -24,8 +24,8 @@ from support.site_harness import (
     status,
 )
 
-from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
-from quarterdeck.model.units import MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
+from quarterdeck.model.units import Fence, MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
 
 A, B = "east-a1", "east-b1"
 
@@ -466,3 +466,59 @@ async def test_many_units_may_be_started_at_once(site: SiteFaults) -> None:
         seen = await site.units(machine)
         assert sorted(each.name for each in seen) == [f"unit-{number}" for number in range(4)]
         assert {each.state for each in seen} == {UnitState.RUNNING}
+
+
+# Fences
+
+
+OLD, NEW = Fence("alpha", 7), Fence("alpha", 8)
+
+
+async def test_a_machine_takes_no_file_from_a_driver_once_a_newer_one_has_written(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
+    path = site.folder(A, "runs") / "eds/one"
+    await site.fenced(OLD).write_files(A, (UnitFile(path, b"old"),))
+    await site.fenced(NEW).write_files(A, (UnitFile(path, b"new"),))
+    with pytest.raises(LeaseLost, match="token 8"):
+        await site.fenced(OLD).write_files(A, (UnitFile(path, b"late"), UnitFile(path.with_name("two"), b"late")))
+    with pytest.raises(LeaseLost):
+        await site.fenced(OLD).remove_files(A, (path,))
+    assert lab.file(A, path).content == b"new"
+    assert lab.names(A, path.parent) == ["one"]
+    await site.fenced(NEW).remove_files(A, (path,))
+    with pytest.raises((FileNotFoundError, KeyError)):
+        lab.file(A, path)
+
+
+async def test_a_machine_does_nothing_to_units_for_a_driver_once_a_newer_one_was_there(site: SiteFaults) -> None:
+    old, new = site.fenced(OLD), site.fenced(NEW)
+    await old.start_unit(A, runs())
+    await new.start_unit(A, runs())
+    before = await site.units(A)
+    for late in (
+        old.start_unit(A, runs(env=(("ANSWER", "42"),))),
+        old.stop_unit(A, "runs"),
+        old.stop_unit(A, "runs", kill=True),
+        old.hold_unit(A, "runs", 1.0),
+        old.remove_unit(A, "runs"),
+    ):
+        with pytest.raises(LeaseLost):
+            await late
+    assert await site.units(A) == before
+    await new.hold_unit(A, "runs", 1.0)
+    await old.let_go_unit(A, "runs")  # this helps whoever waits
+    await new.stop_unit(A, "runs")
+    await new.remove_unit(A, "runs")
+    assert await site.units(A) == ()
+
+
+async def test_fences_are_of_one_plane_and_one_machine_and_outlive_its_power(site: SiteFaults) -> None:
+    await site.fenced(NEW).start_unit(A, runs())
+    await site.fenced(Fence("beta", 1)).start_unit(A, runs("other"))
+    await site.fenced(OLD).start_unit(B, runs())
+    await site.start_unit(A, runs("nobody"))
+    await site.kill_machine(A)
+    await site.boot_machine(A)
+    with pytest.raises(LeaseLost):
+        await site.fenced(OLD).stop_unit(A, "runs")

@@ -357,6 +357,15 @@ async def test_a_held_lease_is_refused_with_the_holders_name(store: Store, clock
     await store.acquire("plane/beta", "host:2 (apply)", 10.0)
 
 
+async def test_a_store_that_was_put_back_from_a_copy_gives_no_token_out_again(store: Store, clock: Clock) -> None:
+    """Machines remember the highest token that they have seen, and refuse lower ones."""
+    before = await store.acquire("l", "a", 10.0)
+    assert before.token >= NOON, "what a store knows that has no lease yet"
+    clock.now += 1
+    put_back = MemoryStore(clock=clock)
+    assert (await put_back.acquire("l", "b", 10.0)).token > before.token
+
+
 async def test_each_new_holder_has_a_higher_token(store: Store, clock: Clock) -> None:
     first = await store.acquire("l", "a", 10.0)
     clock.now += 10

@@ -118,7 +118,7 @@ async def path(tmp_path: Path) -> Path:
 
 async def test_a_second_driver_is_refused_and_told_who_the_first_is(path: Path) -> None:
     async with child("drive", path) as first, SqliteStore(path) as store:
-        assert await first.line() == "held 1"
+        assert (await first.line()).startswith("held ")
         with pytest.raises(Conflict, match=rf":{first.process.pid} \(child\) holds it"):
             async with hold_lease(store, "l", "me"):
                 pytest.fail("two drivers")
@@ -130,28 +130,28 @@ async def test_a_second_driver_is_refused_and_told_who_the_first_is(path: Path) 
 
 async def test_a_driver_that_ends_well_passes_its_lease_on_at_once(path: Path) -> None:
     async with child("drive", path) as first, SqliteStore(path) as store:
-        assert await first.line() == "held 1"
+        held = int((await first.line()).removeprefix("held "))
         assert first.process.stdin is not None
         first.process.stdin.close()
         assert await asyncio.wait_for(first.process.wait(), DEADLINE) == 0
         async with hold_lease(store, "l", "me") as guard:
-            assert guard.lease.token == 2
+            assert guard.lease.token > held
 
 
 async def test_the_lease_of_a_driver_that_was_killed_passes_on_by_itself(path: Path) -> None:
     async with child("drive", path) as first, SqliteStore(path) as store:
-        assert await first.line() == "held 1"
+        held = int((await first.line()).removeprefix("held "))
         first.signal(signal.SIGKILL)
         await first.process.wait()
         async with hold_lease(store, "l", "me", wait=DEADLINE) as guard:
-            assert guard.lease.token == 2
+            assert guard.lease.token > held
             await amend(store, ControlPlane, "alpha", one_more, lease=guard.lease)
 
 
 @pytest.mark.parametrize("question", ["check", "write"])
 async def test_a_driver_woken_after_its_lease_passed_on_does_not_act(path: Path, question: str) -> None:
     async with child("drive", path) as first, SqliteStore(path) as store:
-        assert await first.line() == "held 1"
+        assert (await first.line()).startswith("held ")
         assert await first.asked(question) == "done"
         before = await store.get(ControlPlane, "alpha")
         await first.freeze(path)
@@ -166,7 +166,7 @@ async def test_a_driver_woken_after_its_lease_passed_on_does_not_act(path: Path,
 
 async def test_a_driver_woken_before_anybody_took_its_lease_goes_on(path: Path) -> None:
     async with child("drive", path) as first, SqliteStore(path) as store:
-        assert await first.line() == "held 1"
+        assert (await first.line()).startswith("held ")
         await first.freeze(path)
         async with asyncio.timeout(DEADLINE):
             while await store.lease("l") is not None:  # noqa: ASYNC110 - it runs out in silence

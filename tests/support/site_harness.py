@@ -108,6 +108,10 @@ class SiteUnderTest(Protocol):
 
     def file(self, machine: str, path: PurePosixPath) -> UnitFile: ...
 
+    def names(self, machine: str, folder: PurePosixPath) -> list[str]:
+        """The names of all files in a folder of a unit."""
+        ...
+
     def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None: ...
 
     def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None: ...
@@ -125,6 +129,9 @@ class FakeUnderTest:
 
     def file(self, machine: str, path: PurePosixPath) -> UnitFile:
         return self.site.files(machine)[path]
+
+    def names(self, machine: str, folder: PurePosixPath) -> list[str]:
+        return sorted(path.name for path in self.site.files(machine) if path.parent == folder)
 
     def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None:
         self.site.put_file(machine, volume.name, path, size)
@@ -147,6 +154,9 @@ class LocalUnderTest:
     def file(self, machine: str, path: PurePosixPath) -> UnitFile:
         real = Path(path)
         return UnitFile(path, real.read_bytes(), real.stat().st_mode & 0o7777)
+
+    def names(self, machine: str, folder: PurePosixPath) -> list[str]:
+        return sorted(path.name for path in Path(folder).iterdir())
 
     def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None:
         real = Path(volume, path)

@@ -46,7 +46,7 @@ from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.files import distrust, file_errors
 from quarterdeck.kube.http import HttpKube
-from quarterdeck.model.units import Machine, MachineRole, MachineState
+from quarterdeck.model.units import Fence, Machine, MachineRole, MachineState
 from quarterdeck.model.world import Component
 from quarterdeck.pki.authority import subject_of
 from quarterdeck.pki.codec import decode, encode
@@ -271,6 +271,9 @@ class Home:
             Isolation.LOOPBACK,
         )
         local = {each.metadata.name: self.local_site(each) for each in resources if each.spec.isolation is kind}
+        fence = Fence(resource.metadata.name, guard.lease.token) if guard is not None else None
+        if fence is not None:
+            local = {name: site.fenced(fence) for name, site in local.items()}
         former: dict[str, Site] = {name: _former(name, resource) for name in sites_of(resource) if name not in local}
         sites: dict[str, Site] = {**local, **former}
         machines = {
@@ -291,7 +294,7 @@ class Home:
             etcd=etcd,
             kube=kube,
             balancers=_balancers(resource, settings, secrets, sites, machines),
-            dns=await self.dns(resource, kind, dns_program),
+            dns=await self.dns(resource, kind, dns_program, fence),
             settings=settings,
             secrets=secrets,
             programs=programs or {},
@@ -300,10 +303,13 @@ class Home:
             boot=clocks.boot(),
         )
 
-    async def dns(self, resource: ControlPlane, kind: Isolation, program: Path | None) -> Dns:
+    async def dns(
+        self, resource: ControlPlane, kind: Isolation, program: Path | None, fence: Fence | None = None
+    ) -> Dns:
         """The DNS port of a plane's endpoint. One that cannot be had makes the name unknown, and hides nothing else."""
+        hub = self.hub(kind)
         try:
-            return await NameService(self.hub(kind), program).of(resource.spec.endpoint)
+            return await NameService(hub.fenced(fence) if fence else hub, program).of(resource.spec.endpoint)
         except QuarterdeckError as error:
             return UnusableDns(error)
 

@@ -20,6 +20,14 @@ class UnitState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Fence:
+    """In whose name something is changed on a machine: the token of the lease of ``plane``, which only grows."""
+
+    plane: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class UnitFile:
     """A file that a unit needs, written atomically with ``mode`` before the unit starts."""
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
+from typing import Self
 
-from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
-from quarterdeck.model.units import Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
+from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
+from quarterdeck.model.units import Fence, Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.local.loopback import Loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, Seat, require_entry_name, seats
 
@@ -68,6 +71,7 @@ class _Machine:
     sizes: dict[PurePosixPath, int] = field(default_factory=dict)
     written: dict[PurePosixPath, float] = field(default_factory=dict)
     files: dict[PurePosixPath, UnitFile] = field(default_factory=dict)
+    fences: dict[str, int] = field(default_factory=dict)
     clock_offset: float = 0.0
     round_trip: float = 0.0001
 
@@ -86,12 +90,19 @@ class FakeSite:
         self._behave = behave
         self._network = Loopback(1)
         self._machines = {name: _Machine(seat) for name, seat in seats(settings, number).items()}
-        self._next_pid = 1000
+        self._pids = itertools.count(1001)
+        self._fence: Fence | None = None
 
     @property
     def name(self) -> str:
         """See Site."""
         return self._settings.name
+
+    def fenced(self, fence: Fence) -> Self:
+        """See Site."""
+        view = copy.copy(self)
+        view._fence = fence  # noqa: SLF001 - of its own class
+        return view
 
     async def machines(self) -> tuple[Machine, ...]:
         """See Site."""
@@ -138,7 +149,7 @@ class FakeSite:
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
-        where = self._reach(machine)
+        where = self._admit(machine)
         require_entry_name(f"using a unit on machine {machine}", spec.name)
         unit = where.units.get(spec.name)
         if unit is not None and unit.wanted and unit.spec.digest == spec.digest:
@@ -156,7 +167,7 @@ class FakeSite:
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
-        found = self._reach(machine).units.get(unit)
+        found = self._admit(machine).units.get(unit)
         if found is not None:
             found.wanted = False
             if found.state is UnitState.RUNNING:
@@ -169,7 +180,7 @@ class FakeSite:
 
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Site: nobody can see a fake unit stand still."""
-        self._reach(machine)
+        self._admit(machine)
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -177,27 +188,27 @@ class FakeSite:
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
         """See Site."""
-        found = self._reach(machine).units.get(unit)
+        found = self._admit(machine).units.get(unit)
         if found is not None:
             found.spec = replace(found.spec, needs=needs, fresh=False, boot_argv=boot_argv or found.spec.boot_argv)
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         """See Site."""
-        where = self._reach(machine)
+        where = self._admit(machine)
         where.units.pop(unit, None)
         folder = self.folder(machine, unit)
         where.files = {path: each for path, each in where.files.items() if folder not in path.parents}
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
-        where = self._reach(machine)
+        where = self._admit(machine)
         for each in files:
             _require_below_a_unit(machine, each.path)
         where.files |= {each.path: each for each in files}
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         """See Site."""
-        where = self._reach(machine)
+        where = self._admit(machine)
         for each in paths:
             _require_below_a_unit(machine, each)
             where.files.pop(each, None)
@@ -398,6 +409,16 @@ class FakeSite:
             path.parent == needs.parent and fnmatchcase(path.name, needs.name) for path in where.sizes
         )
 
+    def _admit(self, name: str) -> _Machine:
+        """``_reach``, to change something."""
+        where = self._reach(name)
+        if self._fence is not None:
+            newest = where.fences.get(self._fence.plane, 0)
+            if self._fence.token < newest:
+                raise LeaseLost(f"changing machine {name}", f"a driver with token {newest} has been there")
+            where.fences[self._fence.plane] = self._fence.token
+        return where
+
     def _require_class(self, doing: str, storage_class: str) -> None:
         if storage_class not in self._settings.storage_classes:
             raise NotFound(doing, f"there is no storage class {storage_class}")
@@ -415,8 +436,7 @@ class FakeSite:
         unit.log += program.output
         unit.exit_code = program.exit_code
         if program.exit_code is None:
-            self._next_pid += 1
-            unit.state, unit.pid = UnitState.RUNNING, self._next_pid
+            unit.state, unit.pid = UnitState.RUNNING, next(self._pids)
         else:
             unit.state, unit.pid = UnitState.FAILED, None
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import Protocol, Self
 
-from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitStatus, Volume
+from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitStatus, Volume
 
 
 class Site(Protocol):
@@ -16,6 +16,13 @@ class Site(Protocol):
     @property
     def name(self) -> str:
         """The site's name."""
+        ...
+
+    def fenced(self, fence: Fence) -> Self:
+        """The same site for the holder of a plane's lease. Each machine refuses it, with LeaseLost, to write or remove
+        files that units watch and to start, stop, hold or remove units, once the holder of a higher token has done or
+        asked such a thing there: also what was asked long before and only arrives now.
+        """
         ...
 
     async def machines(self) -> tuple[Machine, ...]:

@@ -145,7 +145,9 @@ def taken(before: Lease | None, name: str, holder: str, *, ttl: float, now: floa
             f"{before.holder} holds it for another {before.expires - now:.1f} s",
             "wait until it ends; if it died, its lease runs out by itself",
         )
-    return Lease(name=name, holder=holder, token=before.token + 1 if before else 1, ttl=ttl, expires=now + ttl)
+    # No less than the time: a store that was put back from a copy must not give out tokens that were there before.
+    token = max(before.token + 1 if before else 1, int(now))
+    return Lease(name=name, holder=holder, token=token, ttl=ttl, expires=now + ttl)
 
 
 def cut(lease: Lease | None, now: float) -> Lease | None:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 import quarterdeck
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.files import file_errors, write_atomic
-from quarterdeck.model.units import Machine, MachineState, UnitStatus
+from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
 from quarterdeck.sites.local.records import unit_folders
@@ -105,6 +105,15 @@ class LocalMachine:
             await self.client.units()
         except NotRunning:
             return
+
+    async def admit(self, fence: Fence | None) -> None:
+        """``reach``, for somebody who is about to change something. Raises LeaseLost for an older fence."""
+        if fence is None:
+            await self.reach()
+            return
+        self._refuse_off()
+        with suppress(NotRunning):
+            await self.client.admit(fence)
 
     async def ask(self, call: Callable[[SupervisorClient], Awaitable[None]]) -> bool:
         """Have its supervisord do something with what runs. False when there is none, and so nothing that runs."""

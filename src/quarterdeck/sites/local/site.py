@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.files import file_errors, remove_folder
-from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
+from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.data_guard import note_data
 from quarterdeck.sites.local.kept_seats import keep_seat, kept_seats
@@ -24,7 +26,18 @@ from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, write_record
 from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, seats
-from quarterdeck.sites.local.unit_files import remove_unit_folder, remove_watched, write_unit, write_watched
+from quarterdeck.sites.local.supervisor_client import Outdated
+from quarterdeck.sites.local.unit_files import (
+    Staged,
+    check_watched,
+    drop_staged,
+    put_staged,
+    remove_unit_folder,
+    remove_watched,
+    settle_staged,
+    stage_watched,
+    write_unit,
+)
 from quarterdeck.sites.local.volumes import VolumeFolders
 
 P = ParamSpec("P")
@@ -74,12 +87,19 @@ class LocalSite:
         self._machines = {
             name: LocalMachine(self._folder_of(name), seat, isolation, patience) for name, seat in self._seats.items()
         }
+        self._fence: Fence | None = None
         self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
     def name(self) -> str:
         """See Site."""
         return self._settings.name
+
+    def fenced(self, fence: Fence) -> Self:
+        """See Site."""
+        view = copy.copy(self)
+        view._fence = fence  # noqa: SLF001 - of its own class
+        return view
 
     async def machines(self) -> tuple[Machine, ...]:
         """See Site."""
@@ -109,6 +129,7 @@ class LocalSite:
         folder = self._unit_folder(where, spec.name)
         async with self._unit_locks[machine, spec.name]:
             status = _of(spec.name, await where.started())
+            await where.admit(self._fence)
             known = await _on_disk(where.name, _known, folder)
             wanted = UnitRecord.of(spec)
             if _is_at_it(status, known, wanted):
@@ -118,25 +139,27 @@ class LocalSite:
             await _on_disk(where.name, write_unit, self._home, folder, spec)
             if status.state not in (UnitState.ABSENT, UnitState.STOPPED):
                 stop_timeout = spec.stop_timeout if known is None else known.stop_timeout
-                await where.client.stop(spec.name, kill=False, stop_timeout=stop_timeout)
-            await where.client.start(spec.name)
+                await where.client.stop(spec.name, self._fence, kill=False, stop_timeout=stop_timeout)
+            await where.client.start(spec.name, self._fence)
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
         where = self._machine(machine)
         folder = self._unit_folder(where, unit)
         # no lock: a kill must not wait for the stop that takes too long
-        await where.reach()
+        await where.admit(self._fence)
         known = await _on_disk(where.name, _known, folder)
         stop_timeout = 0.0 if known is None else known.stop_timeout
         # the signal does not wait for the disk: clients may be waiting for the signal
         writing = asyncio.create_task(_on_disk(where.name, _want_no_longer, folder, known))
         try:
-            stopped = await where.ask(lambda client: client.stop(unit, kill=kill, stop_timeout=stop_timeout))
+            stopped = await where.ask(
+                lambda client: client.stop(unit, self._fence, kill=kill, stop_timeout=stop_timeout)
+            )
         finally:
             await writing
         if not stopped and _of(unit, await where.units()).state is not UnitState.ABSENT:
-            await where.client.stop(unit, kill=kill, stop_timeout=stop_timeout)
+            await where.client.stop(unit, self._fence, kill=kill, stop_timeout=stop_timeout)
 
     async def favour_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -144,7 +167,7 @@ class LocalSite:
 
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Site."""
-        await self._machine(machine).ask(lambda client: client.hold(unit, seconds))
+        await self._machine(machine).ask(lambda client: client.hold(unit, seconds, self._fence))
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -154,7 +177,7 @@ class LocalSite:
         """See Site."""
         where = self._machine(machine)
         folder = self._unit_folder(where, unit)
-        await where.reach()
+        await where.admit(self._fence)
         async with self._unit_locks[machine, unit]:
             known = await _on_disk(where.name, _known, folder)
             if known is not None:
@@ -167,20 +190,41 @@ class LocalSite:
         await self.stop_unit(machine, unit)
         async with self._unit_locks[machine, unit]:
             if _of(unit, await where.units()).state is not UnitState.ABSENT:
-                await where.client.forget(unit)
+                await where.client.forget(unit, self._fence)
             await _on_disk(where.name, remove_unit_folder, folder)
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        await _on_disk(where.name, write_watched, where.units_folder, files)
+        staged = await _on_disk(where.name, stage_watched, where.units_folder, files)
+        try:
+            if not await self._fenced_by(where, lambda fence: where.client.put(_as_json(staged), fence)):
+                await _on_disk(where.name, put_staged, staged)
+            await _on_disk(where.name, settle_staged, staged)
+        finally:
+            await _on_disk(where.name, drop_staged, staged)
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        await _on_disk(where.name, remove_watched, where.units_folder, paths)
+        check_watched(where.units_folder, paths)
+        if not await self._fenced_by(where, lambda fence: where.client.take(_as_json(paths), fence)):
+            await _on_disk(where.name, remove_watched, where.units_folder, paths)
+
+    async def _fenced_by(self, where: LocalMachine, call: Callable[[Fence], Awaitable[None]]) -> bool:
+        """Have the machine's supervisor do it, which refuses an older fence. False: nothing was done, since there is no
+        fence, or that supervisor was started by a quarterdeck that knew none.
+        """
+        if self._fence is None:
+            return False
+        await where.started()
+        try:
+            await call(self._fence)
+        except Outdated:
+            return False
+        return True
 
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
         """See Site."""
@@ -314,6 +358,10 @@ async def _on_disk(owner: str, call: Callable[P, T], *given: P.args, **named: P.
     """``call`` in a thread, since it may block on the disk of that machine or site. Raises Unavailable for OSError."""
     with file_errors(f"using the disk of {owner}"):
         return await asyncio.to_thread(call, *given, **named)
+
+
+def _as_json(paths: tuple[PurePosixPath, ...] | Staged) -> str:
+    return json.dumps(paths, default=str)
 
 
 def _known(folder: Path) -> UnitRecord | None:

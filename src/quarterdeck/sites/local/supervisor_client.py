@@ -7,17 +7,26 @@ import json
 import os
 import time
 import xmlrpc.client
+from contextlib import suppress
 from pathlib import Path
 
-from quarterdeck.errors import Unavailable
-from quarterdeck.model.units import UnitState, UnitStatus
+from quarterdeck.errors import LeaseLost, Unavailable
+from quarterdeck.model.units import Fence, UnitState, UnitStatus
+from quarterdeck.sites.local.fences import FENCED, on_the_wire
 
 SOCKET = "supervisor.sock"
+#: Supervisor's faults for calls that it does not know: UNKNOWN_METHOD, INCORRECT_PARAMETERS.
+_UNKNOWN = (1, 2)
+_PASSED_ON = "another process drives the plane, run the command again to go on from what is there"
 KILL_GRACE = 10.0  # seconds that a process may take to be gone after SIGKILL
 
 
 class NotRunning(Unavailable):
     """There is no supervisord, or no longer: nobody listens on the socket, or the call broke off."""
+
+
+class Outdated(Unavailable):
+    """The supervisord was started by an older quarterdeck, which knew no such call. It goes on as it is."""
 
 
 class SupervisorClient:
@@ -46,30 +55,56 @@ class SupervisorClient:
             for each in json.loads(str(answer))
         )
 
-    async def start(self, unit: str) -> None:
-        """Run the unit as its record says."""
-        await self._call("start", (unit, time.monotonic() + self._patience), self._patience)
+    async def admit(self, fence: Fence) -> None:
+        """Raise LeaseLost for a fence that is older than one that the machine has taken; else it is taken."""
+        with suppress(Outdated):
+            await self._call("admit", (self._expires(), on_the_wire(fence)), self._patience)
 
-    async def stop(self, unit: str, *, kill: bool, stop_timeout: float) -> None:
+    async def start(self, unit: str, fence: Fence | None) -> None:
+        """Run the unit as its record says."""
+        await self._change("start", (unit,), fence)
+
+    async def stop(self, unit: str, fence: Fence | None, *, kill: bool, stop_timeout: float) -> None:
         """Stop the unit and wait until its process is gone."""
-        expires = time.monotonic() + self._patience
-        await self._call("stop", (unit, kill, expires), self._patience + stop_timeout + KILL_GRACE)
+        await self._change("stop", (unit, kill), fence, longer=stop_timeout + KILL_GRACE)
+
+    async def put(self, staged: str, fence: Fence) -> None:
+        """Rename files, as a JSON list of [from, to]. Raises Outdated."""
+        await self._call("put", (staged, self._expires(), on_the_wire(fence)), self._patience)
+
+    async def take(self, paths: str, fence: Fence) -> None:
+        """Delete files, as a JSON list of paths. Raises Outdated."""
+        await self._call("take", (paths, self._expires(), on_the_wire(fence)), self._patience)
 
     async def favour(self, unit: str) -> None:
         """Have the unit give way to others no longer."""
         await self._call("favour", (unit, time.monotonic() + self._patience), self._patience)
 
-    async def hold(self, unit: str, seconds: float) -> None:
+    async def hold(self, unit: str, seconds: float, fence: Fence | None) -> None:
         """Stop the unit's process where it stands, for at most that long."""
-        await self._call("hold", (unit, seconds, time.monotonic() + self._patience), self._patience)
+        await self._change("hold", (unit, seconds), fence)
 
     async def let_go(self, unit: str) -> None:
         """Let it go on."""
         await self._call("let_go", (unit, time.monotonic() + self._patience), self._patience)
 
-    async def forget(self, unit: str) -> None:
+    async def forget(self, unit: str, fence: Fence | None) -> None:
         """Drop a stopped unit."""
-        await self._call("forget", (unit, time.monotonic() + self._patience), self._patience)
+        await self._change("forget", (unit,), fence)
+
+    def _expires(self) -> float:
+        return time.monotonic() + self._patience
+
+    async def _change(
+        self, method: str, given: tuple[str | bool | float, ...], fence: Fence | None, *, longer: float = 0.0
+    ) -> None:
+        """Change something, under a fence if there is one. ``longer``: seconds that it may take besides."""
+        if fence is not None:
+            with suppress(Outdated):
+                arguments = (*given, self._expires(), on_the_wire(fence))
+                await self._call(method, arguments, self._patience + longer)
+                return
+        await self._call(method, (*given, self._expires()), self._patience + longer)
 
     async def _call(self, method: str, arguments: tuple[str | bool | float, ...], patience: float) -> object:
         doing = f"asking machine {self._machine} to {method}"
@@ -92,6 +127,12 @@ class SupervisorClient:
         try:
             (result,), _ = xmlrpc.client.loads(body.decode())
         except xmlrpc.client.Fault as fault:
+            if fault.faultCode == FENCED:
+                raise LeaseLost(
+                    doing, f"it refused: {fault.faultString}", "another process drives the plane"
+                ) from fault
+            if fault.faultCode in _UNKNOWN:
+                raise Outdated(doing, "its supervisord is of an older quarterdeck") from fault
             raise Unavailable(doing, f"it refused: {fault.faultString}") from fault
         return result
 

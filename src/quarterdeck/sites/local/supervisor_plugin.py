@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from supervisor.datatypes import RestartUnconditionally
@@ -28,11 +28,13 @@ from supervisor.process import Subprocess
 from supervisor.states import STOPPED_STATES, ProcessStates
 from supervisor.xmlrpc import Faults, RPCError
 
-from quarterdeck.errors import Corrupt
+from quarterdeck.errors import Corrupt, QuarterdeckError
 from quarterdeck.sites.local.courtesy import Courtesy
 from quarterdeck.sites.local.data_guard import note_data, refusal
+from quarterdeck.sites.local.fences import FENCED, Fences, off_the_wire
 from quarterdeck.sites.local.machine_init import PR_SET_PDEATHSIG, READY_FD
 from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, unit_folders
+from quarterdeck.sites.local.unit_files import owner_of, put_staged, remove_watched
 from quarterdeck.turns import take_short_turns
 
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
@@ -239,6 +241,7 @@ class MachineInterface:
         self._supervisord = supervisord
         self._options = supervisord.options
         self._units = Path.cwd() / "units"
+        self._fences = Fences(Path.cwd() / "fences")
         self._libc = ctypes.CDLL(None)
         self._courtesy = Courtesy()
         self._poller = self._options.poller = PromptPoller(supervisord, self._options.poller, self._courtesy)
@@ -258,11 +261,49 @@ class MachineInterface:
         """Every unit: a list of objects with the fields of UnitStatus."""
         return json.dumps([_status(process) for process in self._processes()])
 
-    def start(self, name: str, expires: float) -> bool:
+    def admit(self, expires: float, fence: str = "") -> bool:
+        """Refuse whoever comes with an older fence than somebody else did before: asked by all calls that change
+        something. Without a fence nobody is refused.
+        """
+        _refuse_late(expires)
+        if fence:
+            try:
+                asked = off_the_wire(fence)
+                good = self._fences.admit(asked)
+            except (QuarterdeckError, OSError, ValueError) as error:
+                raise RPCError(Faults.FAILED, f"looking at fence {fence}: {error}") from error
+            if not good:
+                seen = f"a driver of plane {asked.plane} with token {self._fences.newest(asked.plane)} has been here"
+                raise RPCError(FENCED, f"{seen}, not {asked.token}")
+        return True
+
+    def put(self, staged: str, expires: float, fence: str) -> bool:
+        """Put files that units watch in their places: a JSON list of [from, to], below the folders of units."""
+        self.admit(expires, fence)
+        pairs = tuple((Path(new), Path(old)) for new, old in json.loads(staged))
+        try:
+            for pair in pairs:
+                for path in pair:
+                    owner_of(self._units, PurePosixPath(path))
+            put_staged(pairs)
+        except (QuarterdeckError, OSError) as error:
+            raise RPCError(Faults.FAILED, str(error)) from error
+        return True
+
+    def take(self, paths: str, expires: float, fence: str) -> bool:
+        """Delete files that units watch: a JSON list of paths."""
+        self.admit(expires, fence)
+        try:
+            remove_watched(self._units, tuple(PurePosixPath(each) for each in json.loads(paths)))
+        except (QuarterdeckError, OSError) as error:
+            raise RPCError(Faults.FAILED, str(error)) from error
+        return True
+
+    def start(self, name: str, expires: float, fence: str = "") -> bool:
         """Run the unit as its record says, which may ask for a fresh start. One that runs must have been stopped
         before. Fails when it must not start without its data (it is tried again all the same).
         """
-        _refuse_late(expires)
+        self.admit(expires, fence)
         folder = self._units / name
         try:
             record = read_record(folder)
@@ -278,9 +319,9 @@ class MachineInterface:
             raise RPCError(Faults.FAILED, process.refused)
         return True
 
-    def stop(self, name: str, kill: bool, expires: float) -> bool | Callable[[], Any]:
+    def stop(self, name: str, kill: bool, expires: float, fence: str = "") -> bool | Callable[[], Any]:
         """Stop the unit; the answer comes when its process is gone."""
-        _refuse_late(expires)
+        self.admit(expires, fence)
         process = self._find(name)
         if process is None or process.get_state() in STOPPED_STATES:
             return True
@@ -303,9 +344,9 @@ class MachineInterface:
             self._courtesy.ends(pid)
         return True
 
-    def hold(self, name: str, seconds: float, expires: float) -> bool:
+    def hold(self, name: str, seconds: float, expires: float, fence: str = "") -> bool:
         """Stop the unit's process where it stands, for at most ``seconds``. Whether it runs at all."""
-        _refuse_late(expires)
+        self.admit(expires, fence)
         pid = self._pid(name)
         if pid:
             self._poller.hold(pid, time.monotonic() + seconds)
@@ -318,9 +359,9 @@ class MachineInterface:
             self._poller.let_go(pid)
         return True
 
-    def forget(self, name: str, expires: float) -> bool:
+    def forget(self, name: str, expires: float, fence: str = "") -> bool:
         """Know nothing of the unit any more; it must have been stopped before."""
-        _refuse_late(expires)
+        self.admit(expires, fence)
         self._drop(name)
         return True
 

@@ -1,0 +1,74 @@
+"""What a machine remembers of who may change it, and machines whose supervisor knows nothing of that yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from xmlrpc.client import Fault
+
+import pytest
+
+from quarterdeck.errors import InvalidInput, LeaseLost, Unavailable
+from quarterdeck.model.units import Fence
+from quarterdeck.sites.local import supervisor_client
+from quarterdeck.sites.local.fences import FENCED, Fences, off_the_wire, on_the_wire
+from quarterdeck.sites.local.supervisor_client import Outdated, SupervisorClient
+
+
+def test_a_fence_only_grows_and_is_remembered(tmp_path: Path) -> None:
+    folder = tmp_path / "fences"
+    assert Fences(folder).admit(Fence("alpha", 7))
+    assert Fences(folder).admit(Fence("alpha", 7))
+    assert not Fences(folder).admit(Fence("alpha", 6))
+    assert Fences(folder).admit(Fence("beta", 1))
+    assert Fences(folder).newest("alpha") == 7
+    assert sorted(each.name for each in folder.iterdir()) == ["alpha", "beta"]
+
+
+def test_a_fence_leads_out_of_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        Fences(tmp_path / "fences").admit(Fence("../elsewhere", 7))
+
+
+def test_a_fence_is_the_same_at_the_other_end() -> None:
+    assert off_the_wire(on_the_wire(Fence("alpha", 1_800_000_000_000))) == Fence("alpha", 1_800_000_000_000)
+
+
+class Answering(SupervisorClient):
+    """A client whose supervisor answers as ``answer`` does."""
+
+    def __init__(self, folder: Path, answer: Callable[[str], bytes]) -> None:
+        super().__init__("east-a1", folder, 1.0)
+        self.asked: list[str] = []
+        self._answer = answer
+
+    async def _exchange(self, body: bytes) -> bytes:
+        self.asked.append(body.decode())
+        return b"HTTP/1.0 200 OK\r\n\r\n" + self._answer(body.decode())
+
+
+def fault(code: int, text: str = "") -> bytes:
+    return supervisor_client.xmlrpc.client.dumps(Fault(code, text), methodresponse=True).encode()
+
+
+GOOD = supervisor_client.xmlrpc.client.dumps((True,), methodresponse=True).encode()
+
+
+async def test_a_supervisor_of_an_older_quarterdeck_is_asked_as_it_knows_it(tmp_path: Path) -> None:
+    """Its machine goes on as it is until it is started anew: nobody stops what serves for the sake of a fence."""
+    old = Answering(tmp_path, lambda body: GOOD if "alpha 7" not in body else fault(2, "INCORRECT_PARAMETERS"))
+    await old.start("unit", Fence("alpha", 7))
+    assert ["alpha 7" in each for each in old.asked] == [True, False]
+    older = Answering(tmp_path, lambda _: fault(1, "UNKNOWN_METHOD"))
+    await older.admit(Fence("alpha", 7))
+    with pytest.raises(Outdated):
+        await older.put("[]", Fence("alpha", 7))
+
+
+async def test_a_refusal_for_an_older_fence_ends_the_driver_and_any_other_does_not(tmp_path: Path) -> None:
+    with pytest.raises(LeaseLost, match="token 8"):
+        await Answering(tmp_path, lambda _: fault(FENCED, "token 8")).stop(
+            "unit", Fence("alpha", 7), kill=False, stop_timeout=1.0
+        )
+    with pytest.raises(Unavailable, match="STILL_RUNNING"):
+        await Answering(tmp_path, lambda _: fault(91, "STILL_RUNNING")).forget("unit", Fence("alpha", 7))
