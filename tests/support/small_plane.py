@@ -99,7 +99,14 @@ async def small_plane(
     slots = tuple(Slot(site="east", zone=zones[each], storage_class="standard", index=each) for each in range(replicas))
     names = tuple(f"east-{number}" for number in range(1, replicas + 1))
     records = tuple(
-        Replica(name=name, slot=slot, machine=f"east-{slot.zone}1", listed=True, started=True, served=served)
+        Replica(
+            name=name,
+            slot=slot,
+            machine=f"east-{slot.zone}{slot.index // 3 + 1}",
+            listed=True,
+            started=True,
+            served=served,
+        )
         for name, slot in zip(names, slots, strict=True)
     )
     memory = Memory(
