@@ -66,8 +66,8 @@ async def test_a_supervisor_of_an_older_quarterdeck_is_asked_as_it_knows_it(tmp_
 
 
 async def test_a_refusal_for_an_older_fence_ends_the_driver_and_any_other_does_not(tmp_path: Path) -> None:
-    with pytest.raises(LeaseLost, match="token 8"):
-        await Answering(tmp_path, lambda _: fault(FENCED, "token 8")).stop(
+    with pytest.raises(LeaseLost, match="it refused: token 8; another process"):
+        await Answering(tmp_path, lambda _: fault(FENCED, "UNKNOWN: token 8")).stop(
             "unit", Fence("alpha", 7), kill=False, stop_timeout=1.0
         )
     with pytest.raises(Unavailable, match="STILL_RUNNING"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.units import Machine, UnitFile, UnitSpec, UnitStatus, Volume
+from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitStatus, Volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,10 @@ class FormerSite:
 
     name: str
     known: tuple[Machine, ...]
+
+    def fenced(self, fence: Fence) -> Self:
+        """See Site."""
+        return self
 
     async def machines(self) -> tuple[Machine, ...]:
         """See Site."""

@@ -128,9 +128,8 @@ class SupervisorClient:
             (result,), _ = xmlrpc.client.loads(body.decode())
         except xmlrpc.client.Fault as fault:
             if fault.faultCode == FENCED:
-                raise LeaseLost(
-                    doing, f"it refused: {fault.faultString}", "another process drives the plane"
-                ) from fault
+                seen = fault.faultString.removeprefix("UNKNOWN: ")  # what supervisor calls a fault of ours
+                raise LeaseLost(doing, f"it refused: {seen}", _PASSED_ON) from fault
             if fault.faultCode in _UNKNOWN:
                 raise Outdated(doing, "its supervisord is of an older quarterdeck") from fault
             raise Unavailable(doing, f"it refused: {fault.faultString}") from fault
