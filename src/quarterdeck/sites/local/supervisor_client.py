@@ -60,11 +60,11 @@ class SupervisorClient:
         with suppress(Outdated):
             await self._call("admit", (self._expires(), on_the_wire(fence)), self._patience)
 
-    async def start(self, unit: str, fence: Fence | None) -> None:
+    async def start(self, unit: str, fence: Fence | None = None) -> None:
         """Run the unit as its record says."""
         await self._change("start", (unit,), fence)
 
-    async def stop(self, unit: str, fence: Fence | None, *, kill: bool, stop_timeout: float) -> None:
+    async def stop(self, unit: str, fence: Fence | None = None, *, kill: bool, stop_timeout: float) -> None:
         """Stop the unit and wait until its process is gone."""
         await self._change("stop", (unit, kill), fence, longer=stop_timeout + KILL_GRACE)
 
@@ -80,7 +80,7 @@ class SupervisorClient:
         """Have the unit give way to others no longer."""
         await self._call("favour", (unit, time.monotonic() + self._patience), self._patience)
 
-    async def hold(self, unit: str, seconds: float, fence: Fence | None) -> None:
+    async def hold(self, unit: str, seconds: float, fence: Fence | None = None) -> None:
         """Stop the unit's process where it stands, for at most that long."""
         await self._change("hold", (unit, seconds), fence)
 
@@ -88,7 +88,7 @@ class SupervisorClient:
         """Let it go on."""
         await self._call("let_go", (unit, time.monotonic() + self._patience), self._patience)
 
-    async def forget(self, unit: str, fence: Fence | None) -> None:
+    async def forget(self, unit: str, fence: Fence | None = None) -> None:
         """Drop a stopped unit."""
         await self._change("forget", (unit,), fence)
 
