@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
 import time
 from collections.abc import Iterator
 
@@ -14,12 +17,15 @@ from support.planes import KeptPlane
 from support.watched import ANY, CLIENTS, watched
 
 from quarterdeck.report.schema import Outcome, Report
+from quarterdeck.sites.netns.enter import enter_argv
 from quarterdeck.sites.netns.lab import Lab, available
-from quarterdeck.sites.netns.layout import Cut
+from quarterdeck.sites.netns.layout import Cut, inside
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(900)]
 
 NAME = "far"
+#: A network that is no site of the home's: from where somebody drives.
+DESK = "desk"
 #: Seconds until nobody waits any more for a machine that says nothing: failed checks of a load balancer, then clients'
 #: own deadlines.
 SILENT = 20.0
@@ -134,6 +140,68 @@ def test_the_name_goes_back_to_the_source_when_the_sites_are_cut_after_the_traff
             link(far, Cut.NONE)
         settled(far, moving, target)
         clients.goes_on("after it was healed")
+
+
+@pytest.fixture
+def desk(far: PlaneLab) -> Iterator[tuple[str, ...]]:
+    """What to put before a command that is to run at a network of its own, from where every site can be reached."""
+
+    async def plug() -> None:
+        lab = Lab(far.home)
+        await lab.add_site(DESK, 200)
+        await lab.add_machine(DESK, DESK, 1)
+
+    async def unplug() -> None:
+        lab = Lab(far.home)
+        for pid in await lab.processes(inside(DESK, DESK)):
+            os.kill(pid, signal.SIGKILL)
+        await lab.remove_machine(DESK, DESK)
+
+    asyncio.run(plug())
+    try:
+        yield enter_argv(far.home, inside(DESK, DESK))
+    finally:
+        asyncio.run(unplug())
+
+
+def test_a_driver_that_is_cut_from_one_site_takes_nothing_away_that_clients_use(
+    far: PlaneLab, desk: tuple[str, ...]
+) -> None:
+    """For twenty seconds, longer than any grace, it alone does not see a site: clients and the other site do."""
+    source, target = sites(far)
+    after = far.last_entry(NAME)
+    migrate = (sys.executable, "-m", "quarterdeck", "migrate", NAME, "--to", target, "--yes")
+    with watched(far, NAME, "desk") as clients:
+        moving = far.start_program(*desk, *migrate, QUARTERDECK_INSIDE_LAB="1")
+        far.journal(NAME, lambda seen: did(seen, "Promote"), "a promotion", after=after, during=moving)
+        for site in (source, target):
+            before = members(far)
+            set_desk(far, site, Cut.BOTH)
+            try:
+                end = time.monotonic() + 20.0  # the fault itself
+                while time.monotonic() < end:
+                    clients.goes_on(f"while the driver is cut off from {site}")
+                    now = members(far)
+                    assert now >= before, f"cut off from {site}, it took away {before - now}: {tale(far, after)}"
+                assert moving.running, moving.said
+            finally:
+                set_desk(far, site, Cut.NONE)
+        settled(far, moving, target)
+
+
+def tale(far: PlaneLab, after: int) -> str:
+    """What the driver did, one line a step."""
+    entries = far.journal(NAME, lambda _: True, "the journal can be read", after=after)
+    return "\n".join(f"{each.time:.1f} {each.outcome} {each.kind} {each.text}" for each in entries if each.text)
+
+
+def set_desk(far: PlaneLab, site: str, cut: Cut) -> None:
+    asyncio.run(Lab(far.home).set_link(DESK, site, cut=cut))
+
+
+def members(far: PlaneLab) -> set[str]:
+    """The members that etcd lists, as somebody sees them who is not cut off."""
+    return {each["replica"] for each in far.status(NAME)["members"] if each["member"] in ("voter", "leader")}
 
 
 def ready(far: PlaneLab) -> bool:
