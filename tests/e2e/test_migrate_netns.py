@@ -175,9 +175,9 @@ def test_a_driver_that_is_cut_from_one_site_takes_nothing_away_that_clients_use(
         moving = far.start_program(*desk, *migrate, QUARTERDECK_INSIDE_LAB="1")
         far.journal(NAME, lambda seen: did(seen, "Promote"), "a promotion", after=after, during=moving)
         for site in (source, target):
-            before = members(far)
             set_desk(far, site, Cut.BOTH)
             try:
+                before = members(far)  # what was under way when it was cut off has ended
                 end = time.monotonic() + 20.0  # the fault itself
                 while time.monotonic() < end:
                     clients.goes_on(f"while the driver is cut off from {site}")
