@@ -66,6 +66,7 @@ class Faults(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class NoFaults:
     """All goes well."""
 
@@ -88,7 +89,7 @@ class OneFault:
 class SomeFaults:
     """Any call may go wrong, changes more often than looks; at most ``left`` of them."""
 
-    random: Random
+    random: Random = field(repr=False)
     left: int
     share: float
     kinds: tuple[Kind, ...] = tuple(Kind)
@@ -103,14 +104,19 @@ class SomeFaults:
 
 @dataclass(slots=True)
 class Recorded:
-    """No faults, but a note of each call: the points at which a sweep has something go wrong."""
+    """No faults, but a note of each call: the points at which a sweep has something go wrong, and of those that change
+    something outside of the store.
+    """
 
     points: dict[tuple[object, ...], int] = field(default_factory=dict)
+    effects: list[int] = field(default_factory=list)
     _changes: int = 0
 
     def of(self, call: Call, number: int) -> Kind | None:
         # Looks that are made again and again while nothing changes are one and the same moment.
-        self._changes += changes(call) and call.port != "store"
+        if changes(call) and call.port != "store":
+            self._changes += 1
+            self.effects.append(number)
         self.points.setdefault((self._changes, call.port, call.method, call.target()), number)
         return None
 

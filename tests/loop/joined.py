@@ -132,6 +132,9 @@ class Joined:
             for index, name in enumerate(SITES)
         }
 
+        for site in self.sites.values():
+            site._pids = Numbers(1001)  # they are copied with the world
+
     async def furnish(self) -> None:
         """Have sites, machines and load balancers there."""
         for index, (name, site) in enumerate(self.sites.items()):

@@ -28,13 +28,17 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.kube.port import HealthAnswer
+from quarterdeck.model import units
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan, ReleaseReplica, Step, Swap
 from quarterdeck.model.world import Component, World
+from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
 from quarterdeck.upstream.catalog import Program
 
+#: Whether machines ask for the token of whoever changes something there.
+FENCED = hasattr(FakeSite, "fenced")
 #: Calls of etcd that need a leader.
 _LED = frozenset(["members", "add_learner", "promote", "remove", "move_leader", "alarms"])
 
@@ -95,6 +99,7 @@ class Session(Unwatched):
     cut_off: bool = False
     doing: list[Step] = field(default_factory=list)
     slots: tuple[Slot, ...] = ()
+    token: int = 0
     task: asyncio.Task[None] | None = None
     stands_still: asyncio.Event = field(default_factory=asyncio.Event)
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -191,6 +196,9 @@ class Session(Unwatched):
             return await function(*call.args, **call.kwargs)
         if call.port == "store":
             return await function(*call.args, **call.kwargs)
+        if call.port.startswith("balancer:") and call.method != "let_go":
+            # A real one consists of units and files of its machine, which asks for the token of whoever changes them.
+            await self.fenced(world.sites[call.site]).hold_unit(f"{call.site}-edge", "envoy", 0.0)
         before = self.truths.now()
         step = step_of(call, self.truths, self.doing)
         if isinstance(step, ReleaseReplica) and before is not None and self.slots:
@@ -222,6 +230,12 @@ class Session(Unwatched):
 
     def port(self, name: str, inner: object) -> Any:
         return Port(self, name, inner)
+
+    def fenced(self, site: FakeSite) -> FakeSite:
+        """The site as it is for this driver: where it can be fenced, it refuses one that was overtaken."""
+        if not FENCED or not self.token:
+            return site
+        return site.fenced(units.Fence(PLANE, self.token))
 
     def engine(self) -> Engine:
         clock = self.world.clock
@@ -265,7 +279,8 @@ class LoopHome(Home):
         dns_program: Path | None = None,
     ) -> Plane:
         session, world = self.session, self.session.world
-        sites = {name: session.port(f"site:{name}", site) for name, site in world.sites.items()}
+        session.token = guard.lease.token if guard is not None else 0
+        sites = {name: session.port(f"site:{name}", session.fenced(site)) for name, site in world.sites.items()}
         return Plane(
             resource=resource,
             store=self.store,

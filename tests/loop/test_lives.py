@@ -10,6 +10,7 @@ import pytest
 
 from loop.faults import OF_THE_CALL, Kind, OneFault, Recorded
 from loop.lives import STORIES, Life, Story, many
+from loop.session import FENCED
 from quarterdeck.engine.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
@@ -51,3 +52,11 @@ def test_with_one_fault_at_any_call_it_ends_as_wanted(story: Story, kind: Kind) 
     points = sorted(recorded.points.values())
     for number in points[:: max(1, len(points) // MOST)]:
         Life(story=story, faults=OneFault(number, kind)).run()
+
+
+def test_what_an_overtaken_driver_sends_when_it_wakes_does_no_harm() -> None:
+    recorded = Recorded()
+    Life(story=STORIES[2], faults=recorded).run()
+    for number in recorded.effects[::3]:
+        for kind in (Kind.SENT_LATE, Kind.SENT_LATE_BACK) if FENCED else ():
+            Life(story=STORIES[2], faults=OneFault(number, kind)).run()
