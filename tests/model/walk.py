@@ -24,6 +24,7 @@ from quarterdeck.model.steps import (
     Plan,
     Promote,
     RemoveMember,
+    SetRecord,
     Step,
     Swap,
     TransferLeadership,
@@ -137,6 +138,8 @@ class Walker:
             check_calm(state.truth, state.clients, swapping=state.swapping)
         if world is None:
             world = observe(state.truth)
+        if isinstance(state.late, SetRecord):
+            world = replace(world, stamped=False)  # the record does not carry the new driver's token yet
         noted: list[Step] = []
         while True:
             plan = self.planner(world)

@@ -28,10 +28,8 @@ def keep_running(view: View) -> Outcome:
     # A machine is given to another replica only when the one before was seen to be a member no more.
     heirs = {record.machine: record.name for record in view.world.memory.replicas}
     for record in view.world.memory.replicas:
-        founder = record.name in view.world.memory.bootstrap
         member = view.world.membership.of(record.name) if view.world.membership else None
-        heir = heirs[record.machine] == record.name
-        belongs = member is not None if view.world.membership else (heir and (record.listed or founder))
+        belongs = member is not None if view.world.membership else heirs[record.machine] == record.name
         if not belongs or record.name in view.lost or not record.started:
             continue
         # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.

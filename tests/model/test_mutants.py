@@ -1,0 +1,46 @@
+"""The mutation tool works, and its list of harmless mutants is about mutants that there are (``mutants.py``)."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.equivalent import EQUIVALENT
+from model.mutants import MODULES, Mutant, mutants, tried
+
+
+def everything() -> list[Mutant]:
+    return [mutant for module in MODULES for mutant in mutants(module)]
+
+
+def test_the_list_of_harmless_mutants_names_only_mutants_and_gives_each_a_reason() -> None:
+    known = {mutant.key for mutant in everything()}
+    assert not EQUIVALENT.keys() - known, "these are no mutants any more"
+    assert all(len(reason.split()) > 4 for reason in EQUIVALENT.values())
+
+
+def test_each_mutant_has_a_name_of_its_own() -> None:
+    keys = [mutant.key for mutant in everything()]
+    assert len(keys) == len(set(keys))
+    assert len(keys) > 1_000
+
+
+def test_a_rule_that_is_left_out_is_noticed() -> None:
+    found = next(each for each in mutants("membership") if each.key.startswith("membership._removable: has_quorum"))
+    assert tried(found, quick=True)
+
+
+def test_the_planner_as_it_is_is_noticed_by_nobody() -> None:
+    as_it_is = mutants("slots")[0]
+    unchanged = Mutant("slots", "nothing is changed", 0, as_it_is.original)
+    assert tried(unchanged, quick=True) == ""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "traffic._held: sites | {site for site, since in memory.held if not _expired(view, since)} => sites",
+        "traffic._carries: not servers.isdisjoint(balancer.healthy) => servers.isdisjoint(balancer.healthy)",
+    ],
+)
+def test_a_mutant_of_a_rule_is_noticed(key: str) -> None:
+    assert tried(next(each for each in everything() if each.key == key), quick=True)
