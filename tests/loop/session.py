@@ -32,6 +32,7 @@ from quarterdeck.model import units
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan, ReleaseReplica, Step, Swap
 from quarterdeck.model.world import Component, World
+from quarterdeck.planner.truth import edge
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
@@ -99,6 +100,7 @@ class Session(Unwatched):
     cut_off: bool = False
     doing: list[Step] = field(default_factory=list)
     slots: tuple[Slot, ...] = ()
+    unseen: frozenset[str] = frozenset()
     token: int = 0
     task: asyncio.Task[None] | None = None
     stands_still: asyncio.Event = field(default_factory=asyncio.Event)
@@ -138,6 +140,7 @@ class Session(Unwatched):
 
     async def observed(self, world: World, plan: Plan) -> None:
         self.slots = world.slots
+        self.unseen = frozenset(edge(each.site) for each in world.balancers if not each.reachable)
         self.doing = [step for step in self.doing if step in plan.now]
 
     async def begins(self, step: Step) -> None:
@@ -203,6 +206,8 @@ class Session(Unwatched):
         step = step_of(call, self.truths, self.doing)
         if isinstance(step, ReleaseReplica) and before is not None and self.slots:
             before = replace(before, slots=self.slots)  # the user may have changed them since it was decided
+        if before is not None and before.deleting and self.unseen:
+            before = replace(before, mute=self.unseen)  # a deletion does not wait for what does not answer
         answer = await function(*call.args, **call.kwargs)
         self._followed(call)
         try:
