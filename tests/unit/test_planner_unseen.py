@@ -22,7 +22,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health, MemberFact, World
+from quarterdeck.model.world import Component, Health, MemberFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick
 from quarterdeck.planner.truth import Truth, all_of, edge
@@ -114,6 +114,15 @@ def test_a_dead_voter_stays_while_the_rest_lags() -> None:
     assert not removed(plan(late))
 
 
+def test_the_member_that_goes_is_not_counted_with_the_rest() -> None:
+    """Of the four that would remain, two are well: one is not seen, and one lags."""
+    world = observe(until(moving(3, 3), lambda _, now: any(isinstance(step, RemoveMember) for step in now.now)))
+    assert removed(plan(world)) == {"east-2"}
+    rest = unseen(world, "east-3")
+    assert removed(plan(rest)) == {"east-2"}
+    assert not removed(plan(with_member(rest, "west-6", lambda member: replace(member, lag=50_000))))
+
+
 def with_stray(world: World, *, learner: bool) -> World:
     assert world.membership is not None
     stray = MemberFact(id=99, replica="", learner=learner, health=Health.SUSPECT)
@@ -126,6 +135,9 @@ def test_a_learner_that_no_record_names_is_removed() -> None:
     assert [(step.member, told(step)) for step in plan(world).now if isinstance(step, RemoveMember)] == [
         (99, "RemoveMember")
     ]
+    assert not any(
+        "somebody" in each for each in plan(with_stray(observe(settled(empty("east", 3))), learner=True)).waiting
+    )
 
 
 def test_a_voter_that_no_record_names_is_left_to_people() -> None:
@@ -141,6 +153,28 @@ def test_an_address_that_leads_nowhere_comes_before_whatever_can_wait() -> None:
     assert planned(dark) == ["SetBackends east"]
     unready = with_fact(observe(truth), "east-1", lambda fact: replace(fact, ready=False))
     assert not any(isinstance(step, SetBackends) for step in plan(unready).now)
+
+
+def test_what_an_apiserver_itself_says_counts_before_a_load_balancers_check() -> None:
+    """That is a moment old: who it holds for healthy may just have ended."""
+    truth = until(moving(3, 3), about_to(AddLearner))
+    alone = (("east", frozenset({"east-1"})),)
+    world = observe(replace(truth, balancers=alone, checked=alone))
+    assert all(told(step).startswith("AddLearner") for step in plan(world).now)
+    ended = with_fact(world, "east-1", lambda fact: replace(fact, ready=False))
+    assert [told(step) for step in plan(ended).now] == ["SetBackends east"]
+
+
+def test_what_load_balancers_wait_for_is_said() -> None:
+    settled_one = settled(empty("east", 1))
+    dark = replace(settled_one, dead_edges=frozenset({"east"}))
+    assert "the load balancer's machine at east to answer" in plan(observe(dark)).waiting
+    world = with_fact(observe(replace(settled_one, balancers=(), checked=())), "east-1", starting)
+    assert "a ready apiserver for the load balancer at east" in plan(world).waiting
+
+
+def starting(fact: ReplicaFact) -> ReplicaFact:
+    return replace(fact, ready=False)
 
 
 def test_the_name_is_given_only_when_an_apiserver_itself_says_that_it_is_ready() -> None:

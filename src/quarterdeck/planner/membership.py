@@ -30,7 +30,7 @@ def keep_running(view: View) -> Outcome:
     for record in view.world.memory.replicas:
         member = view.world.membership.of(record.name) if view.world.membership else None
         belongs = member is not None if view.world.membership else heirs[record.machine] == record.name
-        if not belongs or record.name in view.lost or not record.started:
+        if not belongs or not record.started:
             continue
         # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.
         if view.reachable(record) and view.unit(record, Component.ETCD) in IDLE and view.fact(record).has_data:
