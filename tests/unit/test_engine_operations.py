@@ -95,6 +95,17 @@ async def test_only_the_last_operation_can_be_under_way(store: MemoryStore) -> N
     assert await operations.current(store, "alpha") is None
 
 
+async def test_what_was_asked_for_last_is_under_way_whatever_the_clock_says() -> None:
+    times = iter([BEGAN + timedelta(days=1)] * 4 + [BEGAN] * 100)
+    store = MemoryStore(clock=lambda: next(times).timestamp())
+    await store.create(new_control_plane("alpha", site="east"))
+    await move(store, "west")
+    back = await move(store, "east", OperationType.ABORT)
+    under_way = await operations.current(store, "alpha")
+    assert under_way is not None
+    assert under_way.metadata.name == back.metadata.name
+
+
 async def test_a_plane_whose_move_failed_can_be_deleted_but_not_one_that_moves(store: MemoryStore) -> None:
     moving = await move(store, "west")
     with pytest.raises(Conflict, match="under way"):

@@ -54,9 +54,12 @@ class Goal(Model):
 
 
 class OperationSpec(Model):
-    """What was asked for, and by whom. ``from_`` is ``from`` outside Python."""
+    """What was asked for, and by whom. ``from_`` is ``from`` outside Python. ``number`` counts what was asked for of
+    planes of that name: clocks may be set back (0: from before operations were counted).
+    """
 
     plane: PlaneName
+    number: Annotated[int, Field(ge=0)] = 0
     type: OperationType
     from_: Annotated[Goal | None, Field(alias="from")] = None
     to: Goal | None = None

@@ -127,7 +127,9 @@ async def existing(store: Store, name: str) -> ControlPlane:
 async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
     """All operations of a plane, the oldest first."""
     found = [each for each in await store.list(Operation) if each.spec.plane == plane]
-    return tuple(sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name)))
+    return tuple(
+        sorted(found, key=lambda each: (each.spec.number, str(each.metadata.creation_timestamp), each.metadata.name))
+    )
 
 
 async def current(store: Store, plane: str) -> Operation | None:
@@ -211,8 +213,10 @@ async def _record(
     to: Goal | None = None,
 ) -> Operation:
     name = f"{plane.metadata.name}-{kind.value.lower()}-{uuid.uuid4().hex[:6]}"
+    last = (await operations_of(store, plane.metadata.name))[-1:]
     fields: Mapping[str, object] = {
         "plane": plane.metadata.name,
+        "number": 1 + max((each.spec.number for each in last), default=0),
         "type": kind,
         "from": came_from,
         "to": to,
