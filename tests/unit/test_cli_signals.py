@@ -26,8 +26,13 @@ async def test_a_signal_to_stop_ends_a_command_only_after_it_has_tidied(number: 
                 await asyncio.sleep(0)
                 tidied = True
 
-    with pytest.raises(typer.Exit) as ended:
-        await asyncio.create_task(command())
+    # Under nohup the tests would have it ignored.
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(typer.Exit) as ended:
+            await asyncio.create_task(command())
+    finally:
+        signal.signal(number, before)
     assert (ended.value.exit_code, tidied) == (128 + number, True)
 
 
