@@ -5,6 +5,7 @@ them again as somebody without any privilege.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.endpoint.door_guests import guests_file, invite
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.sites.isolation import Place
 from quarterdeck.sites.netns.control import KEEPER_FILE, lab_folder
@@ -400,9 +402,12 @@ async def test_the_door_leads_from_the_host_to_where_the_name_points_now(world: 
     for where in (E1, W1):
         server = await world.peer(where)
         await server.do("listen", ADDRESS[where], 7002, "who")
+    guests = guests_file(world.lab.home, "netns")
+    guest = invite(guests, "plane", uid="1", host=name, port=7002)
+    credential = base64.b64encode(f"plane:{guest.secret}".encode()).decode()
     door = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "quarterdeck.endpoint.door", "--listen", "127.0.0.1:0"),
-        *("--dns", f"{ADDRESS[HUB]}:53", "--lab", str(world.lab.home)),
+        *("--dns", f"{ADDRESS[HUB]}:53", "--guests", str(guests), "--lab", str(world.lab.home)),
         stdout=asyncio.subprocess.PIPE,
     )
     world.peers.append(Peer(door))
@@ -411,7 +416,8 @@ async def test_the_door_leads_from_the_host_to_where_the_name_points_now(world: 
     for where in (E1, W1):
         await names.do("record", name, ADDRESS[where], 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"CONNECT {name}:7002 HTTP/1.1\r\nHost: {name}:7002\r\n\r\n".encode())
+        head = f"CONNECT {name}:7002 HTTP/1.1\r\nHost: {name}:7002\r\n"
+        writer.write(f"{head}Proxy-Authorization: Basic {credential}\r\n\r\n".encode())
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         assert await reader.read() == ADDRESS[where].encode()
         writer.close()
