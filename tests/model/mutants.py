@@ -4,6 +4,9 @@
 and then the searches whether they notice. What none of them notices is printed, and must be mended (by a claim or a
 test), or be on the list in ``equivalent.py`` with the reason why it harms nobody. Takes hours; ``--modules
 view,traffic`` and ``--part 3/10`` take less.
+
+With ``--log FILE`` a later run goes on where the one before ended: what was noticed is not tried again as long as its
+function stays as it is (a change of the tests alone does not count).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import argparse
 import ast
 import contextlib
 import copy
+import hashlib
 import importlib
 import io
 import json
@@ -22,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -53,7 +58,7 @@ _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 _SWAPPED = {"any": "all", "all": "any", "min": "max", "max": "min"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mutant:
     """One thing wrong. ``key`` names it by its function and its text, so that it stays the same when lines move;
     ``original`` is the module's source without it.
@@ -73,6 +78,12 @@ class Mutant:
             return self.original
         return _with(self.tree, *self.nodes)
 
+    @cached_property
+    def around(self) -> str:
+        """A hash of the function (or class, or whatever at the top of the module) that it is in."""
+        top = [each for each in (self.tree.body if self.tree else ()) if each.lineno <= self.line]
+        return hashlib.sha256(ast.unparse(ast.Module(top[-1:], [])).encode()).hexdigest()[:16]
+
 
 def mutants(module: str) -> tuple[Mutant, ...]:
     """All mutants of one module, in the order of its lines."""
@@ -88,7 +99,8 @@ def mutants(module: str) -> tuple[Mutant, ...]:
             name = f"{module}.{where}: {before} => {after}" if where else f"{module}: {before} => {after}"
             count[name] += 1
             key = name if count[name] == 1 else f"{name} (number {count[name]})"
-            found.append(Mutant(module, key, getattr(node, "lineno", 0), original, (node, mutated), tree))
+            line: int = getattr(node.target if isinstance(node, ast.comprehension) else node, "lineno", 0)
+            found.append(Mutant(module, key, line, original, (node, mutated), tree))
     return tuple(found)
 
 
@@ -257,13 +269,19 @@ def _too_long(*_: object) -> None:
     raise _TooLong
 
 
+def noticed_before(log: Path) -> set[tuple[str, str]]:
+    """The mutants, with what is around them, that somebody noticed by a log."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    return {(entry["key"], entry["around"]) for entry in map(json.loads, lines) if entry["by"]}
+
+
 def main() -> int:
     """Try all mutants; the number of those that nobody notices and nobody has given a reason for is the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--modules", default=",".join(MODULES))
     parser.add_argument("--part", default="1/1", help="the Nth of M parts")
     parser.add_argument("--only", default="", help="only mutants whose key holds this text")
-    parser.add_argument("--quick", action="store_true", help="ask only the unit tests and the calm searches")
+    parser.add_argument("--quick", action="store_true", help="ask only unit tests and small searches")
     parser.add_argument("--log", default="", help="a file that gets a line of JSON for each mutant")
     chosen = parser.parse_args()
     part, parts = map(int, chosen.part.split("/"))
@@ -272,14 +290,15 @@ def main() -> int:
     ]
     known = importlib.import_module("model.equivalent").EQUIVALENT
     unnoticed = 0
+    before = noticed_before(Path(chosen.log)) if chosen.log else set[tuple[str, str]]()
     for mutant in everything[part - 1 :: parts]:
-        if mutant.key in known:
+        if mutant.key in known or (mutant.key, mutant.around) in before:
             continue
         began = time.monotonic()
         by = tried(mutant, quick=chosen.quick)
         if chosen.log:
             with Path(chosen.log).open("a") as log:
-                log.write(json.dumps({"key": mutant.key, "line": mutant.line, "by": by}) + "\n")
+                log.write(json.dumps({"key": mutant.key, "around": mutant.around, "by": by}) + "\n")
         if not by:
             unnoticed += 1
             print(f"NOBODY NOTICES ({time.monotonic() - began:.0f} s) line {mutant.line}: {mutant.key}", flush=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from model.equivalent import EQUIVALENT
-from model.mutants import MODULES, Mutant, mutants, tried
+from model.mutants import MODULES, Mutant, mutants, noticed_before, tried
 
 
 def everything() -> list[Mutant]:
@@ -33,6 +36,20 @@ def test_the_planner_as_it_is_is_noticed_by_nobody() -> None:
     as_it_is = mutants("slots")[0]
     unchanged = Mutant("slots", "nothing is changed", 0, as_it_is.original)
     assert tried(unchanged, quick=True) == ""
+
+
+def test_a_run_goes_on_where_the_one_before_ended(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert noticed_before(log) == set()
+    noticed, unnoticed = mutants("slots")[:2]
+    entries = ({"key": each.key, "around": each.around, "by": by} for each, by in ((noticed, "units"), (unnoticed, "")))
+    log.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    assert noticed_before(log) == {(noticed.key, noticed.around)}
+
+
+def test_what_is_around_a_mutant_is_its_function() -> None:
+    hashes = {(each.around, each.key.split(":")[0].split(".")[1]) for each in mutants("traffic")}
+    assert len({around for around, _ in hashes}) == len(hashes) > 10
 
 
 @pytest.mark.parametrize(

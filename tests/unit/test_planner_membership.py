@@ -23,9 +23,11 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Component, Health
+from quarterdeck.planner.membership import remove_dead
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import observe, tick
+from quarterdeck.planner.simulator import apply, observe, tick
 from quarterdeck.planner.truth import ETCD, Power, Truth
+from quarterdeck.planner.view import view
 
 
 def machine_off(truth: Truth, name: str) -> Truth:
@@ -276,3 +278,22 @@ def test_a_lent_replica_fills_a_slot_that_is_wanted_after_all() -> None:
     end = settled(replace(lent, slots=wanted("west", 5)))
     assert "west-3" in end.members
     assert len(end.members) == 5
+
+
+def test_a_joiner_whose_etcd_stopped_again_waits_for_its_turn() -> None:
+    """It was never healthy, so no other counts on it; a peer that is just starting would hold it for seconds."""
+    world = observe(until(moving(3, 3), lambda _, now: "StartUnit etcd of west-4" in map(told, now.now)))
+    for name in ("west-4", "west-5"):
+        world = with_fact(world, name, lambda fact: replace(fact, has_data=True))
+    assert [told(step) for step in plan(world).now] == ["StartUnit etcd of west-4"]
+
+
+def test_a_dead_voter_goes_also_while_no_site_holds_a_quorum_by_itself() -> None:
+    """A swap that was broken off: with one dead voter less, a site may hold one again."""
+    truth = until(moving(3, 3), lambda _, now: any(isinstance(step, Swap) for step in now.now))
+    swap = next(step for step in plan(observe(truth)).now if isinstance(step, Swap))
+    amid = apply(truth, swap.changes[0])
+    assert view(observe(amid)).home is None
+    world = with_member(observe(amid), "east-1", lambda member: replace(member, health=Health.DOWN))
+    world = with_fact(world, "east-1", lambda fact: replace(fact, machine=MachineState.DOWN, ready=None))
+    assert [told(step) for step in remove_dead(view(world)).steps] == ["RemoveMember east-1"]

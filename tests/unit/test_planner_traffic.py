@@ -22,6 +22,7 @@ from quarterdeck.model.world import CONTROLLERS, BalancerFact, Component, Replic
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.serving import control
 from quarterdeck.planner.simulator import apply, observe, tick
+from quarterdeck.planner.traffic import backends, let_go, may_drain
 from quarterdeck.planner.truth import DNS, Truth, edge
 from quarterdeck.planner.view import view
 
@@ -288,3 +289,62 @@ def test_before_anything_is_taken_away_the_record_carries_the_token_of_this_driv
     assert "StopBalancer east" in told_of(plan(replace(unstamped, stamped=True)))
     calm = replace(observe(settled(empty("east", 3))), stamped=False)
     assert plan(calm).done, "where nothing is taken away nothing needs it"
+
+
+def about_to_drain() -> Truth:
+    """The first moment at which apiservers of the source may lose their new connections."""
+    return until(moving(3, 3), lambda truth, _: may_drain(view(observe(truth))))
+
+
+def leaving(now: Plan, name: str) -> list[str]:
+    return [step.site for step in now.now if isinstance(step, SetBackends) and name not in step.backends]
+
+
+def test_nothing_is_drained_while_it_is_not_known_where_the_name_leads() -> None:
+    """The late call of an old driver may just have led it back."""
+    truth = about_to_drain()
+    assert leaving(plan(observe(truth)), "east-1") == ["east", "west"]
+    assert not leaving(plan(observe(replace(truth, mute=frozenset({DNS})))), "east-1")
+
+
+def test_backends_are_added_before_others_are_taken_away() -> None:
+    """One that was only just added has not been found healthy from there yet."""
+    world = observe(about_to_drain())
+    east = world.balancer("east")
+    late = with_balancer(world, replace(east, backends=east.backends - {"west-5"}))
+    assert not leaving(plan(late), "east-1")
+    steps = {step.site: step for step in plan(late).now if isinstance(step, SetBackends)}
+    assert {"east-1", "west-5"} <= set(steps["east"].backends)
+
+
+def name_has_moved() -> World:
+    """Clients have forgotten the source's address, and the source still holds the quorum."""
+    truth = until(moving(3, 3), lambda now, _: now.memory.served_site == "west")
+    world = observe(truth)
+    assert view(world).home == "east"
+    return replace(world, now=world.now + 100)
+
+
+def test_where_the_quorum_is_there_is_a_load_balancer_to_go_back_to_while_the_one_in_use_leads_nowhere() -> None:
+    world = name_has_moved()
+    nowhere = with_balancer(world, replace(world.balancer("west"), healthy=frozenset()))
+    assert let_go(view(nowhere)).steps == ()
+    assert [step.site for step in let_go(view(world)).steps] == ["east"]
+    without = with_balancer(nowhere, BalancerFact(site="east", running=False))
+    assert "east" in [step.site for step in backends(view(without)).steps]
+    fixed = replace(without, front="west")
+    assert "east" not in [step.site for step in backends(view(fixed)).steps], "a fixed address goes nowhere"
+
+
+def test_what_counts_is_the_load_balancer_that_the_name_leads_to() -> None:
+    world = name_has_moved()
+    north = BalancerFact(site="north", running=True, backends=frozenset({"east-1"}), healthy=frozenset({"east-1"}))
+    led = with_balancer(world, replace(world.balancer("west"), healthy=frozenset()))
+    led = replace(with_balancer(led, north), record="north", memory=replace(world.memory, served_site="north"))
+    assert [step.site for step in let_go(view(led)).steps] == ["east"]
+
+
+def test_while_there_is_no_name_the_load_balancer_that_it_will_lead_to_is_enough() -> None:
+    world = replace(name_has_moved(), record=None)
+    world = with_balancer(world, BalancerFact(site="east", running=False))
+    assert "east" not in [step.site for step in backends(view(world)).steps]
