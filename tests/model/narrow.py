@@ -12,6 +12,7 @@ from quarterdeck.model.steps import (
     ReleaseReplica,
     RemoveMember,
     StartUnit,
+    StopBalancer,
     Swap,
     TransferLeadership,
 )
@@ -197,3 +198,23 @@ def no_load_balancer_may_be_missing(patch: Patch) -> None:
 
 def the_name_never_goes_back(patch: Patch) -> None:
     patch.setattr(traffic, "_refuge", lambda view: None)
+
+
+def who_has_published_serves(patch: Patch) -> None:
+    def well(member: MemberFact) -> MemberFact:
+        return replace(member, health=Health.HEALTHY) if member.published and member.lag == 0 else member
+
+    _seeing(patch, lambda world: _members(world, well))
+
+
+def a_load_balancer_that_finds_nobody_goes(patch: Patch) -> None:
+    """Though clients hold its address, and its next check may find somebody."""
+    real = planner.plan
+
+    def plan(world: World) -> Plan:
+        used = world.balancer(world.record) if world.record is not None else None
+        if used is None or not used.running or used.healthy:
+            return real(world)
+        return Plan(now=(StopBalancer(site=used.site, why="it finds no healthy backend"),))
+
+    patch.setattr(planner, "plan", plan)

@@ -47,6 +47,8 @@ CASES = (
     Case(Kind.UNREAD, narrow.unread_memberships_are_empty, 8),
     Case(Kind.LEADER_MOVES, narrow.only_the_first_member_hands_over, 10, replicas=3, to=3),
     Case(Kind.VOTER_LAGS, narrow.voters_that_lag_are_counted_on, 1),
+    Case(Kind.SNAPSHOT, narrow.who_has_published_serves, 2),
+    Case(Kind.CHECK_ERRS, narrow.a_load_balancer_that_finds_nobody_goes, 5),
     Case(Kind.DATA_LOST, narrow.lost_data_is_not_missed, 10),
     Case(Kind.BLANK, narrow.lost_data_is_not_missed, 9),
     Case(Kind.SOME_STEPS, narrow.names_are_counted, 7, replicas=3, to=3),
