@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.engine.silence import GRACE
-from quarterdeck.etcd.facts import Progress
+from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberStatus, Progress
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.world import Health, MemberFact, Membership
@@ -184,3 +186,23 @@ async def test_a_quorum_that_is_cut_off_from_us_as_a_whole_is_not_known_either(
     for name in fake.names:
         fake.etcd.cluster.hide(fake.url(name))
     assert await looking.for_seconds(SILENT_FOR) is None
+
+
+async def test_a_member_that_knows_no_leader_has_raised_no_alarm(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etcd = looking.plane.etcd
+    ask = etcd.status
+
+    async def complains(url: str, *, within: float | None = None) -> MemberStatus:
+        status = await ask(url, within=within)
+        return replace(status, errors=(*status.errors, "etcdserver: no leader"))
+
+    monkeypatch.setattr(etcd, "status", complains)
+    seen = await looking.look()
+    assert seen is not None
+    assert seen.alarms == ()
+    looking.fake.etcd.cluster.alarms.append(Alarm(AlarmKind.NOSPACE, 17))
+    seen = await looking.look()
+    assert seen is not None
+    assert seen.alarms == ("memberID:17 alarm:NOSPACE",)

@@ -17,6 +17,8 @@ from quarterdeck.model.world import Health, MemberFact, Membership, WrongData
 
 #: Seconds that a member needs at most to serve clients once it has applied its own publication.
 PUBLISHED = 0.5
+#: What tells alarms from a member's other complaints, such as that none leads (etcd: AlarmMember's text in Status).
+_ALARM = "alarm:"
 #: Seconds between two questions that every member has to acknowledge, asked while nothing else is written.
 _ASKING = 1.0
 
@@ -119,7 +121,8 @@ class EtcdObserver:
         self._silences = {each.member.id: self._silences[each.member.id] for each in silent}
         await self._have_something_owed([each for each in silent if _matters(each)])
         names = {fact.id: fact.replica for fact in members}
-        alarms = tuple(sorted({text for said in heard if said.status for text in said.status.errors}))
+        complaints = {text for said in heard if said.status for text in said.status.errors}
+        alarms = tuple(sorted(text for text in complaints if _ALARM in text))
         followed = [said.status for said in heard if said.status is not None and leader.is_followed(said)]
         return Membership(
             members=members,

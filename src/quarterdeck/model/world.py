@@ -56,7 +56,8 @@ class MemberFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
     """A membership that a quorum confirmed. ``leader`` is the replica that leads, if one does. ``cluster_id`` is etcd's
-    own, ``revision`` the newest etcd revision that a member had (0: not read). ``alarms`` are members' complaints.
+    own, ``revision`` the newest etcd revision that a member had (0: not read). ``alarms`` are those of
+    etcd, as members tell them.
     """
 
     members: tuple[MemberFact, ...]
