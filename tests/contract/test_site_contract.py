@@ -505,6 +505,11 @@ async def test_a_machine_does_nothing_to_units_for_a_driver_once_a_newer_one_was
     ):
         with pytest.raises(LeaseLost):
             await late
+    await new.create_volume(A, "data", "standard")
+    with pytest.raises(LeaseLost):
+        await old.delete_volume(A, "data")
+    assert [each.name for each in await site.volumes(A)] == ["data"]
+    await new.delete_volume(A, "data")
     assert await site.units(A) == before
     await new.hold_unit(A, "runs", 1.0)
     await old.let_go_unit(A, "runs")  # this helps whoever waits

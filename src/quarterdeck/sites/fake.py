@@ -249,7 +249,7 @@ class FakeSite:
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
-        where = self._reach(machine)
+        where = self._admit(machine)
         gone = where.volumes.pop(name, None)
         if gone is not None:
             where.sizes = {path: size for path, size in where.sizes.items() if gone.path not in path.parents}

@@ -20,8 +20,8 @@ class Site(Protocol):
 
     def fenced(self, fence: Fence) -> Self:
         """The same site for the holder of a plane's lease. Each machine refuses it, with LeaseLost, to write or remove
-        files that units watch and to start, stop, hold or remove units, once the holder of a higher token has done or
-        asked such a thing there: also what was asked long before and only arrives now.
+        files that units watch, to start, stop, hold or remove units and to delete volumes, once the holder of a higher
+        token has done or asked such a thing there: also what was asked long before and only arrives now.
         """
         ...
 

@@ -249,7 +249,7 @@ class LocalSite:
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
-        await self._machine(machine).reach()
+        await self._machine(machine).admit(self._fence)
         await _on_disk(machine, self._volumes(machine).delete, name)
 
     async def storage_classes(self) -> tuple[str, ...]:
