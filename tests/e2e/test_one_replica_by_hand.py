@@ -226,6 +226,7 @@ def test_what_users_may_not_do_is_refused_by_name(kubectl: Kubectl) -> None:
 
 def test_the_audit_log_has_who_did_what_and_no_bodies(replica: OneReplica, kubectl: Kubectl) -> None:
     kubectl("create", "secret", "generic", "audited", "--from-literal=word=plaintext-word")
+    assert replica.replica.audit is not None
     log = Path(replica.replica.audit, AUDIT_LOG)
     assert log.stat().st_mode & 0o777 == 0o600
 

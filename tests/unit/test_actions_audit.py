@@ -17,6 +17,7 @@ from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
 from quarterdeck.kube.fake import FakeKube
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
+from quarterdeck.model.world import Component
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
@@ -106,9 +107,18 @@ async def test_a_deleted_plane_takes_all_its_logs_along_and_nobody_elses(plane: 
 async def test_the_log_is_on_the_sites_first_class_or_where_it_was_made(plane: Plane, site: FakeSite) -> None:
     """The member's own volume may be of another class, and sites may change the order of theirs."""
     (record,) = plane.memory.replicas
-    settings = await plane.replica_settings(record)
+    settings = await plane.replica_settings(record, Component.APISERVER)
+    assert settings.audit is not None
     assert settings.audit.parts[-2:] == ("standard", "demo-audit-u1")
     assert settings.volume.parts[-2:] == ("fast", "demo-demo-1")
     await site.delete_volume(HERE, plane.audit_volume)
     await site.create_volume(HERE, plane.audit_volume, "fast")
-    assert (await plane.replica_settings(record)).audit.parts[-2:] == ("fast", "demo-audit-u1")
+    settings = await plane.replica_settings(record, Component.APISERVER)
+    assert settings.audit is not None
+    assert settings.audit.parts[-2:] == ("fast", "demo-audit-u1")
+
+
+async def test_a_disk_that_only_the_log_is_on_keeps_no_member_from_starting(plane: Plane, site: FakeSite) -> None:
+    (record,) = plane.memory.replicas
+    await plane.replica_settings(record, Component.ETCD)
+    assert await logs(site, HERE) == ["demo-demo-1"], "its class is not even asked"

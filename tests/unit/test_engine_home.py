@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.endpoint import EndpointMode, Rfc2136, Tsig
 from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
@@ -21,9 +21,10 @@ from quarterdeck.api.site import Site
 from quarterdeck.endpoint.door_guests import guests_file, invite, read_guests
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.facts import look, summary
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import decode, encode
@@ -52,6 +53,7 @@ async def with_memory(home: Home, *replicas: ReplicaStatus, **endpoint: object) 
     )
     at_once = endpoint or {"mode": EndpointMode.ADDRESS, "address": "127.9.9.9"}  # no DNS server to wait for
     spec = plane.spec.model_copy(update={"endpoint": plane.spec.endpoint.model_copy(update=at_once)})
+    await home.secrets(plane)
     return await home.store.update(plane.model_copy(update={"status": status, "spec": spec}))
 
 
@@ -138,6 +140,40 @@ async def test_secrets_of_another_plane_that_came_between_are_replaced(home: Hom
     await home.store.create(stray)
     assert (await home.secrets(plane)).kubernetes_ca != former.kubernetes_ca
     assert (await stored(home)).plane_uid == plane.metadata.uid
+
+
+async def test_a_plane_that_runs_never_gets_a_new_authority(home: Home) -> None:
+    """Nothing of it would be trusted any more, and its keys would be there twice."""
+    plane = await with_memory(home, at("east-b1"))
+    await home.store.delete(SecretsResource, "alpha")
+    with pytest.raises(Corrupt, match="secrets of plane alpha: they are not in the store"):
+        await home.secrets(plane)
+    with pytest.raises(NotFound):
+        await stored(home)
+    stray = SecretsResource(metadata=Metadata(name="alpha"), plane_uid="another", data=SecretStr("{}"))
+    await home.store.create(stray)
+    with pytest.raises(Corrupt):
+        await home.secrets(plane)
+    assert (await stored(home)).plane_uid == "another"
+
+
+async def test_a_plane_without_secrets_can_be_deleted(home: Home) -> None:
+    plane = await with_memory(home, at("east-b1"))
+    await home.store.delete(SecretsResource, "alpha")
+    await operations.delete(home, plane.name, ASKER)
+    assert (await looked_at(home, await home.store.get(ControlPlane, "alpha"))).memory.replicas
+
+
+async def test_an_audit_policy_that_is_gone_hides_nothing(home: Home, tmp_path: Path) -> None:
+    plane = await with_memory(home, at("east-b1"))
+    audit = Audit(policy_file=PurePosixPath(tmp_path / "gone.yaml"))
+    spec = plane.spec.model_copy(update={"audit": audit})
+    await home.store.update(plane.model_copy(update={"spec": spec}))
+    status = await look(Engine(home=home, upstream=cast("Upstream", None), asker=ASKER), "alpha")
+    assert status.world.replica("east-1").machine is MachineState.UP
+    (warning,) = [each for each in cast("list[str]", summary(status)["warnings"]) if "audit" in each]
+    assert warning.startswith("reading the audit policy of plane alpha: ")
+    assert warning.endswith("gone.yaml: No such file or directory; put it there")
 
 
 async def test_a_plane_whose_site_is_gone_is_seen_and_nothing_of_it_is_taken_for_lost(home: Home) -> None:

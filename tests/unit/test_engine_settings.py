@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.settings import Audit, Baseline
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.settings import plane_settings
-from quarterdeck.errors import InvalidInput
+from quarterdeck.engine.settings import known_settings, plane_settings
+from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.model.world import Component
 
 
@@ -57,6 +58,12 @@ def test_a_fixed_address_is_no_name() -> None:
 def test_an_audit_policy_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"reading the audit policy of plane a: .*No such file"):
         plane_settings(plane(audit={"policyFile": str(tmp_path / "none")}))
+
+
+def test_no_apiserver_starts_by_another_policy_than_the_one_given(tmp_path: Path) -> None:
+    settings = known_settings(plane(audit={"policyFile": str(tmp_path / "none")}))
+    with pytest.raises(Unavailable, match=r"reading the audit policy of plane a: .*none: No such file"):
+        check_extra_args(settings)
 
 
 @pytest.mark.parametrize(("stored", "meant"), [({}, Baseline.FIRST), ({"baseline": 1}, Baseline.HARDENED)])

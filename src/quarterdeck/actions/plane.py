@@ -159,9 +159,10 @@ class Plane:
             self.client_url(record) for record in memory.replicas if record.listed or record.name in memory.bootstrap
         )
 
-    async def replica_settings(self, record: Replica) -> ReplicaSettings:
-        """What a replica's units need to know of it; makes its volumes if there are none, but never that of one that
-        has started: its data is somewhere, or lost. Raises Unavailable then.
+    async def replica_settings(self, record: Replica, component: Component) -> ReplicaSettings:
+        """What a replica's unit needs to know of it; makes its volume if there is none, but never that of one that has
+        started: its data is somewhere, or lost. Raises Unavailable then. The audit log's is an apiserver's alone:
+        a disk that only the log is on keeps no member from starting.
         """
         site = self.site(record.site)
         volume = await self.volume_of(record)
@@ -177,7 +178,7 @@ class Plane:
             name=record.name,
             address=self.address(record),
             volume=volume.path,
-            audit=(await self._audit_volume_at(record)).path,
+            audit=(await self._audit_volume_at(record)).path if component is Component.APISERVER else None,
             folders={each: site.folder(record.machine, self.unit(record, each)) for each in Component},
             programs=self.programs,
         )

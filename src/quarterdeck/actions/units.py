@@ -32,7 +32,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
     spec = component_unit(
         step.component,
         plane.settings,
-        await plane.replica_settings(record),
+        await plane.replica_settings(record, step.component),
         plane.secrets,
         await plane.certificates(record),
         _initial_cluster(plane, record, world),

@@ -27,7 +27,7 @@ AUDIT_LOG = "audit.log"
 def apiserver_unit(
     plane: PlaneSettings, replica: ReplicaSettings, secrets: PlaneSecrets, certificates: ReplicaSecrets
 ) -> UnitSpec:
-    """The unit of an apiserver. Raises InvalidInput for extra arguments that cannot be.
+    """The unit of an apiserver. Raises InvalidInput for extra arguments that cannot be, and ``Audit.unreadable``.
 
     ``stop_timeout`` leaves room for the shutdown delay and the longest request, or all watches, after it.
     """
@@ -142,9 +142,12 @@ def _hardened(folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
 
 def _audit(plane: PlaneSettings, replica: ReplicaSettings, folder: Folder) -> dict[str, str]:
     """One log for all replicas of the plane that a machine ever hosts: the apiserver that writes it turns it over, and
-    deletes what is too old or too much, whoever wrote it.
+    deletes what is too old or too much, whoever wrote it. Raises what keeps the policy from being known.
     """
     audit = plane.audit
+    if audit.unreadable is not None:
+        raise audit.unreadable
+    assert replica.audit is not None, "an apiserver has a place for its log"
     return {
         "audit-policy-file": folder.file("audit-policy.yaml", audit.policy),
         "audit-log-path": str(replica.audit / AUDIT_LOG),

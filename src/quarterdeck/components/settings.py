@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.tuning import Tuning
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, QuarterdeckError
 from quarterdeck.model.world import Component
 
 GIB = 2**30
@@ -44,9 +44,13 @@ class Shutdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The apiserver's audit log: by which policy (the YAML of an audit.k8s.io/v1 Policy), and how much is kept."""
+    """The apiserver's audit log: by which policy (the YAML of an audit.k8s.io/v1 Policy), and how much is kept.
+
+    ``unreadable``: why the policy that the user gave is not known; no apiserver is started by another one.
+    """
 
     policy: str = field(default_factory=default_audit_policy)
+    unreadable: QuarterdeckError | None = None
     max_age_days: int = 30
     max_backups: int = 10
     max_size_megabytes: int = 100
@@ -112,14 +116,14 @@ class ReplicaSettings:
     """What is a replica's own.
 
     ``address`` is its machine's IP address. ``volume`` is the folder of the member's volume, ``audit`` that of the
-    plane's audit log on the machine. ``folders`` says where on the machine a component's files go, ``programs`` where
-    its program is (absolute).
+    plane's audit log on the machine (None for units that write none). ``folders`` says where on the machine a
+    component's files go, ``programs`` where its program is (absolute).
     """
 
     name: str
     address: str
     volume: PurePosixPath
-    audit: PurePosixPath
+    audit: PurePosixPath | None
     folders: Mapping[Component, PurePosixPath]
     programs: Mapping[Component, PurePosixPath]
 

@@ -24,7 +24,7 @@ from quarterdeck.planner.view import voters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One plane, seen now."""
+    """One plane, seen now. ``trouble``: what keeps apiservers of it from being started, "" if nothing is known to."""
 
     plane: ControlPlane
     world: World
@@ -32,6 +32,7 @@ class Status:
     operation: Operation | None
     driver: str
     leaders: Mapping[Component, Leader]
+    trouble: str = ""
 
 
 async def look(engine: Engine, name: str) -> Status:
@@ -50,6 +51,7 @@ async def look(engine: Engine, name: str) -> Status:
         operation=await operations.current(store, name),
         driver=lease.holder if lease is not None else "",
         leaders=leading,
+        trouble=str(opened.settings.audit.unreadable or ""),
     )
 
 
@@ -81,7 +83,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "mayFail": margin(now) if membership is not None else None,
         "quorumAt": home(now) if membership is not None else None,
         "nameLeadsTo": world.record if world.record_known else "unknown",
-        "warnings": [*warnings(world)],
+        "warnings": [*warnings(world), *([status.trouble] if status.trouble else [])],
         "alarms": [*membership.alarms] if membership is not None else None,
         "leaders": {str(kind): leader.replica for kind, leader in status.leaders.items()},
         "leaderIdentities": {str(kind): leader.identity for kind, leader in status.leaders.items()},

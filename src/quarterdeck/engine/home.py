@@ -32,10 +32,11 @@ from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.endpoint.unusable import UnusableDns
 from quarterdeck.engine.naming import NameService
-from quarterdeck.engine.settings import plane_settings
+from quarterdeck.engine.settings import known_settings
 from quarterdeck.engine.site_use import sites_of
 from quarterdeck.errors import (
     Conflict,
+    Corrupt,
     InvalidInput,
     NotFound,
     PreconditionFailed,
@@ -206,14 +207,17 @@ class Home:
         """The plane's secrets, made the first time; never those of another plane that had its name before. (Those that
         were stored when secrets did not say whose they are belong to the plane that is there: see ``make_room``.)
 
-        Raises NotFound when the plane was deleted meanwhile, Conflict when there is another one of its name by now.
+        Raises NotFound when the plane was deleted meanwhile, Conflict when there is another one of its name by now,
+        Corrupt when they are gone although the plane has replicas: nothing that runs would trust new ones.
         """
         name, uid = plane.metadata.name, plane.metadata.uid
         while True:
             stored = await self._stored_secrets(name)
             if stored is not None and stored.plane_uid == uid:
                 return decode(stored.data.get_secret_value())
-            await self._require_current(plane)
+            current = await self._require_current(plane)
+            if stored is None or stored.plane_uid is not None:
+                _require_new(current)
             try:
                 if stored is None:
                     await self.store.create(
@@ -231,12 +235,13 @@ class Home:
         except NotFound:
             return None
 
-    async def _require_current(self, plane: ControlPlane) -> None:
+    async def _require_current(self, plane: ControlPlane) -> ControlPlane:
         name = plane.metadata.name
         current = await self.store.get(ControlPlane, name)
         if current.metadata.uid != plane.metadata.uid:
             seen = "it was deleted, and another one of that name was created since"
             raise Conflict(f"reading the secrets of plane {name}", seen, "run the command again")
+        return current
 
     async def make_room(self, name: str) -> None:
         """Drop what a plane of that name left, for a new one. There must be none, and nobody else creating one."""
@@ -263,7 +268,7 @@ class Home:
 
         Raises NotFound when a site is gone, InvalidInput for settings that cannot be.
         """
-        settings = plane_settings(resource)
+        settings = known_settings(resource)
         secrets = await self.secrets(resource)
         resources = await self.store.list(SiteResource)
         kind = next(
@@ -338,6 +343,17 @@ def _unknown_machine(record: ReplicaStatus) -> Machine:
         state=MachineState.UNREACHABLE,
         declared=False,
     )
+
+
+def _require_new(plane: ControlPlane) -> None:
+    """Raises Corrupt for a plane that has replicas, unless it is being deleted: then nothing is made by new secrets."""
+    memory = plane.status.memory
+    if (memory.replicas or memory.created) and plane.metadata.deletion_timestamp is None:
+        raise Corrupt(
+            f"reading the secrets of plane {plane.metadata.name}",
+            "they are not in the store, and what runs of the plane trusts no others",
+            "put back a copy of the store that has them",
+        )
 
 
 def _new_secrets(name: str) -> SecretStr:

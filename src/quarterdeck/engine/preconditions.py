@@ -349,6 +349,14 @@ async def endpoint(move: Move) -> Finding:
     return ok("endpoint", f"{name}, time to live {ttl} s")
 
 
+async def audit_policy(move: Move) -> Finding:
+    """The policy that new apiservers are to log by can be read."""
+    error = move.plane.settings.audit.unreadable
+    if error is not None:
+        return refuse("audit policy", error.seen, error.next_step)
+    return ok("audit policy", "there")
+
+
 #: In the order in which they are shown.
 CHECKS = (
     health,
@@ -362,6 +370,7 @@ CHECKS = (
     etcd_tuning,
     clocks,
     certificates,
+    audit_policy,
     ports,
     host_limits,
     endpoint,

@@ -10,14 +10,24 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.world import Settings
 from quarterdeck.planner.slots import slots
 
 
 def plane_settings(plane: ControlPlane) -> PlaneSettings:
-    """What is equal on all replicas. Raises InvalidInput when the audit policy cannot be read."""
+    """What is equal on all replicas of a plane that is to be made. Raises InvalidInput when its audit policy cannot be
+    read.
+    """
+    settings = known_settings(plane)
+    if (error := settings.audit.unreadable) is not None:
+        raise InvalidInput(error.doing, error.seen, error.next_step) from error
+    return settings
+
+
+def known_settings(plane: ControlPlane) -> PlaneSettings:
+    """The same for a plane that is there: without the audit policy, if it cannot be read now (``Audit.unreadable``)."""
     spec = plane.spec
     named = spec.endpoint.mode is not EndpointMode.ADDRESS
     return PlaneSettings(
@@ -44,14 +54,17 @@ def _audit(plane: ControlPlane) -> Audit:
     if wanted is None:
         return Audit()
     path = Path(wanted.policy_file)
+    policy, unreadable = "", None
     try:
         policy = path.read_text()
-    except OSError as error:
-        raise InvalidInput(
-            f"reading the audit policy of plane {plane.metadata.name}", f"{path}: {error.strerror}", "put it there"
-        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        seen = error.strerror if isinstance(error, OSError) else "it is not text"
+        unreadable = Unavailable(
+            f"reading the audit policy of plane {plane.metadata.name}", f"{path}: {seen}", "put it there"
+        )
     return Audit(
         policy=policy,
+        unreadable=unreadable,
         max_age_days=wanted.max_age_days,
         max_backups=wanted.max_backups,
         max_size_megabytes=wanted.max_size_megabytes,
