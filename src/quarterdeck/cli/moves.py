@@ -10,7 +10,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationType
 from quarterdeck.cli.arguments import Detach, Name, Yes
 from quarterdeck.cli.context import Output, asker, engine, err, go_inside, opened, out, run
-from quarterdeck.cli.planes import moved_placement, print_forecast
+from quarterdeck.cli.plane_text import print_forecast
+from quarterdeck.cli.planes import moved_placement
 from quarterdeck.cli.watching import probed_drive, write_report
 from quarterdeck.cli.work import confirm, detach, drive, follow
 from quarterdeck.engine import operations

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import JsonValue
-from rich.markup import escape
 
 from quarterdeck.api.apply import applied_plane, applied_site
 from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
@@ -20,17 +18,17 @@ from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.cli.arguments import Detach, FileOption, MaybeName, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, asker, engine, go_inside, opened, out, run, tidy, wait_inside
-from quarterdeck.cli.output import show, show_one, table
+from quarterdeck.cli.output import show, show_one
+from quarterdeck.cli.plane_text import age, print_forecast, print_status, row
 from quarterdeck.cli.work import confirm, detach, drive
+from quarterdeck.components.settings import unit_name
 from quarterdeck.engine import operations
 from quarterdeck.engine.access import admin_kubeconfig
 from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import forecast, look, summary
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.leaders import leading
 from quarterdeck.engine.site_use import require_safe_change
-from quarterdeck.engine.wording import what
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.files import write_secret
 from quarterdeck.model.world import Component
@@ -164,35 +162,11 @@ def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
         out.print("no planes; create one with 'quarterdeck create NAME'")
     else:
         show(
-            [_row(each) for each in found],
+            [row(each) for each in found],
             ("name", "site", "replicas", "version", "ready", "age"),
             output,
             wide=("endpoint", "etcd"),
         )
-
-
-def _row(plane: ControlPlane) -> dict[str, JsonValue]:
-    ready = next((each for each in plane.status.conditions if each.type == "Ready"), None)
-    created = plane.metadata.creation_timestamp
-    current = ready is not None and plane.status.observed_generation == plane.metadata.generation
-    return {
-        "name": plane.metadata.name,
-        "site": plane.spec.placement.site,
-        "replicas": plane.spec.replicas,
-        "version": plane.spec.kubernetes_version,
-        "ready": str(ready.status.value) if ready is not None and current else "Unknown",
-        "age": _age(created.timestamp()) if created is not None else None,
-        "endpoint": plane.host,
-        "etcd": plane.spec.etcd.version,
-    }
-
-
-def _age(since: float) -> str:
-    seconds = max(0, int(time.time() - since))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 @app.command()
@@ -208,38 +182,9 @@ def status(name: Name, output: OutputOption = Output.TABLE) -> None:
     if output in (Output.JSON, Output.YAML):
         show_one(fact, output)
     else:
-        _print_status(fact, output)
+        print_status(fact, output)
     if not fact["healthy"]:
         raise typer.Exit(1)
-
-
-def _print_status(fact: dict[str, JsonValue], output: Output) -> None:
-    word = "[green]healthy[/green]" if fact["healthy"] else "[yellow]not as wanted[/yellow]"
-    out.print(f"[bold]{fact['name']}[/bold] at {fact['site']}: {word}, Kubernetes {fact['kubernetesVersion']}")
-    for line in _list(fact["warnings"]):
-        out.print(f"[yellow]warning:[/yellow] {escape(str(line))}", soft_wrap=True)
-    if fact["voters"] is not None:
-        where = fact["quorumAt"] or "no single site"
-        out.print(f"etcd: {fact['voters']} voters, {fact['mayFail']} may fail, quorum at {where}")
-    out.print(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")
-    for title, key in (("waiting for", "waiting"), ("left over", "leftovers")):
-        for line in _list(fact[key]):
-            out.print(f"{title}: {line}")
-    if fact["operation"]:
-        out.print(f"under way: {fact['operation']}, driven by {fact['driver'] or 'nobody (see wait)'}")
-    for line in leading(fact):
-        out.print(line)
-    out.print()
-    columns = ("replica", "machine", "machineState", "member", "health", "apiserver")
-    components = tuple(str(component) for component in Component) if output is Output.WIDE else ()
-    table([each for each in _list(fact["members"]) if isinstance(each, dict)], (*columns, *components))
-    out.print()
-    balancers = [each for each in _list(fact["loadBalancers"]) if isinstance(each, dict)]
-    table(balancers, ("site", "running", "backends", "connections"))
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
 
 
 @app.command()
@@ -268,32 +213,6 @@ def plan(
 def moved_placement(plane: ControlPlane, site: str) -> Placement:
     """The placement at another site: zones and storage class are that site's own, unless they have the same names."""
     return plane.spec.placement.model_copy(update={"site": site, "zones": None, "storage_class": None})
-
-
-def print_forecast(forecast: DryRun, output: Output) -> None:
-    """Print a dry run."""
-    rows: list[dict[str, JsonValue]] = []
-    for each in forecast.steps:
-        if output is Output.TABLE and type(each.step).__name__.startswith(("Note", "Decide")):
-            continue
-        rows.append(
-            {
-                "#": len(rows) + 1,
-                "step": what(each.step),
-                "voters": f"{each.voters}" + (f"+{each.learners}" if each.learners else ""),
-                "may fail": each.margin,
-                "quorum at": each.home,
-                "undo": "yes" if each.step.undoable else "no",
-                "site": each.step.site,
-                "why": each.step.why,
-            }
-        )
-    if not rows and not forecast.stuck_on:
-        out.print("nothing to do")
-        return
-    show(rows, ("#", "step", "voters", "may fail", "quorum at", "undo"), output, wide=("site", "why"))
-    for reason in forecast.stuck_on:
-        out.print(f"[yellow]then it would wait for {reason}[/yellow]")
 
 
 @app.command()
@@ -351,7 +270,7 @@ def logs(
             for record in records:
                 site = home.local_site(await home.site(record.slot.site))
                 for each in Component if component is None else (component,):
-                    unit = f"{name}-{record.name}-{each}"
+                    unit = unit_name(name, record.name, each)
                     text = await site.logs(record.machine, unit, lines=lines)
                     out.print(f"[bold]== {record.name} {each}[/bold]")
                     out.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -369,7 +288,7 @@ def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
                 await operations.existing(home.store, name)
             return [
                 {
-                    "last seen": _age(each.last),
+                    "last seen": age(each.last),
                     "plane": each.plane,
                     "type": str(each.type),
                     "reason": each.reason,

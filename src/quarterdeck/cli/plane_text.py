@@ -1,0 +1,98 @@
+"""What commands print of planes: rows of a list, a status, a dry run."""
+
+from __future__ import annotations
+
+import time
+
+from pydantic import JsonValue
+from rich.markup import escape
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.cli.context import Output, out
+from quarterdeck.cli.output import show, table
+from quarterdeck.engine.leaders import leading
+from quarterdeck.engine.wording import what
+from quarterdeck.model.world import Component
+from quarterdeck.planner.dry_run import DryRun
+
+
+def row(plane: ControlPlane) -> dict[str, JsonValue]:
+    """A plane in a list of planes."""
+    ready = next((each for each in plane.status.conditions if each.type == "Ready"), None)
+    created = plane.metadata.creation_timestamp
+    current = ready is not None and plane.status.observed_generation == plane.metadata.generation
+    return {
+        "name": plane.metadata.name,
+        "site": plane.spec.placement.site,
+        "replicas": plane.spec.replicas,
+        "version": plane.spec.kubernetes_version,
+        "ready": str(ready.status.value) if ready is not None and current else "Unknown",
+        "age": age(created.timestamp()) if created is not None else None,
+        "endpoint": plane.host,
+        "etcd": plane.spec.etcd.version,
+    }
+
+
+def age(since: float) -> str:
+    """How long ago a moment was (seconds since the epoch), as kubectl has it: 5d, 3h, 2m, 7s."""
+    seconds = max(0, int(time.time() - since))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def print_status(fact: dict[str, JsonValue], output: Output) -> None:
+    """Print what ``facts.summary`` says of a plane."""
+    word = "[green]healthy[/green]" if fact["healthy"] else "[yellow]not as wanted[/yellow]"
+    out.print(f"[bold]{fact['name']}[/bold] at {fact['site']}: {word}, Kubernetes {fact['kubernetesVersion']}")
+    for line in _list(fact["warnings"]):
+        out.print(f"[yellow]warning:[/yellow] {escape(str(line))}", soft_wrap=True)
+    if fact["voters"] is not None:
+        where = fact["quorumAt"] or "no single site"
+        out.print(f"etcd: {fact['voters']} voters, {fact['mayFail']} may fail, quorum at {where}")
+    out.print(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")
+    for title, key in (("waiting for", "waiting"), ("left over", "leftovers")):
+        for line in _list(fact[key]):
+            out.print(f"{title}: {escape(str(line))}")
+    if fact["operation"]:
+        out.print(f"under way: {fact['operation']}, driven by {fact['driver'] or 'nobody (see wait)'}")
+    for line in leading(fact):
+        out.print(line)
+    out.print()
+    columns = ("replica", "machine", "machineState", "member", "health", "apiserver")
+    components = tuple(str(component) for component in Component) if output is Output.WIDE else ()
+    table([each for each in _list(fact["members"]) if isinstance(each, dict)], (*columns, *components))
+    out.print()
+    balancers = [each for each in _list(fact["loadBalancers"]) if isinstance(each, dict)]
+    table(balancers, ("site", "running", "backends", "connections"))
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def print_forecast(forecast: DryRun, output: Output) -> None:
+    """Print a dry run."""
+    rows: list[dict[str, JsonValue]] = []
+    for each in forecast.steps:
+        if output is Output.TABLE and type(each.step).__name__.startswith(("Note", "Decide")):
+            continue
+        rows.append(
+            {
+                "#": len(rows) + 1,
+                "step": what(each.step),
+                "voters": f"{each.voters}" + (f"+{each.learners}" if each.learners else ""),
+                "may fail": each.margin,
+                "quorum at": each.home,
+                "undo": "yes" if each.step.undoable else "no",
+                "site": each.step.site,
+                "why": each.step.why,
+            }
+        )
+    if not rows and not forecast.stuck_on:
+        out.print("nothing to do")
+        return
+    show(rows, ("#", "step", "voters", "may fail", "quorum at", "undo"), output, wide=("site", "why"))
+    for reason in forecast.stuck_on:
+        out.print(f"[yellow]then it would wait for {escape(reason)}[/yellow]")
