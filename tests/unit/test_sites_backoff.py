@@ -7,7 +7,7 @@ import time
 import pytest
 from supervisor.states import ProcessStates
 
-from quarterdeck.sites.local.supervisor_plugin import FIRST_PAUSE, LONGEST_PAUSE, UnitProcess
+from quarterdeck.sites.local.supervised_unit import FIRST_PAUSE, LONGEST_PAUSE, UnitProcess
 
 
 def pauses(failures: int) -> list[float]:

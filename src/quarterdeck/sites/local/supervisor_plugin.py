@@ -11,188 +11,29 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import shlex
 import signal
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from supervisor.datatypes import RestartUnconditionally
 from supervisor.http import NOT_DONE_YET
-from supervisor.options import ProcessConfig, ProcessException, ProcessGroupConfig
-from supervisor.process import Subprocess
+from supervisor.options import ProcessGroupConfig
 from supervisor.states import STOPPED_STATES, ProcessStates
 from supervisor.xmlrpc import Faults, RPCError
 
 from quarterdeck.errors import Corrupt, QuarterdeckError
 from quarterdeck.sites.local.courtesy import Courtesy
-from quarterdeck.sites.local.data_guard import note_data, refusal
 from quarterdeck.sites.local.fences import FENCED, Fences, off_the_wire
-from quarterdeck.sites.local.machine_init import PR_SET_PDEATHSIG, READY_FD
-from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, unit_folders
+from quarterdeck.sites.local.machine_init import READY_FD
+from quarterdeck.sites.local.records import UnitRecord, read_record, unit_folders
+from quarterdeck.sites.local.supervised_unit import UnitConfig, UnitProcess
 from quarterdeck.sites.local.unit_files import owner_of, put_staged, remove_watched
 from quarterdeck.turns import take_short_turns
 
-FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
-LONGEST_PAUSE = 5  # seconds
-SETTLED_AFTER = 1  # seconds that a unit must stay up to count as running
 PROMPT = 0.02  # seconds; supervisord by itself looks once a second
 PASSING = frozenset((ProcessStates.STARTING, ProcessStates.BACKOFF, ProcessStates.STOPPING, ProcessStates.EXITED))
-HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR2)
-LOG_BYTES = 10 * 1024 * 1024
-LOG_BACKUPS = 2
-
-
-class UnitProcess(Subprocess):  # type: ignore[misc]
-    """A unit's process: supervisor's, with a bounded back-off, and killed when supervisord is."""
-
-    config: Any
-    state: int
-    delay: float
-    backoff: int
-    starts = 0
-    exit_code: int | None = None
-    _told = ""
-    fresh = False  # the next start, and no other, may begin without data
-    refused = ""
-
-    def get_execv_args(self) -> Any:
-        """The program to execute; supervisor asks for it before each start. Raises ProcessException when the unit must
-        not start without its data: supervisor tries again, and a unit whose data is back starts by itself.
-        """
-        fresh, self.fresh = self.fresh, False
-        self.config.read_again()
-        self.refused = refusal(self.config.folder, self.config.record, fresh=fresh)
-        if self.refused:
-            raise ProcessException(self.refused)
-        self.starts += 1
-        return super().get_execv_args()
-
-    def note_data(self) -> None:
-        """Remember that the unit has data, as soon as it has."""
-        if not self.config.marked:
-            # What cannot be read or written now is tried again at the next look.
-            with suppress(OSError):
-                self.config.marked = note_data(self.config.folder, self.config.record)
-
-    def spawn(self) -> Any:
-        """Start the process. A signal that comes before its program was executed must not be lost to a handler of
-        supervisord's that the fork inherited.
-        """
-        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
-        try:
-            pid = super().spawn()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
-        if pid:
-            self.config.courtesy.begins(pid, self.config.record.nice)
-        return pid
-
-    def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
-        supervisord = os.getppid()
-        if self.config.record.uid is not None:
-            _become(self.config.record.uid)  # before prctl: a change of user takes back what that asks for
-        self.config.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != supervisord:
-            os._exit(127)  # it died before it was asked to take us along
-        for number in (*HANDLED, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
-        return super()._spawn_as_child(filename, argv)
-
-    def change_state(self, new_state: int, expected: bool = True) -> Any:
-        """Supervisor waits one second longer after each failure, without a bound."""
-        result = super().change_state(new_state, expected)
-        if new_state == ProcessStates.BACKOFF:
-            self.delay = time.time() + min(FIRST_PAUSE * 2 ** (self.backoff - 1), LONGEST_PAUSE)
-            # supervisor waits for this many seconds when it sees the clock set back
-            self.backoff = min(self.backoff, LONGEST_PAUSE + 1)
-        return result
-
-    def finish(self, pid: int, sts: int) -> None:
-        """The process has ended: take along what it left of its process group, and start it again at once if it
-        had settled.
-        """
-        self.exit_code = os.waitstatus_to_exitcode(sts)
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        super().finish(pid, sts)
-        if self.state == ProcessStates.EXITED:
-            self.spawn()
-
-    def record_spawnerr(self, msg: str) -> None:
-        """Put the reason why it cannot start where people look for it, once for as long as it stays the same."""
-        super().record_spawnerr(msg)
-        if msg == self._told:
-            return
-        self._told = msg
-        with Path(self.config.stdout_logfile).open("a") as log:
-            log.write(f"quarterdeck: cannot start: {msg}\n")
-
-
-def _become(user: int) -> None:
-    """Be that user and its group, and nobody else; a fork that cannot must not go on as root."""
-    try:
-        os.setgroups([])
-        os.setgid(user)
-        os.setuid(user)
-    except OSError as error:
-        os.write(2, f"quarterdeck: cannot start as user {user}: {error.strerror}\n".encode())
-        os._exit(127)
-
-
-class UnitConfig(ProcessConfig):  # type: ignore[misc]
-    """A unit as supervisor wants it."""
-
-    def __init__(self, options: Any, folder: Path, record: UnitRecord, libc: ctypes.CDLL, courtesy: Courtesy) -> None:
-        self.folder = folder
-        self.record = record
-        self.marked = record.needs is None
-        self.libc = libc
-        self.courtesy = courtesy
-        nothing = dict.fromkeys(ProcessConfig.req_param_names)
-        settings = {
-            "name": record.name,
-            "directory": str(folder / FILES),
-            "umask": 0o022,
-            "priority": 999,
-            "autostart": record.wanted,
-            "autorestart": RestartUnconditionally,
-            "startsecs": SETTLED_AFTER,
-            "startretries": sys.maxsize,
-            "stdout_logfile": str(folder / LOG),
-            "stdout_logfile_maxbytes": LOG_BYTES,
-            "stdout_logfile_backups": LOG_BACKUPS,
-            "redirect_stderr": True,
-            "stopsignal": signal.SIGTERM,
-            "stopwaitsecs": record.stop_timeout,
-            "killasgroup": True,
-            "exitcodes": [0],
-            "environment": dict(record.env),
-            "command": shlex.join(record.argv),
-        }
-        super().__init__(options, **(nothing | settings))
-
-    def read_again(self) -> None:
-        """Take what was written since about how the unit starts (what it needs, its arguments at boot)."""
-        try:
-            found = read_record(self.folder)
-        except (Corrupt, OSError):
-            return  # what was known before is as strict
-        if found is not None:
-            same = found.digest == self.record.digest
-            self.record = found if same else replace(self.record, needs=found.needs)
-            self.command = shlex.join(self.record.argv)
-
-    def make_process(self, group: Any = None) -> UnitProcess:
-        """The process of this unit, not started yet."""
-        process = UnitProcess(self)
-        process.group = group
-        return process
 
 
 class PromptPoller:
