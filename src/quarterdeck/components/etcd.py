@@ -38,18 +38,6 @@ def etcd_unit(
     """
     extra = {flag: value for flag, value in _extra(plane).items() if flag != FEATURE_GATES}
     folder = Folder(replica.folders[Component.ETCD])
-    owned = {
-        "name": replica.name,
-        "data-dir": str(replica.volume / DATA),
-        **_addresses(plane, replica),
-        **_identity(folder, secrets, certificates),
-        "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
-        "election-timeout": milliseconds(plane.tuning.election),
-        etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(plane.max_learners),
-        "strict-reconfig-check": boolean(True),
-        "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
-        "quota-backend-bytes": str(plane.quota_bytes),
-    }
     defaults = {
         **_tls(extra),
         # Lets the apiserver answer lists from its cache without waiting (kubernetes KEP-2340; as kubeadm does).
@@ -57,7 +45,7 @@ def etcd_unit(
         "enable-grpc-gateway": boolean(False),
         "logger": "zap",
     }
-    arguments = Arguments(owned=owned, defaults=defaults)
+    arguments = Arguments(owned=_owned(plane, replica, folder, secrets, certificates), defaults=defaults)
     return UnitSpec(
         name=unit_name(plane.name, replica.name, Component.ETCD),
         argv=(
@@ -70,6 +58,24 @@ def etcd_unit(
         needs=log_files(replica.volume),
         owns=(replica.volume,),
     )
+
+
+def _owned(
+    plane: PlaneSettings, replica: ReplicaSettings, folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecrets
+) -> dict[str, str]:
+    """What nobody may change: where its data is, who it is, how the members of a cluster agree."""
+    return {
+        "name": replica.name,
+        "data-dir": str(replica.volume / DATA),
+        **_addresses(plane, replica),
+        **_identity(folder, secrets, certificates),
+        "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
+        "election-timeout": milliseconds(plane.tuning.election),
+        etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(plane.max_learners),
+        "strict-reconfig-check": boolean(True),
+        "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
+        "quota-backend-bytes": str(plane.quota_bytes),
+    }
 
 
 def _tls(extra: Mapping[str, str]) -> dict[str, str]:

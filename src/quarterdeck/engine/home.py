@@ -19,7 +19,6 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
-from quarterdeck.api.memory import ReplicaStatus
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Isolation, SiteSpec, default_sites
 from quarterdeck.api.site import Site as SiteResource
@@ -32,8 +31,8 @@ from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.endpoint.unusable import UnusableDns
 from quarterdeck.engine.naming import NameService
+from quarterdeck.engine.places import machines_of, with_former
 from quarterdeck.engine.settings import known_settings
-from quarterdeck.engine.site_use import sites_of
 from quarterdeck.errors import (
     Conflict,
     Corrupt,
@@ -47,13 +46,12 @@ from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.files import distrust, file_errors
 from quarterdeck.kube.http import HttpKube
-from quarterdeck.model.units import Fence, Machine, MachineRole, MachineState
+from quarterdeck.model.units import Fence, Machine, MachineRole
 from quarterdeck.model.world import Component
 from quarterdeck.pki.authority import subject_of
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.pki.tls import client_context
-from quarterdeck.sites.former import FormerSite
 from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
@@ -67,8 +65,6 @@ from quarterdeck.stores.sqlite import SqliteStore
 
 #: Envoy's status listener, counted from the load balancer's port.
 _STATUS_SHIFT = 20_000
-#: The address of a machine whose own is not known: one of this host where nobody listens, and all is refused at once.
-_NOWHERE = "127.255.255.254"
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
@@ -270,22 +266,10 @@ class Home:
         """
         settings = known_settings(resource)
         secrets = await self.secrets(resource)
-        resources = await self.store.list(SiteResource)
-        kind = next(
-            (each.spec.isolation for each in resources if each.metadata.name == resource.spec.placement.site),
-            Isolation.LOOPBACK,
-        )
-        local = {each.metadata.name: self.local_site(each) for each in resources if each.spec.isolation is kind}
         fence = Fence(resource.metadata.name, guard.lease.token) if guard is not None else None
-        if fence is not None:
-            local = {name: site.fenced(fence) for name, site in local.items()}
-        former: dict[str, Site] = {name: _former(name, resource) for name in sites_of(resource) if name not in local}
-        sites: dict[str, Site] = {**local, **former}
-        machines = {
-            (machine.site, machine.name): machine for site in sites.values() for machine in await site.machines()
-        }
-        for each in resource.status.memory.replicas:
-            machines.setdefault((each.slot.site, each.machine), _unknown_machine(each))
+        kind, local = await self._local_sites(resource, fence)
+        sites = with_former(resource, local)
+        machines = await machines_of(resource, sites)
         etcd = RealEtcd(ClientTls(ca=secrets.etcd_ca.certificate, client=secrets.etcd_manager))
         stack.push_async_callback(etcd.close)
         kube = HttpKube(secrets.kubernetes_ca.certificate, secrets.manager)
@@ -308,6 +292,14 @@ class Home:
             boot=clocks.boot(),
         )
 
+    async def _local_sites(self, plane: ControlPlane, fence: Fence | None) -> tuple[Isolation, dict[str, Site]]:
+        """The network that a plane is on, and all sites there are on it."""
+        resources = await self.store.list(SiteResource)
+        named = (each.spec.isolation for each in resources if each.metadata.name == plane.spec.placement.site)
+        kind = next(named, Isolation.LOOPBACK)
+        found = (self.local_site(each) for each in resources if each.spec.isolation is kind)
+        return kind, {site.name: site.fenced(fence) if fence is not None else site for site in found}
+
     async def dns(
         self, resource: ControlPlane, kind: Isolation, program: Path | None, fence: Fence | None = None
     ) -> Dns:
@@ -317,32 +309,6 @@ class Home:
             return await NameService(hub.fenced(fence) if fence else hub, program).of(resource.spec.endpoint)
         except QuarterdeckError as error:
             return UnusableDns(error)
-
-
-def _former(site: str, plane: ControlPlane) -> FormerSite:
-    there = [_unknown_machine(each) for each in plane.status.memory.replicas if each.slot.site == site]
-    edge = Machine(
-        name=f"{site}-edge",
-        site=site,
-        zone="",
-        address=_NOWHERE,
-        role=MachineRole.EDGE,
-        state=MachineState.UNREACHABLE,
-        declared=False,
-    )
-    return FormerSite(site, (*there, edge))
-
-
-def _unknown_machine(record: ReplicaStatus) -> Machine:
-    """A machine that no site has."""
-    return Machine(
-        name=record.machine,
-        site=record.slot.site,
-        zone=record.slot.zone,
-        address=_NOWHERE,
-        state=MachineState.UNREACHABLE,
-        declared=False,
-    )
 
 
 def _require_new(plane: ControlPlane) -> None:

@@ -1,0 +1,55 @@
+"""The sites and machines where a plane is, was, or may have something: what was removed since is unreachable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.memory import ReplicaStatus
+from quarterdeck.engine.site_use import sites_of
+from quarterdeck.model.units import Machine, MachineRole, MachineState
+from quarterdeck.sites.former import FormerSite
+from quarterdeck.sites.port import Site
+
+#: The address of a machine whose own is not known: one of this host where nobody listens, and all is refused at once.
+_NOWHERE = "127.255.255.254"
+
+
+def with_former(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[str, Site]:
+    """The sites by name, and those that a plane uses and that are not there any more."""
+    former: dict[str, Site] = {name: _former(name, plane) for name in sites_of(plane) if name not in sites}
+    return {**sites, **former}
+
+
+async def machines_of(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[tuple[str, str], Machine]:
+    """The machines of the sites by (site, name), and those of the plane's replicas that no site has any more."""
+    machines = {(machine.site, machine.name): machine for site in sites.values() for machine in await site.machines()}
+    for each in plane.status.memory.replicas:
+        machines.setdefault((each.slot.site, each.machine), _unknown_machine(each))
+    return machines
+
+
+def _former(site: str, plane: ControlPlane) -> FormerSite:
+    there = [_unknown_machine(each) for each in plane.status.memory.replicas if each.slot.site == site]
+    edge = Machine(
+        name=f"{site}-edge",
+        site=site,
+        zone="",
+        address=_NOWHERE,
+        role=MachineRole.EDGE,
+        state=MachineState.UNREACHABLE,
+        declared=False,
+    )
+    return FormerSite(site, (*there, edge))
+
+
+def _unknown_machine(record: ReplicaStatus) -> Machine:
+    """A machine that no site has."""
+    return Machine(
+        name=record.machine,
+        site=record.slot.site,
+        zone=record.slot.zone,
+        address=_NOWHERE,
+        state=MachineState.UNREACHABLE,
+        declared=False,
+    )
