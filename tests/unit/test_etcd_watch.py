@@ -109,7 +109,7 @@ async def test_a_refusal_is_told_rather_than_the_breaks_that_come_of_it() -> Non
     learner = Refusal(grpc.StatusCode.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner")
     script = Scripted(watches=[saying(then=learner), saying(then=BREAK)])
     with pytest.raises(Unavailable, match="rpc not supported for learner"):
-        await first(script, 1, patience=0.3)
+        await first(script, 1, patience=1.5)
 
 
 async def test_a_member_that_never_answers_is_given_up_when_patience_ends() -> None:
