@@ -242,6 +242,30 @@ async def test_a_hand_over_has_ended_when_the_hold_beside_it_raises() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+class Unmeasured(FakeEtcd):
+    """Its members do not answer for their metrics: at once, or for as long as they are given."""
+
+    asked: list[float | None]
+
+    async def pending_proposals(self, metrics_url: str, *, within: float | None = None) -> int:
+        self.asked = [*getattr(self, "asked", ()), within]
+        if metrics_url == self.cluster.nodes[0].address.metrics_url:  # type: ignore[union-attr]
+            await asyncio.sleep(within or 30)
+        raise fault("reading etcd's metrics", Reason.UNREACHABLE, "no answer")
+
+
+async def test_a_hand_over_waits_the_bound_out_and_goes_on_when_it_is_not_known_whether_writes_are_under_way() -> None:
+    small = await small_plane(balancer=Holding, etcd=Unmeasured)
+    member = small.cluster.nodes[1].id
+    began = asyncio.get_running_loop().time()
+    await transfer_leadership(
+        small.plane, TransferLeadership(site="east", why="", to="east-2", member=member), small.world
+    )
+    assert small.cluster.leader == member
+    assert 0.2 <= asyncio.get_running_loop().time() - began < 2.0
+    assert all(within is not None and within <= 0.2 for within in small.plane.etcd.asked)  # type: ignore[attr-defined]
+
+
 async def test_an_apiserver_that_serves_is_stopped_while_clients_are_held() -> None:
     small = await small_plane(balancer=Holding, site=lambda each, number: SlowSite(each, number=number))
     seen: list[bool] = []

@@ -79,15 +79,22 @@ async def _until_able(plane: Plane, record: Replica) -> None:
 
 
 async def _until_quiet(plane: Plane, servers: Sequence[Replica]) -> None:
-    """Return when no write is under way at the members of these apiservers; or after a while, since what comes from
-    the apiservers themselves and from controllers never ends, and they try again.
+    """Return when no write is known to be under way at the members of these apiservers; or after a while, since what
+    comes from the apiservers themselves and from controllers never ends, and they try again.
     """
     deadline = _now() + _QUIET
-    while _now() < deadline:
-        pending = await together(*(plane.etcd.pending_proposals(plane.metrics_url(each)) for each in servers))
-        if not any(pending):
+    while (left := deadline - _now()) > 0:
+        if all(await together(*(_is_quiet(plane, each, left) for each in servers))):
             return
         await asyncio.sleep(BETWEEN)
+
+
+async def _is_quiet(plane: Plane, record: Replica, within: float) -> bool:
+    """Whether a member says, within so many seconds, that no write is under way. Not known is not none."""
+    try:
+        return await plane.etcd.pending_proposals(plane.metrics_url(record), within=within) == 0
+    except Unavailable:
+        return False
 
 
 async def _until_followed(

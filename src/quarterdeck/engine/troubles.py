@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ class Troubles:
     _failures: int = 0
     _met: set[str] = field(default_factory=set)
     _untold: list[Happening] = field(default_factory=list)
+    _telling: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def pause(self, least: float) -> float:
         """Seconds to wait before the next look: ``least`` when all went well."""
@@ -84,11 +86,12 @@ class Troubles:
             await self._write(Happening("WatcherLost", text), text)
 
     async def tell(self, *happened: Happening) -> None:
-        """Record events, with those that could not be recorded when they came up."""
+        """Record events, with those that could not be recorded when they came up. Steps may fail at the same time."""
         self._untold += happened
-        while self._untold:
-            await self.store.record(self._untold[0].event(self.plane, self.clock()))
-            self._untold.pop(0)
+        async with self._telling:
+            while self._untold:
+                await self.store.record(self._untold[0].event(self.plane, self.clock()))
+                self._untold.pop(0)
 
     async def _write(self, happened: Happening, text: str) -> None:
         """In the events and in the journal. A store that is the trouble itself is told of the event later."""

@@ -287,7 +287,7 @@ class FakeEtcd:
                 return self.cluster.applied(node)
         raise _fault(f"reading etcd's metrics at {metrics_url}", Reason.UNREACHABLE)
 
-    async def pending_proposals(self, metrics_url: str) -> int:
+    async def pending_proposals(self, metrics_url: str, *, within: float | None = None) -> int:
         """See the port: what is written here is applied at once."""
         await self.applied_index(metrics_url)
         return 0

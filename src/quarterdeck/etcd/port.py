@@ -83,7 +83,7 @@ class Etcd(Protocol):
         """
         ...
 
-    async def pending_proposals(self, metrics_url: str) -> int:
+    async def pending_proposals(self, metrics_url: str, *, within: float | None = None) -> int:
         """How many writes that came to this member have not been applied yet, by its metrics. Raises Unavailable."""
         ...
 

@@ -147,9 +147,9 @@ class RealEtcd:
         """See the port."""
         return await self._http.metric(metrics_url, _APPLIED, within=within)
 
-    async def pending_proposals(self, metrics_url: str) -> int:
+    async def pending_proposals(self, metrics_url: str, *, within: float | None = None) -> int:
         """See the port."""
-        return await self._http.metric(metrics_url, _PENDING)
+        return await self._http.metric(metrics_url, _PENDING, within=within)
 
     async def close(self) -> None:
         """See the port."""
