@@ -27,6 +27,8 @@ pytestmark = pytest.mark.timeout(900)
 
 #: Seconds that a client may take to notice that its connection is gone.
 NOTICE = 0.5
+#: Seconds until a load balancer has found out that an apiserver cannot serve: three checks, and their pauses.
+CHECKS = 10.0
 
 
 def begun(demo: PlaneLab, kind: str, after: int, moving: Command, text: str = "") -> None:
@@ -54,13 +56,14 @@ def accepts(address: str, port: int) -> bool:
 
 
 def kill_apiserver(demo: PlaneLab, clients: Watched, site: str) -> None:
-    """Whoever has a request under way in it loses that one; all others, and all that come later, are served by others:
-    its connections are closed at once, and new ones find another apiserver.
+    """Whoever has a request under way in it loses that one; all others are served by others: its connections are closed
+    at once, and new ones find another apiserver. But it is started again at once, and takes connections long before it
+    serves: who is led there waits, and is cut when the load balancer's checks have failed.
     """
     machine = demo.machines(site)[0]
     pid = demo.pid(site, machine, "apiserver")
     since, _ = killed(pid, lambda: not runs(pid), "nobody")
-    clients.excuse("an apiserver was killed", since=since, until=since + NOTICE, most=CLIENTS)
+    clients.excuse("an apiserver was killed", since=since, until=since + CHECKS, most=CLIENTS)
 
 
 def kill_balancer(demo: PlaneLab, clients: Watched, site: str) -> None:

@@ -135,6 +135,7 @@ def test_the_name_goes_back_to_the_source_when_the_sites_are_cut_after_the_traff
             until(lambda: ready(far), "a client with a new connection is served")
             # the site that the name led to has no quorum, and clients ask for it again when its time to live has passed
             clients.excuse("the traffic was at the target", since=since, until=time.time() + SILENT, most=ANY)
+            clients.excuse_lists()
             clients.goes_on("at the source")
         finally:
             link(far, Cut.NONE)

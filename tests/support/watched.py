@@ -39,6 +39,7 @@ class Watched:
 
     writer: Writer
     _excuses: list[Excuse] = field(default_factory=list)
+    _listed_anew: bool = False
 
     def goes_on(self, what: str, *, writes: int = 5, seconds: float = 60.0) -> None:
         """See ``Writer``."""
@@ -47,6 +48,12 @@ class Watched:
     def excuse(self, why: str, *, since: float, until: float, most: int) -> None:
         """Requests that ended between those times may have failed, at most ``most``: the plane cannot help it."""
         self._excuses.append(Excuse(since, until, most, why))
+
+    def excuse_lists(self) -> None:
+        """Watchers that are away for so long that no apiserver has what they missed have to list anew (410 Gone), and
+        never learn of what was between.
+        """
+        self._listed_anew = True
 
     def check(self, probed: Mapping[str, Any], pinned_until: float) -> None:
         """No request failed but those excused, no write was lost, no event missed, no read was stale.
@@ -63,7 +70,8 @@ class Watched:
             assert len(its) <= excuse.most, f"{excuse}: {len(its)} failed: {its}"
             unexcused = [each for each in unexcused if each not in its]
         writes, watches = probed["writes"], probed["watches"]
-        seen = (unexcused, writes["lost"], writes["stale_reads"], watches["missed"], watches["out_of_order"])
+        missed = 0 if self._listed_anew and watches["relists"] else watches["missed"]
+        seen = (unexcused, writes["lost"], writes["stale_reads"], missed, watches["out_of_order"])
         assert seen == ([], 0, 0, 0, 0), f"{seen}; excused: {self._excuses}; {writes} {watches}"
         assert writes["audited"]
         assert writes["acknowledged"] > 0
