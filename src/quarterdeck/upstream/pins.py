@@ -24,8 +24,8 @@ RELEASES = {
 }
 
 #: Lines of a go.sum: the default versions' modules, and what is built along with them under the same version. Each was
-#: proved against the signed tree of Go's checksum database (sum.golang.org). A project's own go.sum is part of its
-#: module, so these pin all other modules as well.
+#: proved against the signed tree of Go's checksum database. A project's own go.sum is part of its module, so these pin
+#: all other modules as well.
 MODULES = """\
 github.com/coredns/coredns v1.15.0 h1:OBT+OEyHVdUiVxPhrNlC5XZVq3RkSxzQXfZQ76gm5ck=
 go.etcd.io/etcd/api/v3 v3.6.16 h1:+aBihYqz6+zMcGWNNT2dbFMKvqqQXvHJG9SmZDzwRdA=
