@@ -38,8 +38,6 @@ from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
 from quarterdeck.upstream.catalog import Program
 
-#: Whether machines ask for the token of whoever changes something there.
-FENCED = hasattr(FakeSite, "fenced")
 #: Calls of etcd that need a leader.
 _LED = frozenset(["members", "add_learner", "promote", "remove", "move_leader", "alarms"])
 
@@ -238,7 +236,7 @@ class Session(Unwatched):
 
     def fenced(self, site: FakeSite) -> FakeSite:
         """The site as it is for this driver: where it can be fenced, it refuses one that was overtaken."""
-        if not FENCED or not self.token:
+        if not self.token:
             return site
         return site.fenced(units.Fence(PLANE, self.token))
 

@@ -10,7 +10,6 @@ import pytest
 
 from loop.faults import OF_THE_CALL, Kind, OneFault, Recorded
 from loop.lives import STORIES, Life, Story, many
-from loop.session import FENCED
 from quarterdeck.engine.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
@@ -58,5 +57,5 @@ def test_what_an_overtaken_driver_sends_when_it_wakes_does_no_harm() -> None:
     recorded = Recorded()
     Life(story=STORIES[2], faults=recorded).run()
     for number in recorded.effects[::3]:
-        for kind in (Kind.SENT_LATE, Kind.SENT_LATE_BACK) if FENCED else ():
+        for kind in (Kind.SENT_LATE, Kind.SENT_LATE_BACK):
             Life(story=STORIES[2], faults=OneFault(number, kind)).run()
