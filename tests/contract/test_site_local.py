@@ -94,8 +94,11 @@ async def test_a_unit_with_data_of_its_own_runs_as_a_user_of_its_own_where_root_
                 assert each.stat().st_uid == user
             before = (await status(site, A, "own")).pid
             assert before is not None
+            Path(volume.path, "old").unlink()
+            Path(volume.path, "old").write_text("put back by root")
             os.kill(before, signal.SIGKILL)
             again = (await running(site, "own", other_than=before)).pid
+            assert Path(volume.path, "old").stat().st_uid == user
             assert again is not None
             assert os.stat(f"/proc/{again}").st_uid == user  # noqa: PTH116 - a process, no file
             os.kill(psutil.Process(again).ppid(), signal.SIGKILL)

@@ -33,7 +33,7 @@ def test_a_record_of_before_has_no_user_of_its_own(tmp_path: Path) -> None:
     assert found is not None
     assert found.uid == 1_900_000_001
     document = json.loads((tmp_path / "unit.json").read_bytes())
-    del document["uid"]
+    del document["uid"], document["owns"]
     (tmp_path / "unit.json").write_text(json.dumps(document))
     assert read_record(tmp_path) == UnitRecord.of(SPEC)
 

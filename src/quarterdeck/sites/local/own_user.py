@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.sites.local.records import FILES
+from quarterdeck.sites.local.records import FILES, UnitRecord
 
 #: The first of the numbers that neither people nor containers are given (systemd: docs/UIDS-GIDS.md), and how many of
 #: them are used.
@@ -74,9 +74,22 @@ def _may_pass(path: Path) -> bool:
     return path.exists() and bool(path.stat().st_mode & stat.S_IXOTH)
 
 
+def give_again(record: UnitRecord) -> None:
+    """Give a unit what it ``owns`` once more: data that a person put back is often root's. Raises OSError."""
+    if record.uid is not None:
+        for path in record.owns:
+            _give(Path(path), record.uid)
+
+
 def _give(path: Path, user: int) -> None:
-    """All that is there, but no link's target."""
-    os.chown(path, user, user, follow_symlinks=False)
+    """All that is there and is not the user's yet, but no link's target."""
+    _give_one(path, user)
     for parent, folders, files in os.walk(path):
         for name in (*folders, *files):
-            os.chown(Path(parent, name), user, user, follow_symlinks=False)
+            _give_one(Path(parent, name), user)
+
+
+def _give_one(path: Path, user: int) -> None:
+    found = path.lstat()
+    if (found.st_uid, found.st_gid) != (user, user):
+        os.chown(path, user, user, follow_symlinks=False)

@@ -19,7 +19,7 @@ FILES = "files"
 class UnitRecord:
     """A unit as its machine starts it. ``wanted``: it should run, also after a boot. ``needs`` and ``fresh``: see
     ``UnitSpec``; a start that the machine makes by itself is never a fresh one, whatever is written here. ``uid``: the
-    user, and group, that it runs as; None: those of its supervisor.
+    user, and group, that it runs as; None: those of its supervisor. ``owns``: what is given to it before each start.
     """
 
     name: str
@@ -32,6 +32,7 @@ class UnitRecord:
     needs: str | None = None
     fresh: bool = False
     uid: int | None = None
+    owns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, spec: UnitSpec) -> UnitRecord:
@@ -46,6 +47,7 @@ class UnitRecord:
             nice=spec.nice,
             needs=None if spec.needs is None else str(spec.needs),
             fresh=spec.fresh,
+            owns=tuple(map(str, spec.owns)),
         )
 
     def guarded(self, needs: str, boot_argv: tuple[str, ...]) -> UnitRecord:
@@ -78,6 +80,7 @@ def read_record(folder: Path) -> UnitRecord | None:
             needs=None if found.get("needs") is None else str(found["needs"]),
             fresh=bool(found.get("fresh", False)),
             uid=None if found.get("uid") is None else int(found["uid"]),
+            owns=tuple(str(each) for each in found.get("owns", ())),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -24,6 +24,7 @@ from quarterdeck.errors import Corrupt
 from quarterdeck.sites.local.courtesy import Courtesy
 from quarterdeck.sites.local.data_guard import note_data, refusal
 from quarterdeck.sites.local.machine_init import PR_SET_PDEATHSIG
+from quarterdeck.sites.local.own_user import give_again
 from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record
 
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
@@ -53,7 +54,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         """
         fresh, self.fresh = self.fresh, False
         self.config.read_again()
-        self.refused = refusal(self.config.folder, self.config.record, fresh=fresh)
+        self.refused = refusal(self.config.folder, self.config.record, fresh=fresh) or _not_given(self.config.record)
         if self.refused:
             raise ProcessException(self.refused)
         self.starts += 1
@@ -119,6 +120,15 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         self._told = msg
         with Path(self.config.stdout_logfile).open("a") as log:
             log.write(f"quarterdeck: cannot start: {msg}\n")
+
+
+def _not_given(record: UnitRecord) -> str:
+    """Why the unit's user cannot be given its data; "" when it has it."""
+    try:
+        give_again(record)
+    except OSError as error:
+        return f"its data cannot be given to user {record.uid} ({error.strerror or error}): {error.filename}"
+    return ""
 
 
 def _become(user: int) -> None:
