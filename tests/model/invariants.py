@@ -33,7 +33,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import CONTROLLERS, Component, Health, World
-from quarterdeck.planner.quorum import Voter, has_quorum
+from quarterdeck.planner.quorum import Voter, has_quorum, home
 from quarterdeck.planner.truth import ETCD, Truth
 
 #: Steps that need to know who is a member, or that take something away.
@@ -226,9 +226,10 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
     held = clients.sites(before)
     for site in held:
         if before.reached_from(site):
-            # Sites that were cut from each other just now look well until a load balancer's next check.
-            late = bool(before.cuts) and _held_healthy(after, site)
-            claim(late or bool(after.reached_from(site)), f"5: {kind} makes the address of {site} lead nowhere")
+            # A cut that has struck since the last check, and that no member feels, looks to us exactly like no
+            # cut: whoever ever takes away what comes before the last backend can meet it.
+            well = bool(after.reached_from(site)) or (_held_healthy(after, site) and not _felt(before))
+            claim(well, f"5: {kind} makes the address of {site} lead nowhere")
     _check_traffic(before, step, held)
     _check_unit_and_member(before, step, clients)
 
@@ -280,8 +281,7 @@ def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = Fal
     kind = type(step).__name__
     if before.deleting:
         return
-    stops = swapping and (before.cuts or before.dead_edges)
-    if before.elected is not None and not stops:
+    if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum")
     lost = [name for name in before.members if before.replica(name).data and not after.replica(name).data]
     if not isinstance(step, RemoveMember):
@@ -306,8 +306,10 @@ def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
             # A load balancer's check is a moment old: from nowhere to nowhere takes nothing away. And where the one
             # that the name leads to is not seen, it may well be dead: going on to another one is worth that moment.
             lost = before.record and not (before.reached_from(before.record) and before.edge_answers(before.record))
-            lost = lost or (before.cuts and before.record is None and _held_healthy(before, step.to))
+            lost = lost or (not _felt(before) and before.record is None and _held_healthy(before, step.to))
             claim(bool(before.reached_from(step.to) or lost), f"5: the name leads to {step.to}, which leads nowhere")
+            believed = before.edge_answers(step.to) and dict(before.checked).get(step.to)
+            claim(bool(believed), f"5: the name leads to {step.to}, where no backend was found healthy")
         case RemoveRecord():
             claim(False, "5: the name is removed")
         case _:
@@ -353,10 +355,30 @@ def check_swap(states: list[Truth], step: Swap) -> None:
     """The swap is the shortest way from one site's quorum to another's. ``states``: before, between, and after."""
     homes = [state.home for state in states]
     claim(homes[-1] == step.site, f"3: after the swap {step.site} holds no quorum by itself")
-    if not states[0].mute and not any(member.behind for member in states[0].members.values() if not member.learner):
-        claim(step.site not in homes[:-1], f"3: the swap goes on although {step.site} holds a quorum by itself")
+    sure = [home(_counted_on(state)) for state in states]
+    claim(step.site not in sure[:-1], f"3: the swap goes on although {step.site} holds a quorum by itself")
     if homes[0] is not None and all(voter.healthy for voter in states[0].voters):
         claim(homes.count(None) <= 1, f"3: between {len(homes)} states of the swap no site holds a quorum by itself")
+
+
+def _counted_on(truth: Truth) -> list[Voter]:
+    """The voters, healthy only if they have the data and are seen to."""
+    return [
+        replace(
+            voter,
+            healthy=voter.healthy and not truth.members[voter.replica].behind and truth.etcd_answers(voter.replica),
+        )
+        for voter in truth.voters
+    ]
+
+
+def _felt(truth: Truth) -> bool:
+    """Whether the members notice that sites are cut: the manager then sees it too."""
+    return bool(truth.cuts) and _seen_by_members(truth) != _seen_by_members(replace(truth, cuts=frozenset()))
+
+
+def _seen_by_members(truth: Truth) -> tuple[str | None, frozenset[str]]:
+    return truth.elected, truth.healthy | truth.deceived
 
 
 def dark(truth: Truth, clients: Clients) -> frozenset[str]:
@@ -416,7 +438,8 @@ def check_done(truth: Truth, plan: Plan) -> None:
     site = truth.slots[0].site
     door = truth.front or site
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
-    claim(truth.record == door and _held_healthy(truth, door), "10: done, but the name does not lead there")
+    leads = bool(truth.reached_from(door)) or (not _felt(truth) and _held_healthy(truth, door))
+    claim(truth.record == door and leads, "10: done, but the name does not lead there")
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
     keep = set(filling(truth, truth.slots).values())
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
@@ -437,7 +460,8 @@ def check_done(truth: Truth, plan: Plan) -> None:
         claim(set(CONTROLLERS) <= truth.replica(name).units, f"10: done, but {name} runs no controllers")
     lost = left | ((there & unseen) - {door})
     claim(len(plan.leftovers) >= len(lost), f"10: done, but {lost} are left, and not all named")
-    claim(len(plan.leftovers) == 0 or bool(left or there & unseen), "10: leftovers that are none")
+    # One that went without anybody's hearing so may well be there still, for all that can be known.
+    claim(len(plan.leftovers) == 0 or bool(left or (known & unseen) - {door}), "10: leftovers that are none")
 
 
 def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:
