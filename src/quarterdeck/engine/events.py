@@ -71,7 +71,7 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
         what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
         return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
     # etcd ends by itself when its member is taken out, and is stopped a moment later.
-    removed = record.started and world.membership is not None and not listed(world, record)
+    removed = record.started and world.membership is not None and not listed(world.membership, record)
     found = []
     if fact.refused:
         found.append(

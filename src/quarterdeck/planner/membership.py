@@ -93,28 +93,26 @@ def join(view: View) -> Outcome:
         sick = [voter.replica for voter in view.membership.voters if voter.health is not Health.HEALTHY]
         if sick:
             return Outcome(waiting=(f"member {', '.join(sick)} must be healthy before learners are added",))
-        steps: list[Step] = [
+        steps = tuple(
             AddLearner(site=record.site, why=f"{record.name} will replicate without a vote", replica=record.name)
             for record in absent
             if view.reachable(record)
-        ]
-        down = tuple(
-            f"machine {record.machine} of {record.name} does not answer"
-            for record in absent
-            if not view.reachable(record)
         )
-        return Outcome(tuple(steps), () if steps else down)
+        return Outcome(steps) if steps else Outcome(waiting=tuple(map(_deaf, absent)))
     return _start_learners(view)
+
+
+def _deaf(record: Replica) -> str:
+    return f"machine {record.machine} of {record.name} does not answer"
 
 
 def _start_learners(view: View) -> Outcome:
     waiting: list[str] = []
     for record in view.wanted:
-        member = view.member(record)
-        if record.started or member is None:
+        if record.started:
             continue
         if not view.reachable(record):
-            waiting.append(f"machine {record.machine} of {record.name} does not answer")
+            waiting.append(_deaf(record))
         elif waits_for_a_start(view, record):
             if waiting:
                 break
@@ -142,12 +140,15 @@ def rejoin(view: View) -> Outcome:
         if not (record.started or record.restarted)
         and view.reachable(record)
         and view.unit(record, Component.ETCD) is UnitState.RUNNING
-        and (member := view.member(record)) is not None
-        and member.published
-        and member.health is not Health.HEALTHY
-        and view.has_the_data(record)
+        and _missed_its_publication(view, record)
     )
     return Outcome(steps)
+
+
+def _missed_its_publication(view: View, record: Replica) -> bool:
+    member = view.member(record)
+    assert member is not None
+    return member.published and member.health is not Health.HEALTHY and view.has_the_data(record)
 
 
 def promote(view: View) -> Outcome:
@@ -180,9 +181,10 @@ def lead(view: View) -> Outcome:
     if any(not view.apiserver_off(record) for record in view.unwanted if view.is_healthy_voter(record)):
         return Outcome()
     successor = next(filter(view.has_the_data, view.servers), None)
-    member = view.member(successor) if successor is not None else None
-    if successor is None or member is None:
+    if successor is None:
         return Outcome(waiting=(f"a voter at {view.heading} that has the data, to lead",))
+    member = view.member(successor)
+    assert member is not None
     why = f"{leader.name} leads and will leave"
     return Outcome((TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id),))
 

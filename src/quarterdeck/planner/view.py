@@ -170,16 +170,16 @@ def voters(world: World) -> frozenset[Voter]:
     )
 
 
-def listed(world: World, record: Replica) -> bool:
+def listed(membership: Membership, record: Replica) -> bool:
     """Whether etcd lists the replica as a member now."""
-    return world.membership is not None and world.membership.of(record.name) is not None
+    return membership.of(record.name) is not None
 
 
 def is_lost(world: World, record: Replica) -> bool:
     """Whether a replica can never be used again: it was a member and is none now, or its data is gone."""
     if world.membership is None:
         return False
-    gone = record.listed and not listed(world, record)
+    gone = record.listed and not listed(world.membership, record)
     return gone or (record.started and world.replica(record.name).has_data is False)
 
 
@@ -242,20 +242,21 @@ def _as_lent(world: World, record: Replica, slot: Slot) -> bool:
     )
 
 
+def _members_at(world: World, site: str, lost: frozenset[str]) -> tuple[Replica, ...]:
+    assert world.membership is not None
+    here = [record for record in world.memory.replicas if record.site == site and record.name not in lost]
+    return tuple(record for record in here if listed(world.membership, record))
+
+
 def view(world: World) -> View:
     """Read a world that has at least one slot."""
     goal = world.slots[0].site
     lost = frozenset(record.name for record in world.memory.replicas if is_lost(world, record))
     at = home(voters(world)) if world.membership is not None else None
     back = _retreat(world, goal, at) if world.membership is not None else None
+    missing: tuple[Slot, ...] = ()
     if back is not None:
-        heading = back
-        wanted = tuple(
-            record
-            for record in world.memory.replicas
-            if record.site == back and record.name not in lost and listed(world, record)
-        )
-        missing: tuple[Slot, ...] = ()
+        heading, wanted = back, _members_at(world, back, lost)
     else:
         heading = goal
         extra = (lent(world.slots[0]),) if _lends(world, at, goal) else ()
