@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from model.worlds import ZONES, wanted
 from quarterdeck.model.memory import Memory, Replica
@@ -81,6 +81,34 @@ class Seen:
             has_data=self.has_data,
             refused=self.refused,
         )
+
+
+def voters_at(site: str, count: int, *, first: int = 1) -> tuple[Seen, ...]:
+    """Voters as above."""
+    return tuple(Seen(f"{site}-{index}") for index in range(first, first + count))
+
+
+def left(one: Seen) -> Seen:
+    """Its apiserver has stopped."""
+    return replace(one, apiserver=UnitState.STOPPED, ready=False)
+
+
+def dead(name: str) -> Seen:
+    """A voter on a machine that is off."""
+    return Seen(name, health=Health.DOWN, machine=MachineState.DOWN, ready=None, lag=None)
+
+
+def learner(name: str) -> Seen:
+    """A learner that has caught up."""
+    return Seen(name, learner=True, apiserver=UnitState.ABSENT, ready=False)
+
+
+def placed(name: str, *, machine: MachineState = MachineState.UP) -> Seen:
+    """A replica that has a machine, and is no member yet."""
+    idle = UnitState.ABSENT
+    return Seen(
+        name, member=False, listed=False, started=False, machine=machine, etcd=idle, apiserver=idle, has_data=False
+    )
 
 
 def seen(*replicas: Seen, to: str, count: int, leader: str | None = None) -> World:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from quarterdeck.model.steps import Plan, Step, Swap
 from quarterdeck.model.world import MemberFact, Membership, ReplicaFact, World
+from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick
 from quarterdeck.planner.truth import Truth
@@ -25,6 +26,11 @@ def told(step: Step) -> str:
     unit = f"{step.component} of " if hasattr(step, "component") else ""
     about = getattr(step, "replica", "") or getattr(step, "to", "") or step.site
     return f"{kind(step)} {unit}{about}".strip()
+
+
+def all_told(outcome: Outcome) -> list[str]:
+    """What a rule wants done."""
+    return [told(step) for step in outcome.steps]
 
 
 def planned(truth: Truth) -> list[str]:

@@ -1,0 +1,322 @@
+"""How members go: what each rule does and leaves where few stories lead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.seen import Seen, dead, learner, left, placed, seen, viewed, voters_at
+from model.stories import all_told, told
+
+from quarterdeck.model.steps import Swap
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Health, MemberFact
+from quarterdeck.planner.membership import (
+    lead,
+    remove,
+    remove_dead,
+    remove_strays,
+    stop_removed,
+    swap,
+)
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.view import View, view
+
+OFF = MachineState.DOWN
+CUT_OFF = MachineState.UNREACHABLE
+STOPPED, RUNNING, FAILED, ABSENT = UnitState.STOPPED, UnitState.RUNNING, UnitState.FAILED, UnitState.ABSENT
+DOWN, SUSPECT, UNREACHABLE = Health.DOWN, Health.SUSPECT, Health.UNREACHABLE
+
+
+# --- remove_strays --------------------------------------------------------------------------------------------------
+
+
+def with_stray(*, is_learner: bool) -> View:
+    world = seen(*voters_at("east", 3), learner("west-1"), to="west", count=1)
+    assert world.membership is not None
+    stray = MemberFact(id=99, replica="", learner=is_learner, health=SUSPECT)
+    return view(replace(world, membership=replace(world.membership, members=(*world.membership.members, stray))))
+
+
+def test_of_the_members_that_no_record_names_learners_go_and_voters_are_left_to_people() -> None:
+    went = remove_strays(with_stray(is_learner=True))
+    assert [(told(step), step.site) for step in went.steps] == [("RemoveMember", "")]
+    assert not went.waiting
+    stayed = remove_strays(with_stray(is_learner=False))
+    assert not stayed.steps
+    assert stayed.waiting == ("somebody to say what becomes of member 63, which no replica is recorded for",)
+
+
+# --- remove_dead ----------------------------------------------------------------------------------------------------
+
+
+def dies(one: Seen, *rest: Seen, leader: str | None = None, count: int = 3) -> bool:
+    """Whether it is removed as one of those that nobody wants and that are dead, lost or only listen."""
+    now = viewed(*(rest or voters_at("west", 3)), one, to="west", count=count, leader=leader)
+    steps = all_told(remove_dead(now))
+    assert steps in ([], [f"RemoveMember {one.name}"])
+    return bool(steps)
+
+
+LOST = left(Seen("east-1", has_data=False))
+
+
+@pytest.mark.parametrize(
+    ("one", "goes"),
+    [
+        (dead("east-1"), True),
+        (LOST, True),
+        (learner("east-1"), True),
+        (Seen("east-1", member=False), False),
+        (Seen("east-1"), False),
+        (left(Seen("east-1")), False),
+        (Seen("east-1", health=SUSPECT, machine=OFF), False),
+        (Seen("east-1", health=UNREACHABLE, machine=CUT_OFF), False),
+        (replace(LOST, apiserver=RUNNING), False),
+        (Seen("east-1", health=DOWN), False),  # its apiserver runs
+    ],
+)
+def test_an_unwanted_member_goes_at_once_only_if_it_is_dead_or_lost_and_serves_nobody_or_only_listens(
+    one: Seen, goes: bool
+) -> None:
+    assert dies(one) is goes
+
+
+@pytest.mark.parametrize("one", [learner("east-1"), LOST, dead("east-1")])
+def test_a_leader_is_never_removed_however_dead_it_looks(one: Seen) -> None:
+    assert not dies(one, leader="east-1")
+    assert dies(one, leader="west-1")
+
+
+def test_a_dead_voter_goes_only_when_a_quorum_of_the_rest_is_well_and_has_the_data() -> None:
+    assert dies(dead("east-1"), *voters_at("west", 2))
+    assert not dies(dead("east-1"), Seen("west-1"), Seen("west-2", health=SUSPECT))
+    assert not dies(dead("east-1"), Seen("west-1"), Seen("west-2", lag=1_001))
+    assert not dies(dead("east-1"), Seen("west-1"), Seen("west-2", health=SUSPECT), Seen("west-3", lag=None))
+
+
+def test_a_dead_voter_stays_while_the_site_that_holds_the_quorum_would_lose_it() -> None:
+    """Of five voters three are at east; of four, three would have to be."""
+    assert not dies(LOST, *voters_at("east", 2, first=2), *voters_at("west", 2))
+    assert dies(LOST, *voters_at("east", 3, first=2), *voters_at("west", 2))
+
+
+def test_a_dead_voter_goes_while_no_site_holds_the_quorum() -> None:
+    assert dies(dead("east-1"), *voters_at("east", 2, first=2), *voters_at("west", 2), count=2)
+
+
+def test_whoever_is_not_to_go_keeps_nobody_else() -> None:
+    now = viewed(
+        Seen("east-1", member=False), Seen("east-2"), dead("east-3"), *voters_at("west", 4), to="west", count=4
+    )
+    assert all_told(remove_dead(now)) == ["RemoveMember east-3"]
+
+
+# --- lead -----------------------------------------------------------------------------------------------------------
+
+
+def led(*replicas: Seen, leader: str = "east-1", count: int = 2) -> Outcome:
+    return lead(viewed(*replicas, to="west", count=count, leader=leader))
+
+
+GONE = tuple(map(left, voters_at("east", 3)))
+
+
+def test_leadership_goes_to_a_wanted_voter_once_no_unwanted_apiserver_serves() -> None:
+    assert all_told(led(*GONE, *voters_at("west", 2))) == ["TransferLeadership west-1"]
+    assert led(*GONE, *voters_at("west", 2)).steps[0].site == "west"
+    assert not led(*GONE, *voters_at("west", 2), leader="west-2").steps
+    assert not led(*GONE[:2], Seen("east-3"), *voters_at("west", 2)).steps
+    assert not led(Seen("east-1"), Seen("east-2"), Seen("east-3"), *voters_at("west", 2)).steps
+
+
+def test_leadership_stays_until_the_wanted_apiservers_carry_the_traffic() -> None:
+    assert not led(*GONE, Seen("west-1"), Seen("west-2", ready=False)).steps
+
+
+def test_an_apiserver_without_a_healthy_voter_behind_it_keeps_no_leadership() -> None:
+    """It serves nobody, though its machine does not say so."""
+    sick = Seen("east-3", health=UNREACHABLE, machine=CUT_OFF, ready=None)
+    assert all_told(led(*GONE[:2], sick, *voters_at("west", 2))) == ["TransferLeadership west-1"]
+
+
+def test_who_lags_is_passed_over_for_leadership() -> None:
+    late = Seen("west-1", lag=1_001)
+    assert all_told(led(*GONE, late, Seen("west-2"))) == ["TransferLeadership west-2"]
+    assert led(*GONE, late, replace(late, name="west-2")) == Outcome(
+        waiting=("a voter at west that has the data, to lead",)
+    )
+
+
+# --- swap -----------------------------------------------------------------------------------------------------------
+
+
+def swapped(*replicas: Seen, count: int = 3, leader: str | None = "west-1") -> Outcome:
+    return swap(viewed(*replicas, to="west", count=count, leader=leader))
+
+
+READY = (*GONE, *voters_at("west", 2), learner("west-3"))
+
+
+def test_the_swap_promotes_the_last_one_and_removes_the_first() -> None:
+    outcome = swapped(*READY)
+    assert all_told(outcome) == ["Swap(Promote west-3, RemoveMember east-1)"]
+    (step,) = outcome.steps
+    assert isinstance(step, Swap)
+    assert [(change.site, change.member, change.why) for change in step.changes] == [
+        ("west", 6, "a voter for the target"),
+        ("east", 1, "a voter less for the source"),
+    ]
+    assert step.site == "west"
+    assert not swapped(*voters_at("east", 1), *voters_at("west", 2)).steps, "the quorum is there"
+
+
+def test_the_leader_is_in_no_swap() -> None:
+    assert all_told(swapped(*READY, leader="east-1")) == ["Swap(Promote west-3, RemoveMember east-2)"]
+
+
+def test_the_dead_go_first_in_a_swap() -> None:
+    """Whose apiserver serves nobody is known of them too."""
+    one = dead("east-3")
+    assert all_told(swapped(*GONE[:2], one, *voters_at("west", 2), learner("west-3"))) == [
+        "Swap(Promote west-3, RemoveMember east-3)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "count", "waiting"),
+    [
+        (READY, 4, "every slot to have a replica"),
+        ((*READY[:5], replace(learner("west-3"), lag=2_000)), 3, "learner west-3 to catch up: 2,000 entries behind"),
+        ((*READY[:5], replace(learner("west-3"), lag=None)), 3, "learner west-3 to join"),
+        ((*READY[:5], replace(learner("west-3"), health=SUSPECT)), 3, "learner west-3 to join"),
+        ((*READY[:5], placed("west-3")), 3, "learner west-3 to join"),
+        ((*READY[:4], Seen("west-2", lag=2_000), READY[5]), 3, "voter west-2 to catch up: 2,000 entries behind"),
+        ((*READY[:4], Seen("west-2", health=SUSPECT), READY[5]), 3, "voter west-2 to join"),
+        ((*READY[:4], Seen("west-2", ready=False), READY[5]), 3, "apiservers at west to carry the traffic"),
+        ((Seen("east-1"), *READY[1:]), 3, "apiserver of east-1 to stop"),
+        ((Seen("east-1"), Seen("east-2"), *READY[2:]), 3, "apiserver of east-1, east-2 to stop"),
+    ],
+)
+def test_what_a_swap_waits_for_is_named(replicas: tuple[Seen, ...], count: int, waiting: str) -> None:
+    assert swapped(*replicas, count=count) == Outcome(waiting=(waiting,))
+
+
+def test_an_apiserver_whose_member_is_not_well_holds_up_no_swap_and_its_member_is_not_in_it() -> None:
+    sick = Seen("east-1", health=UNREACHABLE, machine=CUT_OFF, ready=None)
+    five = (sick, *map(left, voters_at("east", 4, first=2)))
+    west = (*voters_at("west", 2), learner("west-3"), learner("west-4"), learner("west-5"))
+    swapping = "Swap(Promote west-3, Promote west-4, Promote west-5, RemoveMember east-2)"
+    assert all_told(swapped(*five, *west, count=5)) == [swapping]
+
+
+def test_a_swap_of_promotions_alone_waits_for_no_apiserver() -> None:
+    """An apiserver cannot start on a learner."""
+    joined = (learner("west-1"), learner("west-2"), learner("west-3"))
+    assert all_told(swapped(Seen("east-1"), *joined)) == ["Swap(Promote west-1, Promote west-2)"]
+
+
+def test_a_swap_that_has_begun_is_finished_whatever_has_happened_since() -> None:
+    amid = (*GONE, Seen("west-1"), Seen("west-2"), Seen("west-3", ready=False))
+    assert all_told(swapped(*amid, count=4)) == ["Swap(RemoveMember east-1)"]
+
+
+def test_a_swap_that_has_begun_takes_nobody_out_whose_apiserver_may_serve() -> None:
+    amid = (*voters_at("east", 3), *voters_at("west", 3))
+    assert swapped(*amid) == Outcome(waiting=("a safe way to give site west the quorum",))
+
+
+def test_nothing_is_swapped_while_only_we_do_not_see_who_holds_the_quorum() -> None:
+    unseen = Seen("west-3", health=UNREACHABLE, machine=CUT_OFF)
+    waiting = ("member west-3 to answer, or to be down in the cluster's own eyes",)
+    assert swapped(*GONE[:2], Seen("west-1"), Seen("west-2"), unseen) == Outcome(waiting=waiting)
+    down = dead("west-3")
+    assert all_told(swapped(*GONE[:2], Seen("west-1"), Seen("west-2"), down)) == [
+        "Swap(RemoveMember east-1, RemoveMember east-2)"
+    ]
+
+
+# --- remove ---------------------------------------------------------------------------------------------------------
+
+
+def removed(*replicas: Seen, count: int = 3, leader: str | None = "west-1") -> Outcome:
+    return remove(viewed(*replicas, to="west", count=count, leader=leader))
+
+
+WEST = voters_at("west", 3)
+
+
+def test_unwanted_voters_leave_one_by_one() -> None:
+    assert all_told(removed(*GONE[:2], *WEST)) == ["RemoveMember east-1"]
+    assert removed(*WEST) == Outcome()
+    assert removed(Seen("east-1", member=False), *WEST) == Outcome()
+    assert removed(learner("east-1"), *WEST) == Outcome(), "another rule removes those"
+
+
+def test_no_voter_leaves_while_another_site_holds_the_quorum_or_none_does() -> None:
+    for count in (3, 4):
+        assert removed(*map(left, voters_at("east", count)), *WEST) == Outcome()
+
+
+@pytest.mark.parametrize(
+    ("replicas", "count", "waiting"),
+    [
+        ((*GONE[:2], *WEST), 4, ("every slot to have a replica",)),
+        ((*GONE[:1], *WEST, learner("west-4")), 4, ("west-4 to be a healthy voter",)),
+        ((*GONE[:1], *WEST, learner("west-4")), 5, ("west-4 to be a healthy voter",)),
+        ((Seen("east-1"), *WEST), 3, ("apiserver of east-1 to stop",)),
+        ((Seen("east-1", health=SUSPECT), *WEST), 3, ("apiserver of east-1 to stop",)),
+        ((Seen("east-1", machine=CUT_OFF), *WEST), 3, ("apiserver of east-1 to stop",)),
+        (
+            (Seen("east-1", health=UNREACHABLE, machine=CUT_OFF), *WEST),
+            3,
+            ("member east-1 to answer, or to be down in the cluster's own eyes",),
+        ),
+        (
+            (Seen("east-1", health=SUSPECT, machine=OFF), *WEST),
+            3,
+            ("member east-1 to answer, or to be down in the cluster's own eyes",),
+        ),
+        (
+            (GONE[0], *WEST[:1], Seen("west-2", lag=1_001), Seen("west-3", lag=1_001)),
+            3,
+            ("voters enough to spare east-1",),
+        ),
+    ],
+)
+def test_what_the_removal_of_a_voter_waits_for_is_named(
+    replicas: tuple[Seen, ...], count: int, waiting: tuple[str, ...]
+) -> None:
+    assert removed(*replicas, count=count) == Outcome(waiting=waiting)
+
+
+def test_a_voter_that_leads_hands_over_before_it_leaves_and_the_next_leaves_meanwhile() -> None:
+    assert removed(GONE[0], *WEST, leader="east-1") == Outcome(waiting=("east-1 to hand over leadership",))
+    both = removed(*GONE[:2], *WEST, leader="east-1")
+    assert all_told(both) == ["RemoveMember east-2"]
+
+
+def test_a_voter_that_is_sick_leaves_like_any_other_when_its_apiserver_is_seen_to_be_off() -> None:
+    assert all_told(removed(left(Seen("east-1", health=SUSPECT)), *WEST)) == ["RemoveMember east-1"]
+    down = Seen("east-1", health=DOWN, machine=CUT_OFF)
+    assert all_told(removed(down, *WEST)) == ["RemoveMember east-1"]
+
+
+# --- stop_removed ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "stops"),
+    [
+        (Seen("east-1", member=False), True),
+        (Seen("east-1", member=False, etcd=FAILED), True),
+        (Seen("east-1", member=False, etcd=STOPPED), False),
+        (Seen("east-1", member=False, etcd=ABSENT), False),
+        (Seen("east-1", member=False, etcd=UnitState.UNKNOWN), False),
+        (Seen("east-1", member=False, machine=CUT_OFF), False),
+        (Seen("east-1"), False),
+        (learner("east-1"), False),
+    ],
+)
+def test_only_the_etcd_of_who_is_no_member_any_more_is_stopped(one: Seen, stops: bool) -> None:
+    assert all_told(stop_removed(viewed(one, *WEST, to="west", count=3))) == ["StopUnit etcd of east-1"] * stops
