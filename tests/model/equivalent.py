@@ -15,7 +15,4 @@ EQUIVALENT: dict[str, str] = {
     "membership.remove_dead: member is None or view.membership.leader == record.name => member is None": (
         "a leader is neither a learner nor down, and only such members go there"
     ),
-    "traffic.backends: not balancer.running or set(chosen) != balancer.backends => set(chosen) != balancer.backends": (
-        "a load balancer that does not run has no backends, and something is chosen here"
-    ),
 }

@@ -114,7 +114,8 @@ class ReplicaFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerFact:
     """A site's load balancer for this plane. ``backends`` are the replicas it sends new connections to, ``healthy``
-    those of them that pass its health check. ``reachable``: its machine answers, so that it can be told something.
+    those of them that pass its health check; one that does not run has neither. ``reachable``: its machine answers, so
+    that it can be told something.
     """
 
     site: str

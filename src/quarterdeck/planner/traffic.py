@@ -87,7 +87,7 @@ def backends(view: View) -> Outcome:
         )
         if not chosen:
             waiting.append(f"a ready apiserver for the load balancer at {site}")
-        elif not balancer.running or set(chosen) != balancer.backends:
+        elif set(chosen) != balancer.backends:
             why = f"new connections at {site} go to the apiservers that are ready and stay"
             steps.append(SetBackends(site=site, why=why, backends=chosen))
         elif not balancer.ready:
@@ -100,7 +100,7 @@ def relight(view: View) -> Outcome:
     off = {record.name for record in view.world.memory.replicas if view.fact(record).ready is False}
     # A load balancer's check is a moment old: what the apiservers themselves say counts besides.
     dark = {site for site in _held(view) if view.world.balancer(site).healthy <= off}
-    return Outcome(tuple(step for step in backends(view).steps if step.site in dark) if dark else ())
+    return Outcome(tuple(step for step in backends(view).steps if step.site in dark))
 
 
 def record(view: View) -> Outcome:
@@ -115,14 +115,14 @@ def record(view: View) -> Outcome:
     target = world.balancer(view.door)
     servers = {replica.name for replica in view.servers}
     # The load balancer's check is a moment old, so the apiserver's own word counts besides.
-    able = target.running and any(view.ready(each) for each in world.memory.replicas if each.name in target.healthy)
+    able = any(view.ready(each) for each in world.memory.replicas if each.name in target.healthy)
     if world.record == view.door:
         if able:
             return _settled(view)
     elif able and (world.record is None or (view.takeover and servers <= target.backends)):
         return Outcome((SetRecord(site="", why=f"site {view.door} carries the traffic", to=view.door),))
     if world.record is not None and not world.balancer(world.record).ready:
-        other = next((each for each in _running(view) if each.ready and each.site != world.record), None)
+        other = next((each for each in world.balancers if each.ready), None)
         if other is not None:
             why = f"the load balancer at {world.record} leads nowhere"
             return Outcome((SetRecord(site="", why=why, to=other.site),))

@@ -1,0 +1,243 @@
+"""Where the plane's name leads, what must be so before anything is taken away, and which addresses are let go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from model.stories import about_to, told, until, with_fact
+from model.worlds import empty, moving
+
+from quarterdeck.model.steps import SetRecord, StopBalancer
+from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.traffic import let_go, may_drain, record
+from quarterdeck.planner.view import view
+
+EVERYONE = frozenset({"east-1", "east-2", "east-3", "west-4", "west-5"})
+OTHERWISE = "DNS server 192.0.2.5 port 53 answers otherwise"
+
+
+def balancer(site: str, *names: str, finds: tuple[str, ...] | None = None) -> BalancerFact:
+    """A load balancer that finds all of its backends healthy, or just those of ``finds``."""
+    return BalancerFact(
+        site=site, running=True, backends=frozenset(names), healthy=frozenset(names if finds is None else finds)
+    )
+
+
+def having(world: World, *balancers: BalancerFact) -> World:
+    """The world with these load balancers in place of those of the same sites."""
+    sites = {each.site for each in balancers}
+    return replace(world, balancers=(*(each for each in world.balancers if each.site not in sites), *balancers))
+
+
+def nowhere(world: World, site: str) -> World:
+    return having(world, replace(world.balancer(site), healthy=frozenset()))
+
+
+@cache
+def first() -> World:
+    """The name is about to be given for the first time."""
+    return observe(until(empty("east", 3), about_to(SetRecord)))
+
+
+@cache
+def about_to_move() -> World:
+    """The name is about to go to the target."""
+    return observe(until(moving(3, 3), about_to(SetRecord)))
+
+
+@cache
+def moved() -> World:
+    """The name leads to the target, and clients have forgotten the source's address; nothing was taken away yet."""
+    world = observe(until(moving(3, 3), lambda now, _: now.memory.served_site == "west"))
+    world = having(world, balancer("east", *EVERYONE), balancer("west", *EVERYONE))
+    return replace(world, now=world.now + 100)
+
+
+def goes_to(world: World) -> list[str]:
+    return [step.to for step in record(view(world)).steps if isinstance(step, SetRecord)]
+
+
+# --- where it leads -------------------------------------------------------------------------------------------------
+
+
+def test_the_first_name_needs_one_apiserver_that_both_it_and_the_load_balancer_call_ready() -> None:
+    world = having(first(), balancer("east", "east-1", "east-2"))
+    assert goes_to(world) == ["east"]
+    assert goes_to(with_fact(world, "east-1", lambda fact: replace(fact, ready=False))) == ["east"]
+    others = having(world, balancer("east", "east-1", "east-2", finds=("east-2",)))
+    assert goes_to(with_fact(others, "east-2", lambda fact: replace(fact, ready=False))) == []
+
+
+def test_a_plane_that_has_no_name_yet_gets_it_where_it_is_heading() -> None:
+    """The one that it leaves would have to be forgotten again."""
+    world = replace(about_to_move(), record=None)
+    assert goes_to(world) == ["west"]
+    unable = record(view(nowhere(world, "west")))
+    assert (unable.steps, unable.waiting) == ((), ("the load balancer at west to carry the traffic",))
+
+
+def test_the_name_moves_when_the_targets_load_balancer_sends_to_every_wanted_voter() -> None:
+    assert goes_to(about_to_move()) == ["west"]
+    assert goes_to(having(about_to_move(), balancer("west", "west-4", "west-5"))) == ["west"]
+    one_is_left_out = having(about_to_move(), balancer("west", *(EVERYONE - {"west-5"})))
+    assert goes_to(one_is_left_out) == []
+    assert record(view(one_is_left_out)).waiting == ("the load balancer at west to carry the traffic",)
+
+
+def test_the_name_moves_when_every_wanted_voter_is_ready() -> None:
+    assert goes_to(with_fact(about_to_move(), "west-5", lambda fact: replace(fact, ready=False))) == []
+
+
+def test_a_name_that_leads_somewhere_stays_although_others_do_too() -> None:
+    assert goes_to(moved()) == []
+    assert record(view(moved())).waiting == ()
+    unable = having(about_to_move(), balancer("west", "west-4", "west-5", finds=()))
+    assert goes_to(unable) == []
+
+
+def test_a_name_leaves_a_load_balancer_that_leads_nowhere_for_one_that_leads_somewhere() -> None:
+    world = nowhere(moved(), "west")
+    assert goes_to(world) == ["east"]
+    assert goes_to(having(nowhere(world, "east"), balancer("north", "east-1"))) == ["north"]
+    stuck = record(view(nowhere(world, "east")))
+    assert (stuck.steps, stuck.waiting) == ((), ()), "it leads where it should: there is nothing to wait for"
+
+
+def test_a_name_that_is_not_known_or_somebody_elses_is_waited_for() -> None:
+    unknown = replace(about_to_move(), record=None, record_known=False)
+    assert record(view(unknown)).waiting == ("the DNS server to answer",)
+    assert record(view(replace(unknown, record_trouble="no key"))).waiting == ("the DNS server to answer: no key",)
+    assert record(view(replace(about_to_move(), foreign="it is claimed by beta/2"))).steps == ()
+
+
+# --- before anything is taken away ----------------------------------------------------------------------------------
+
+
+def alone(world: World) -> World:
+    """With no load balancer but the one that the name leads to."""
+    return replace(world, balancers=tuple(each for each in world.balancers if each.site == world.record))
+
+
+def with_all_wanted(world: World) -> World:
+    """Nothing of the source is left, but its load balancer."""
+    records = tuple(each for each in world.memory.replicas if each.site == "west")
+    return replace(world, memory=replace(world.memory, replicas=records))
+
+
+@pytest.mark.parametrize(
+    ("world", "stamps"),
+    [
+        pytest.param(moved(), True, id="apiservers and a load balancer are to go"),
+        pytest.param(alone(moved()), True, id="apiservers are to go"),
+        pytest.param(with_all_wanted(moved()), True, id="a load balancer is to go"),
+        pytest.param(alone(with_all_wanted(moved())), False, id="all is as wanted"),
+    ],
+)
+def test_the_record_gets_this_drivers_token_before_anything_is_taken_away(world: World, stamps: bool) -> None:
+    assert goes_to(replace(world, stamped=False)) == (["west"] if stamps else [])
+    assert goes_to(world) == []
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(replace(moved(), also=("east",)), id="one leads elsewhere"),
+        pytest.param(
+            replace(moved(), memory=replace(moved().memory, unsettled=("east",))), id="one may have led elsewhere"
+        ),
+        pytest.param(replace(moved(), memory=replace(moved().memory, served_site="east")), id="one leads nowhere yet"),
+    ],
+)
+def test_all_dns_servers_must_answer_the_same(world: World) -> None:
+    assert record(view(replace(world, torn=OTHERWISE))).waiting == (f"all DNS servers to answer the same: {OTHERWISE}",)
+    assert record(view(world)).waiting == (), "servers that all answer the same are not waited for"
+
+
+def test_a_dns_server_that_gives_no_answer_is_not_waited_for_once_all_is_written_down() -> None:
+    assert record(view(replace(moved(), torn="DNS server 192.0.2.5 port 53 gives no answer"))).waiting == ()
+
+
+# --- which clients lose nothing when apiservers are drained ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(
+            with_fact(moved(), "west-5", lambda fact: replace(fact, ready=False)), id="a wanted apiserver is not ready"
+        ),
+        pytest.param(replace(moved(), record="east"), id="the name leads elsewhere"),
+        pytest.param(
+            replace(moved(), memory=replace(moved().memory, served_site="east")), id="nothing says since when"
+        ),
+        pytest.param(replace(moved(), also=("north",)), id="a DNS server leads where nothing is"),
+        pytest.param(
+            replace(moved(), memory=replace(moved().memory, unsettled=("north",))), id="a DNS server may have led there"
+        ),
+        pytest.param(having(moved(), balancer("west", "east-1", "west-4")), id="a wanted one gets no clients"),
+        pytest.param(nowhere(moved(), "west"), id="the load balancer leads nowhere"),
+        pytest.param(
+            having(moved(), balancer("west", *EVERYONE, finds=("east-1", "east-2"))), id="it leads to none that stays"
+        ),
+    ],
+)
+def test_no_apiserver_is_drained_unless_every_client_is_led_to_one_that_stays(world: World) -> None:
+    assert may_drain(view(moved()))
+    assert not may_drain(view(world))
+
+
+def test_a_load_balancer_counts_until_no_client_can_hold_its_address() -> None:
+    world = having(moved(), balancer("east", "east-1"))
+    assert may_drain(view(world))
+    early = replace(world, now=dict(world.memory.held)["east"] + world.settings.ttl)
+    assert not may_drain(view(early))
+
+
+# --- which addresses are let go -------------------------------------------------------------------------------------
+
+
+def let_go_of(world: World) -> list[str]:
+    return [step.site for step in let_go(view(world)).steps if isinstance(step, StopBalancer)]
+
+
+NORTH = balancer("north", "east-1")
+
+
+@pytest.mark.parametrize(
+    ("world", "kept"),
+    [
+        pytest.param(having(moved(), NORTH), {"west"}, id="where the plane is heading, and the name leads"),
+        pytest.param(replace(having(moved(), NORTH), record="north"), {"west", "north"}, id="the name"),
+        pytest.param(
+            replace(having(moved(), NORTH), memory=replace(moved().memory, served_site="north")),
+            {"west", "north"},
+            id="the name of before",
+        ),
+        pytest.param(
+            replace(having(moved(), NORTH), memory=replace(moved().memory, unsettled=("north",))),
+            {"west", "north"},
+            id="what a DNS server may have said",
+        ),
+        pytest.param(replace(having(moved(), NORTH), also=("north",)), {"west", "north"}, id="what a DNS server says"),
+        pytest.param(
+            replace(having(moved(), NORTH), record=None, record_known=False),
+            {"west", "north", "east"},
+            id="it is not known where the name leads",
+        ),
+        pytest.param(nowhere(having(moved(), NORTH), "west"), {"west", "east"}, id="where to go back to"),
+    ],
+)
+def test_an_address_that_a_client_may_be_given_is_not_let_go(world: World, kept: set[str]) -> None:
+    assert set(let_go_of(world)) == {"west", "north", "east"} - kept
+    assert let_go(view(world)).waiting == ()
+
+
+def test_an_address_that_clients_may_hold_is_waited_for() -> None:
+    since = dict(moved().memory.held)["east"]
+    early = replace(having(moved(), NORTH), now=since + moved().settings.ttl + moved().settings.drain - 0.1)
+    assert let_go_of(early) == ["north"], "nobody ever held that one"
+    assert let_go(view(early)).waiting == ("clients to forget the address of site east",)
+    assert [told(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
