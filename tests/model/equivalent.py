@@ -6,13 +6,11 @@ The keys are those of ``mutants.py``: function, text before, text after. One tha
 
 from __future__ import annotations
 
-#: Why a machine that does not answer needs no condition of its own.
-_UNKNOWN = "the units of a machine that does not answer are UNKNOWN, which is not idle: the other condition says so too"
+#: Why any slot tells the site.
+_ONE_SITE = "all slots of a plane are at one site, and where one is lent there is but one"
 
 EQUIVALENT: dict[str, str] = {
-    "membership.keep_running: view.reachable(record) and view.unit(record, Component.ETCD) in IDLE and "
-    "view.fact(record).has_data => view.unit(record, Component.ETCD) in IDLE and view.fact(record).has_data": _UNKNOWN,
-    "membership.remove_dead: member is None or view.membership.leader == record.name => member is None": (
-        "a leader is neither a learner nor down, and only such members go there"
-    ),
+    # --- view -------------------------------------------------------------------------------------------------------
+    "view.view: 0 => -1": _ONE_SITE,
+    "view.view: 0 => -1 (number 2)": _ONE_SITE,
 }

@@ -89,7 +89,10 @@ def test_a_leader_is_never_removed_however_dead_it_looks(one: Seen) -> None:
 
 
 def test_a_dead_voter_goes_only_when_a_quorum_of_the_rest_is_well_and_has_the_data() -> None:
-    assert dies(dead("east-1"), *voters_at("west", 2))
+    well = voters_at("west", 2)
+    assert dies(dead("east-1"), *well)
+    assert dies(dead("east-1"), *well, Seen("west-3", health=SUSPECT)), "it does not count for the size either"
+    assert not dies(LOST, Seen("west-1"), Seen("west-2", health=SUSPECT)), "nor, where it still runs, with the rest"
     assert not dies(dead("east-1"), Seen("west-1"), Seen("west-2", health=SUSPECT))
     assert not dies(dead("east-1"), Seen("west-1"), Seen("west-2", lag=1_001))
     assert not dies(dead("east-1"), Seen("west-1"), Seen("west-2", health=SUSPECT), Seen("west-3", lag=None))
@@ -103,6 +106,7 @@ def test_a_dead_voter_stays_while_the_site_that_holds_the_quorum_would_lose_it()
 
 def test_a_dead_voter_goes_while_no_site_holds_the_quorum() -> None:
     assert dies(dead("east-1"), *voters_at("east", 2, first=2), *voters_at("west", 2), count=2)
+    assert dies(dead("east-1"), Seen("east-2"), *voters_at("west", 2), count=2), "and gives it to one"
 
 
 def test_whoever_is_not_to_go_keeps_nobody_else() -> None:

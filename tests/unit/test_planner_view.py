@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import Seen, seen, viewed
+from model.seen import Seen, learner, seen, viewed
 from model.worlds import wanted
 
 from quarterdeck.model.slots import Slot
@@ -141,9 +141,9 @@ def test_a_replica_is_lost_when_it_was_removed_or_its_data_is_seen_to_be_gone(on
 def test_in_doubt_is_a_voter_that_is_neither_well_nor_known_to_be_down(
     health: Health, doubtful: tuple[str, ...]
 ) -> None:
-    for learner in (False, True):
-        now = viewed(*east(), Seen("west-1", health=health, learner=learner), to="east", count=3)
-        assert now.doubtful == (() if learner else doubtful)
+    voter = Seen("west-1", health=health)
+    assert viewed(*east(), voter, to="east", count=3).doubtful == doubtful
+    assert viewed(*east(), replace(voter, learner=True), to="east", count=3).doubtful == ()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,8 @@ def test_every_one_of_them_is_to_be_ready(ready: bool | None) -> None:
 
 
 def test_there_must_be_one_that_can_serve() -> None:
-    assert not viewed(Seen("east-1"), Seen("west-1", learner=True), to="west", count=1).takeover
+    west = (learner("west-1"), learner("west-2"), learner("west-3"))
+    assert not viewed(Seen("east-1"), *west, to="west", count=3).takeover
 
 
 def test_a_slot_that_nobody_fills_is_waited_for() -> None:
@@ -209,8 +210,8 @@ def test_amid_a_swap_no_learner_is_waited_for() -> None:
 
 
 def test_a_promotion_keeps_home_when_the_same_site_holds_the_quorum_after_it() -> None:
-    few, many = coming()[:4], coming()
-    for replicas, keeps in (((*few, Seen("west-2", learner=True)), True), (many, False)):
+    few, many = (*coming()[:4], learner("west-2")), coming()
+    for replicas, keeps in ((few, True), (many, False), ((Seen("east-1"), learner("east-2")), True)):
         assert viewed(*replicas, to="west", count=3).keeps_home(replicas[-1].record) is keeps
 
 
@@ -357,6 +358,16 @@ def test_every_slot_has_one_replica_and_no_replica_two() -> None:
     assert [record.name for record in now.unwanted] == ["east-5"]
 
 
+def test_a_replica_that_was_lent_fills_one_slot() -> None:
+    """Also where it is as good for another."""
+    where_the_first_would_be = tuple(replace(each, zone="a") for each in seen(BEGUN, to="west", count=1).machines)
+    world = seen(Seen("east-1"), BEGUN, to="west", count=1)
+    now = view(replace(world, machines=where_the_first_would_be))
+    assert (names(now), [slot.index for slot in now.missing]) == (["west-2"], [0])
+    five = replace(world, slots=wanted("west", 5), machines=where_the_first_would_be)
+    assert (names(view(five)), [slot.index for slot in view(five).missing]) == (["west-2"], [1, 2, 3, 4])
+
+
 def borrowed(zone: str = "", site: str = "east", storage_class: str = "standard") -> Slot:
     return Slot(site=site, zone=zone, storage_class=storage_class, index=1, temporary=True)
 
@@ -390,8 +401,3 @@ def test_one_that_was_placed_for_a_slot_goes_before_one_that_was_lent() -> None:
     lent_first = Seen("east-1", slot=borrowed())
     placed = Seen("east-4", slot=wanted("east", 1)[0])
     assert names(viewed(lent_first, placed, to="east", count=1)) == ["east-4"]
-
-
-def test_a_temporary_slot_is_filled_by_nobody_but_who_was_placed_for_it() -> None:
-    now = viewed(Seen("east-1"), Seen("west-1"), Seen("west-3", slot=replace(LENT, index=5)), to="west", count=1)
-    assert "west-3" not in names(now)

@@ -203,7 +203,8 @@ def _retreat(world: World, goal: str, at: str | None) -> str | None:
     healthy = Counter(voter.site for voter in voters(world) if voter.site != goal and voter.healthy)
     if len({voter.site for voter in voters(world)} - {goal}) < 2:
         return None
-    return at or min(healthy, key=lambda site: (-healthy[site], site != world.memory.served_site, site), default=None)
+    # One that holds a quorum by itself has the most.
+    return min(healthy, key=lambda site: (-healthy[site], site != world.memory.served_site, site), default=None)
 
 
 def _lends(world: World, at: str | None, goal: str) -> bool:
@@ -233,10 +234,10 @@ def _exactly(_: World, record: Replica, slot: Slot) -> bool:
 
 
 def _as_lent(world: World, record: Replica, slot: Slot) -> bool:
+    """Whether it was lent, and sits where a replica of the slot would (no machine is in a temporary one's zone)."""
     here = (record.site, record.machine, slot.zone)
     return (
         record.slot.temporary
-        and not slot.temporary
         and (record.site, record.slot.storage_class) == (slot.site, slot.storage_class)
         and any((each.site, each.name, each.zone) == here for each in world.machines)
     )
