@@ -200,6 +200,7 @@ def test_the_dead_go_first_in_a_swap() -> None:
         ((*READY[:4], Seen("west-2", ready=False), READY[5]), 3, "apiservers at west to carry the traffic"),
         ((Seen("east-1"), *READY[1:]), 3, "apiserver of east-1 to stop"),
         ((Seen("east-1"), Seen("east-2"), *READY[2:]), 3, "apiserver of east-1, east-2 to stop"),
+        ((*voters_at("east", 3), *READY[3:]), 3, "apiserver of east-1, east-2, east-3 to stop"),
     ],
 )
 def test_what_a_swap_waits_for_is_named(replicas: tuple[Seen, ...], count: int, waiting: str) -> None:
@@ -223,6 +224,18 @@ def test_a_swap_of_promotions_alone_waits_for_no_apiserver() -> None:
 def test_a_swap_that_has_begun_is_finished_whatever_has_happened_since() -> None:
     amid = (*GONE, Seen("west-1"), Seen("west-2"), Seen("west-3", ready=False))
     assert all_told(swapped(*amid, count=4)) == ["Swap(RemoveMember east-1)"]
+
+
+def test_a_swap_promotes_nobody_who_has_not_caught_up() -> None:
+    """Not even one that is only to be finished."""
+    amid = (*voters_at("east", 2), *voters_at("west", 2), replace(learner("west-3"), lag=1_001), learner("west-4"))
+    assert all_told(swapped(*amid, count=4)) == ["Swap(Promote west-4)"]
+
+
+def test_an_unwanted_learner_is_in_no_swap() -> None:
+    """Another rule removes it, and it has no vote to be counted."""
+    sick = replace(learner("north-1"), health=DOWN, machine=OFF)
+    assert all_told(swapped(*READY, sick)) == ["Swap(Promote west-3, RemoveMember east-1)"]
 
 
 def test_a_swap_that_has_begun_takes_nobody_out_whose_apiserver_may_serve() -> None:
@@ -253,6 +266,7 @@ WEST = voters_at("west", 3)
 def test_unwanted_voters_leave_one_by_one() -> None:
     assert all_told(removed(*GONE[:2], *WEST)) == ["RemoveMember east-1"]
     assert removed(*WEST) == Outcome()
+    assert removed(*WEST, learner("west-4"), count=5) == Outcome(), "where nobody is to leave, nothing is waited for"
     assert removed(Seen("east-1", member=False), *WEST) == Outcome()
     assert removed(learner("east-1"), *WEST) == Outcome(), "another rule removes those"
 
