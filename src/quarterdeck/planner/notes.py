@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps import (
     NoteCluster,
     NoteCreated,
@@ -11,7 +12,7 @@ from quarterdeck.model.steps import (
     NoteUnsettled,
     Step,
 )
-from quarterdeck.model.world import Component, Health, World
+from quarterdeck.model.world import Component, Health, Membership, World
 from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.traffic import may_drain
@@ -22,11 +23,8 @@ def note(view: View) -> Outcome:
     """Facts that were just seen and that a later observation may need, all in one write."""
     world = view.world
     steps: list[Step] = []
-    if world.membership is not None and not world.memory.created and world.memory.bootstrap:
-        steps.append(NoteCreated(site="", why="a quorum of the founders answers"))
-    steps.extend(_members(world))
-    if steps:
-        steps.extend(_cluster(world))
+    if world.membership is not None:
+        steps.extend(_cluster_and_members(world.memory, world.membership))
     # A fixed address leads there before anything serves.
     leads = world.front is None or world.balancer(world.front).ready
     if leads and world.record is not None and world.record_known:
@@ -36,13 +34,22 @@ def note(view: View) -> Outcome:
     return Outcome(tuple(steps))
 
 
-def _cluster(world: World) -> list[Step]:
+def _cluster_and_members(memory: Memory, membership: Membership) -> list[Step]:
+    steps: list[Step] = []
+    if not memory.created and memory.bootstrap:
+        steps.append(NoteCreated(site="", why="a quorum of the founders answers"))
+    steps.extend(_members(memory, membership))
+    if steps:
+        steps.extend(_cluster(memory, membership))
+    return steps
+
+
+def _cluster(memory: Memory, membership: Membership) -> list[Step]:
     """Which cluster it is and how far it has come, where something is written anyway (and at the end of each drive:
     ``engine/identity.py``). It goes on for ever, so that it is no reason by itself to write, or for a plane to be less
     than as wanted.
     """
-    membership, memory = world.membership, world.memory
-    if membership is None or not membership.cluster_id or not memory.bootstrap:
+    if not membership.cluster_id or not memory.bootstrap:
         return []
     if memory.cluster_id and membership.revision <= memory.revision:
         return []
@@ -61,11 +68,9 @@ def _name(world: World, record: str) -> list[Step]:
     return [NoteUnsettled(site="", why=world.torn, sites=tuple(sorted(new)))] if new else []
 
 
-def _members(world: World) -> list[Step]:
-    if world.membership is None:
-        return []
-    members = {member.replica: member for member in world.membership.members}
-    records = [record for record in world.memory.replicas if record.name in members]
+def _members(memory: Memory, membership: Membership) -> list[Step]:
+    members = {member.replica: member for member in membership.members}
+    records = [record for record in memory.replicas if record.name in members]
     listed = tuple(record.name for record in records if not record.listed)
     started = tuple(
         record.name for record in records if not record.started and members[record.name].health is Health.HEALTHY
@@ -76,8 +81,7 @@ def _members(world: World) -> list[Step]:
 
 
 def _draining(view: View) -> list[Step]:
-    balancers = view.world.balancers
-    listed = {name for balancer in balancers if balancer.running for name in balancer.backends}
+    listed = {name for balancer in view.world.balancers for name in balancer.backends}
     off = {record.name for record in view.unwanted if view.unit(record, Component.APISERVER) in IDLE}
     leaving = {record.name for record in view.unwanted} if may_drain(view) else set(view.gone)
     draining = tuple(sorted(leaving - listed - off))

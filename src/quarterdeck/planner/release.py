@@ -17,9 +17,8 @@ def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     asked: one may be left there, with its key.
     """
     steps: list[Step] = []
-    dark = set(_dark(view.world)) - {view.door, view.heading}
     held = {site for site, _ in view.world.memory.held}
-    left = dark & (held | {record.site for record in view.unwanted})
+    left = set(_dark(view.world)) & (held | {record.site for record in view.unwanted})
     leftovers = [f"the load balancer at {site}, whose machine does not answer" for site in sorted(left)]
     for record in view.unwanted:
         if view.member(record) is not None:
