@@ -7,23 +7,21 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.operation import Operation
 from quarterdeck.cli.context import Output, opened, run
 
 
 def _planes(incomplete: str) -> list[str]:
     async def names() -> list[str]:
-        async with opened() as home:
-            return [each.metadata.name for each in await home.store.list(ControlPlane)]
+        async with opened() as quarterdeck:
+            return [each.metadata.name for each in await quarterdeck.planes()]
 
     return [name for name in run(names()) if name.startswith(incomplete)]
 
 
 def _operations(incomplete: str) -> list[str]:
     async def names() -> list[str]:
-        async with opened() as home:
-            return [each.metadata.name for each in await home.store.list(Operation)]
+        async with opened() as quarterdeck:
+            return [each.metadata.name for each in await quarterdeck.operations()]
 
     return [name for name in run(names()) if name.startswith(incomplete)]
 

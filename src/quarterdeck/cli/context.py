@@ -1,9 +1,8 @@
-"""What every command needs: the home, who asks, a console, and a way to run coroutines."""
+"""What every command needs: the open home, a console, a way to run coroutines, and the way inside of networks."""
 
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
 import subprocess
 import sys
@@ -16,20 +15,10 @@ from typing import Any, TypeVar
 import typer
 from rich.console import Console
 
-from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
-from quarterdeck.engine import operations
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home, home_folder, home_key
-from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.watchers import Watcher
+from quarterdeck.app import Quarterdeck, asker, home_folder, home_key, inside_argv
+from quarterdeck.cli.fetching import RichProgress
 from quarterdeck.errors import NotFound
-from quarterdeck.sites.netns.enter import enter_argv
-from quarterdeck.sites.netns.lab import Lab
-from quarterdeck.sites.netns.layout import CLIENT
-from quarterdeck.stores.identity import this_process
-from quarterdeck.upstream.progress import RichProgress
-from quarterdeck.upstream.upstream import Upstream
 
 T = TypeVar("T")
 
@@ -59,43 +48,26 @@ def here() -> Path:
     return home_folder(os.environ)
 
 
-def asker() -> Asker:
-    """Who runs this command."""
+@asynccontextmanager
+async def opened() -> AsyncIterator[Quarterdeck]:
+    """The home, open for the block; shows what it fetches."""
     words = " ".join(["quarterdeck", *(word for word in sys.argv[1:3] if not word.startswith("-"))])
-    return Asker(who=f"{getpass.getuser()}@{this_process(words)}")
-
-
-@asynccontextmanager
-async def opened() -> AsyncIterator[Home]:
-    """The home, open for the block."""
-    home = await Home.open(here(), key=home_key(os.environ))
-    try:
-        yield home
-    finally:
-        await home.close()
-
-
-@asynccontextmanager
-async def engine(home: Home, *watchers: Watcher) -> AsyncIterator[Engine]:
-    """An engine that shows what it fetches."""
     with RichProgress(err) as progress:
-        upstream = Upstream.from_environment(os.environ, progress=progress)
-        yield Engine(home=home, upstream=upstream, asker=asker(), watchers=watchers)
+        async with Quarterdeck.open(here(), key=home_key(os.environ), asker=asker(words), progress=progress) as made:
+            yield made
 
 
 async def _kind_of(plane: str, *, fetch: bool) -> Isolation | None:
     """What kind of network a plane lives in (None: there is no such plane). ``fetch``: also get its programs, since
     inside the lab there is no way out to get them.
     """
-    async with opened() as home:
+    async with opened() as quarterdeck:
         try:
-            resource = await operations.existing(home.store, plane)
-            kind = (await home.site(resource.spec.placement.site)).spec.isolation
+            kind = await quarterdeck.network_of(plane)
         except NotFound:
             return None  # the command itself will say so
         if fetch and kind is Isolation.NETNS:
-            async with engine(home) as made:
-                await made.programs(resource)
+            await quarterdeck.fetch_programs(plane)
         return kind
 
 
@@ -137,15 +109,10 @@ def wait_inside(plane: str) -> bool:
 
 
 def _inside(*arguments: str) -> tuple[str, ...]:
-    run(Lab.open(here()))
-    return (*enter_argv(here(), CLIENT), sys.executable, "-m", "quarterdeck", *arguments)
+    return run(inside_argv(here(), sys.executable, "-m", "quarterdeck", *arguments))
 
 
 async def tidy() -> None:
     """Take down what all planes shared, once there are none. From outside: inside the lab the host is out of reach."""
-    async with opened() as home:
-        if not await home.store.list(ControlPlane):
-            await home.close_hubs()
-            lab = Lab(home.folder)
-            if await lab.runs():
-                await lab.close()
+    async with opened() as quarterdeck:
+        await quarterdeck.tidy()

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Annotated
 
 import typer
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.operation import OperationType
-from quarterdeck.cli.context import asker, engine, err, opened, out, run, tidy
-from quarterdeck.cli.planes import moved_placement
+from quarterdeck.api.operation import Operation
+from quarterdeck.app import Create, Delete, Migrate, Programs
+from quarterdeck.cli.context import err, opened, out, run, tidy
+from quarterdeck.cli.fetching import RichProgress
 from quarterdeck.cli.watching import probed_drive
 from quarterdeck.cli.work import drive
-from quarterdeck.engine import operations
-from quarterdeck.engine.admission import admit
-from quarterdeck.engine.preconditions import require
-from quarterdeck.errors import NotFound
 from quarterdeck.report.schema import Report
-from quarterdeck.upstream.catalog import CONTROL_PLANE, Versions
 
 app = typer.Typer()
 
@@ -58,39 +55,34 @@ def demo(
 
 
 async def _fetch() -> None:
-    async with opened() as home, engine(home) as made:
-        await made.upstream.ensure(CONTROL_PLANE, Versions())
+    with RichProgress(err) as progress:
+        await Programs.from_environment(os.environ, progress=progress).fetch()
 
 
 async def _create(name: str, replicas: int) -> None:
-    async with opened() as home, engine(home) as made:
-        try:
-            await home.store.get(ControlPlane, name)
-        except NotFound:
-            plane = new_control_plane(name, site=SITES[0], replicas=replicas)
-            await admit(made, plane)
-            await operations.create(home, plane, asker())
+    async with opened() as quarterdeck:
+        if name not in {each.metadata.name for each in await quarterdeck.planes()}:
+            await quarterdeck.ask(Create(new_control_plane(name, site=SITES[0], replicas=replicas)))
     await drive(name)
 
 
 async def _plane(name: str) -> ControlPlane:
-    async with opened() as home:
-        return await operations.existing(home.store, name)
+    async with opened() as quarterdeck:
+        return await quarterdeck.plane(name)
 
 
 async def _move(name: str, site: str, quiet: float) -> Report:
-    async def ask() -> str:
-        async with opened() as home, engine(home) as made:
-            current = await operations.existing(home.store, name)
-            wanted = operations.moved(current, moved_placement(current, site), None)
-            await require(made, current, wanted, allow_distance=False)
-            return (await operations.change(home, wanted, OperationType.MIGRATE, asker())).metadata.name
+    async def ask() -> Operation:
+        async with opened() as quarterdeck:
+            operation = await quarterdeck.ask(Migrate(name, site))
+        assert operation is not None, "it is elsewhere"
+        return operation
 
     return await probed_drive(name, quiet=quiet, ask=ask)
 
 
 async def _delete(name: str) -> None:
-    async with opened() as home:
-        await operations.delete(home, name, asker())
+    async with opened() as quarterdeck:
+        await quarterdeck.ask(Delete(name))
     await drive(name)
     await tidy()

@@ -14,11 +14,8 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.cli.arguments import Name, OperationName, OutputOption
 from quarterdeck.cli.context import Output, opened, out, run
 from quarterdeck.cli.output import show
-from quarterdeck.cli.watching import made_report
-from quarterdeck.engine import operations
-from quarterdeck.errors import NotFound
 from quarterdeck.files import write_atomic
-from quarterdeck.report.schema import Report, dump, load
+from quarterdeck.report.schema import Report, dump
 from quarterdeck.report.text import render_text
 
 app = typer.Typer()
@@ -42,19 +39,8 @@ def report(
     """Print the report of an operation: what was done, and what every client saw."""
 
     async def ask() -> Report:
-        async with opened() as home:
-            found = [
-                each
-                for each in await operations.operations_of(home.store, name)
-                if operation in (None, each.metadata.name)
-            ]
-            begun = [each for each in found if each.status.started_at is not None]
-            if not begun:
-                raise NotFound(f"reporting on plane {name}", "no such operation has begun", f"see 'history {name}'")
-            chosen = begun[-1]
-            if chosen.status.report is not None:
-                return load(Path(chosen.status.report).read_bytes())
-            return await made_report(home, chosen)
+        async with opened() as quarterdeck:
+            return await quarterdeck.report(name, operation)
 
     made = run(ask())
     if output is ReportOutput.TEXT:
@@ -78,11 +64,8 @@ def history(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List what was asked of a plane, and how it went."""
 
     async def ask() -> tuple[Operation, ...]:
-        async with opened() as home:
-            found = await operations.operations_of(home.store, name)
-            if not found:
-                await operations.existing(home.store, name)
-            return found
+        async with opened() as quarterdeck:
+            return await quarterdeck.history(name)
 
     rows = [_row(each) for each in run(ask())]
     show(rows, ("operation", "type", "from", "to", "phase", "took", "by"), output, wide=("started", "message"))

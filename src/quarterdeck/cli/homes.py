@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
+from quarterdeck.app import key_file, sealed
+from quarterdeck.app.sealed import KEY_FILE, Key, read_key
 from quarterdeck.cli.arguments import Yes
 from quarterdeck.cli.context import here, out
 from quarterdeck.cli.work import confirm
-from quarterdeck.engine.home import key_file, require_own, store_file
-from quarterdeck.errors import InvalidInput, NotFound
-from quarterdeck.files import write_secret
-from quarterdeck.stores.sealing import KEY_FILE, Key, random_key, read_key, reseal
+from quarterdeck.errors import InvalidInput
 
 app = typer.Typer(help=f"The home: seal the keys in its store by a key file ({KEY_FILE}).", no_args_is_help=True)
 
@@ -29,11 +28,9 @@ def seal(
     """Seal the keys of all planes by the file that QUARTERDECK_KEY_FILE names: random bytes, or a passphrase."""
     path = _named("sealing the home")
     if make:
-        if path.exists():
-            raise InvalidInput(f"making the key file {path}", "it exists", "leave out --make, or name another")
-        write_secret(path, random_key())
+        sealed.make_key_file(path)
     confirm(f"Seal {here()} by {path}? {_WRITE_DOWN}.", yes=yes)
-    count = reseal(_store(), None, read_key(path))
+    count = sealed.seal(here(), path)
     out.print(f"sealed: the keys of {count} planes. From now on every command needs {KEY_FILE}={path}; {_WRITE_DOWN}")
 
 
@@ -42,7 +39,7 @@ def unseal(yes: Yes = False) -> None:
     """Store the keys of all planes as they are again."""
     key = _current("unsealing the home")
     confirm(f"Store the keys of all planes of {here()} in the clear?", yes=yes)
-    count = reseal(_store(), key, None)
+    count = sealed.unseal(here(), key)
     out.print(f"unsealed: the keys of {count} planes. Unset {KEY_FILE}")
 
 
@@ -53,7 +50,7 @@ def rekey(
     """Seal the keys of all planes by another key file than the one that QUARTERDECK_KEY_FILE names."""
     key, new = _current("sealing the home by another key"), read_key(to.absolute())
     confirm(f"Seal {here()} by {new.path} in place of {key.path}? {_WRITE_DOWN}.", yes=yes)
-    count = reseal(_store(), key, new)
+    count = sealed.rekey(here(), key, new)
     out.print(f"sealed anew: the keys of {count} planes. From now on every command needs {KEY_FILE}={new.path}")
 
 
@@ -66,11 +63,3 @@ def _named(doing: str) -> Path:
 
 def _current(doing: str) -> Key:
     return read_key(_named(doing))
-
-
-def _store() -> Path:
-    path = store_file(here())
-    if not path.exists():
-        raise NotFound(f"opening {here()}", "there is no home yet", f"with {KEY_FILE} set, a new one is sealed at once")
-    require_own(here())
-    return path

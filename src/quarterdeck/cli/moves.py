@@ -6,20 +6,14 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.operation import OperationType
+from quarterdeck.api.operation import Operation
+from quarterdeck.app import Abort, Examined, Migrate, Request, Verdict
 from quarterdeck.cli.arguments import Detach, Name, Yes
-from quarterdeck.cli.context import Output, asker, engine, err, go_inside, opened, out, run
+from quarterdeck.cli.context import Output, err, go_inside, opened, out, run
 from quarterdeck.cli.plane_text import print_forecast
-from quarterdeck.cli.planes import moved_placement
 from quarterdeck.cli.watching import probed_drive, write_report
 from quarterdeck.cli.work import confirm, detach, drive, follow
-from quarterdeck.engine import operations
-from quarterdeck.engine.facts import forecast, look
-from quarterdeck.engine.preconditions import Verdict, require
-from quarterdeck.engine.wording import what
-from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed
-from quarterdeck.model.steps import Plan
+from quarterdeck.errors import InvalidInput
 
 app = typer.Typer()
 
@@ -44,75 +38,44 @@ def migrate(
     if probe and detached:
         raise InvalidInput(f"migrating plane {name}", "--probe and --detach exclude each other", "use one of them")
 
-    wanted = run(_examined(name, to, replicas, allow_distance=allow_distance))
-    if wanted is None:
+    examined = run(_planned(Migrate(name, to, replicas, allow_distance)))
+    if not examined.needed:
         out.print(f"plane {name} is at {to} already, and as wanted: nothing to do")
         return
+    _show(examined)
     confirm(f"move plane {name} to {to}?", yes=yes)
-
-    async def ask() -> str:
-        async with opened() as home:
-            return (await operations.change(home, wanted, OperationType.MIGRATE, asker())).metadata.name
-
     if detached:
-        run(ask())
+        run(_asked(examined))
         detach(name)
     elif probe:
-        run(probed_drive(name, quiet=quiet, ask=ask))
+        run(probed_drive(name, quiet=quiet, ask=lambda: _asked(examined)))
     else:
-        operation = run(ask())
+        operation = run(_asked(examined))
         run(drive(name))
-        run(write_report(name, operation))
+        run(write_report(operation))
 
 
-async def _examined(name: str, to: str, replicas: int | None, *, allow_distance: bool) -> ControlPlane | None:
-    """The plane as it is to be, once every precondition was looked at and the plan was shown. Changes nothing.
+async def _planned(request: Request) -> Examined:
+    async with opened() as quarterdeck:
+        return await quarterdeck.plan(request)
 
-    None when it is there already and nothing is left to do: a script that tries again has got what it wants.
-    """
-    async with opened() as home, engine(home) as made:
-        current = await operations.existing(home.store, name)
-        wanted = _wanted(current, to, replicas)
-        running = await operations.current(home.store, name)
-        if running is not None:
-            raise Conflict(
-                f"migrating plane {name}",
-                f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
-                f"let it end with 'wait {name}', or go back with 'abort {name}'",
-            )
-        if wanted.spec == current.spec:
-            _require_done(name, to, (await look(made, name)).plan)
-            return None
-        for each in await require(made, current, wanted, allow_distance=allow_distance):
+
+async def _asked(examined: Examined) -> Operation:
+    async with opened() as quarterdeck:
+        operation = await quarterdeck.ask(examined)
+    assert operation is not None, "something is to be done"
+    return operation
+
+
+def _show(examined: Examined) -> None:
+    """Print what every check found, and the plan. Raises PreconditionFailed for what must not be."""
+    if not examined.refused:
+        for each in examined.findings:
             mark = "[green]✓[/green]" if each.verdict is Verdict.OK else "[yellow]![/yellow]"
             err.print(f"{mark} {each.check}: {each.seen}", highlight=False)
-        predicted = await forecast(made, wanted)
-    if predicted.stuck_on:
-        reasons = "; ".join(predicted.stuck_on)
-        raise PreconditionFailed(
-            f"planning the move of {name} to {to}", f"it would wait for {reasons}", "mend that first"
-        )
-    print_forecast(predicted, Output.TABLE)
-    return wanted
-
-
-def _require_done(name: str, to: str, plan: Plan) -> None:
-    if not plan.done:
-        left = "; ".join((*(what(step) for step in plan.now), *plan.waiting))
-        raise Conflict(
-            f"migrating plane {name}", f"it is wanted at {to} already, and left to do is: {left}", f"use 'wait {name}'"
-        )
-
-
-def _wanted(current: ControlPlane, to: str, replicas: int | None) -> ControlPlane:
-    doing = f"migrating plane {current.metadata.name}"
-    if replicas is not None and replicas not in (1, 3, 5):
-        raise InvalidInput(doing, f"{replicas} replicas", "use 1, 3 or 5")
-    if to == current.spec.placement.site:
-        if replicas not in (None, current.spec.replicas):
-            raise InvalidInput(doing, f"it is at {to} already", "name another site, or change the number by 'apply'")
-        return current
-    return operations.moved(current, moved_placement(current, to), replicas)
+    examined.require()
+    if examined.forecast is not None:
+        print_forecast(examined.forecast, Output.TABLE)
 
 
 @app.command()
@@ -133,27 +96,15 @@ def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Go back to where the plane was before the operation that is under way. Possible at any moment."""
     go_inside(name, drives=True)
 
-    async def ask() -> str | None:
-        async with opened() as home:
-            plane = await operations.existing(home.store, name)
-            running = await operations.current(home.store, name)
-            if running is None or running.spec.from_ is None:
-                return None
-            goal = running.spec.from_
-            if running.spec.type is OperationType.ABORT:
-                return running.metadata.name  # it is going back already
-            confirm(f"abort {running.metadata.name} and go back to {goal.placement.site}?", yes=yes)
-            wanted = operations.moved(plane, goal.placement, goal.replicas)
-            return (await operations.change(home, wanted, OperationType.ABORT, asker())).metadata.name
-
-    operation = run(ask())
-    if operation is None:
-        raise Conflict(
-            f"aborting on plane {name}", "no operation that could be undone is under way", f"see 'history {name}'"
-        )
+    examined = run(_planned(Abort(name)))
+    if examined.needed:
+        assert examined.under_way is not None
+        undone, site = examined.under_way.metadata.name, examined.wanted.spec.placement.site
+        confirm(f"abort {undone} and go back to {site}?", yes=yes)
+    operation = run(_asked(examined))
     if detached:
         detach(name)
         return
     run(follow(name, timeout=None))
-    run(write_report(name, operation))
+    run(write_report(operation))
     out.print(f"plane {name} is back")

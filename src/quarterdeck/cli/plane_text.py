@@ -8,12 +8,11 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.app import DryRun
+from quarterdeck.app.words import leading, what
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import show, table
-from quarterdeck.engine.leaders import leading
-from quarterdeck.engine.wording import what
 from quarterdeck.model.world import Component
-from quarterdeck.planner.dry_run import DryRun
 
 
 def row(plane: ControlPlane) -> dict[str, JsonValue]:
@@ -43,7 +42,7 @@ def age(since: float) -> str:
 
 
 def print_status(fact: dict[str, JsonValue], output: Output) -> None:
-    """Print what ``facts.summary`` says of a plane."""
+    """Print what ``summary`` says of a plane."""
     word = "[green]healthy[/green]" if fact["healthy"] else "[yellow]not as wanted[/yellow]"
     out.print(f"[bold]{fact['name']}[/bold] at {fact['site']}: {word}, Kubernetes {fact['kubernetesVersion']}")
     for line in _list(fact["warnings"]):

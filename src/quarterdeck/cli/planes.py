@@ -9,31 +9,22 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.api.apply import applied_plane, applied_site
-from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.errors import explained
-from quarterdeck.api.operation import OperationType
+from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
+from quarterdeck.app import Apply, Create, Delete, DryRun
+from quarterdeck.app.words import summary
 from quarterdeck.cli.arguments import Detach, FileOption, MaybeName, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, asker, engine, go_inside, opened, out, run, tidy, wait_inside
+from quarterdeck.cli.context import Output, go_inside, opened, out, run, tidy, wait_inside
 from quarterdeck.cli.output import show, show_one
 from quarterdeck.cli.plane_text import age, print_forecast, print_status, row
 from quarterdeck.cli.work import confirm, detach, drive
-from quarterdeck.components.settings import unit_name
-from quarterdeck.engine import operations
-from quarterdeck.engine.access import admin_kubeconfig
-from quarterdeck.engine.admission import admit
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.facts import forecast, look, summary
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.site_use import require_safe_change
-from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.errors import InvalidInput
 from quarterdeck.files import write_secret
 from quarterdeck.model.world import Component
-from quarterdeck.planner.dry_run import DryRun
-from quarterdeck.stores.amend import amend
 
 app = typer.Typer()
 
@@ -51,9 +42,8 @@ def create(
         plane = new_control_plane(name, site=site, replicas=replicas, kubernetes_version=version)
 
     async def ask() -> None:
-        async with opened() as home, engine(home) as made:
-            await admit(made, plane)
-            await operations.create(home, plane, asker())
+        async with opened() as quarterdeck:
+            await quarterdeck.ask(Create(plane))
 
     run(ask())
     _work(name, detached=detached)
@@ -75,16 +65,18 @@ def apply(file: FileOption, detached: Detach = False) -> None:
 
     async def ask() -> list[str]:
         changed: list[str] = []
-        async with opened() as home, engine(home) as made:
+        async with opened() as quarterdeck:
             for resource in resources:
+                name = resource.metadata.name
                 if isinstance(resource, Site):
-                    await _apply_site(home, resource)
+                    out.print(f"site {name} {await quarterdeck.sites.apply(resource)}")
                 elif not isinstance(resource, ControlPlane):
                     raise InvalidInput(
                         f"applying {file}", "operations are not declared", "use the command of that name"
                     )
-                elif await _apply_plane(home, made, resource):
-                    changed.append(resource.metadata.name)
+                else:
+                    out.print(f"plane {name} {_became(await quarterdeck.ask(Apply(resource)))}")
+                    changed.append(name)
         return changed
 
     for name in run(ask()):
@@ -108,39 +100,10 @@ def _text(file: Path) -> str:
         raise InvalidInput(doing, seen, "name a file with YAML or JSON") from error
 
 
-async def _apply_site(home: Home, wanted: Site) -> None:
-    try:
-        current = await home.store.get(Site, wanted.metadata.name)
-    except NotFound:
-        await home.store.create(wanted)
-        out.print(f"site {wanted.metadata.name} created")
-        return
-    changed = applied_site(current, wanted)
-    if changed != current:
-        require_safe_change(current, changed, await home.store.list(ControlPlane))
-        await home.store.update(changed)
-        out.print(f"site {wanted.metadata.name} changed")
-    else:
-        out.print(f"site {wanted.metadata.name} unchanged")
-
-
-async def _apply_plane(home: Home, made: Engine, wanted: ControlPlane) -> bool:
-    name = wanted.metadata.name
-    try:
-        current = await home.store.get(ControlPlane, name)
-    except NotFound:
-        await admit(made, wanted)
-        await operations.create(home, wanted, asker())
-        out.print(f"plane {name} created")
-        return True
-    changed = applied_plane(current, wanted)
-    await admit(made, changed, current=current)
-    if changed.spec == current.spec:
-        out.print(f"plane {name} unchanged")
-    else:
-        await operations.change(home, changed, OperationType.APPLY, asker())
-        out.print(f"plane {name} changed")
-    return True
+def _became(operation: Operation | None) -> str:
+    if operation is None:
+        return "unchanged"
+    return "created" if operation.spec.type is OperationType.CREATE else "changed"
 
 
 @app.command("get")
@@ -148,10 +111,8 @@ def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
     """List planes, or print one as it was declared."""
 
     async def ask() -> list[ControlPlane]:
-        async with opened() as home:
-            if name is not None:
-                return [await operations.existing(home.store, name)]
-            return list(await home.store.list(ControlPlane))
+        async with opened() as quarterdeck:
+            return [await quarterdeck.plane(name)] if name is not None else list(await quarterdeck.planes())
 
     found = run(ask())
     if output is Output.YAML:
@@ -175,8 +136,8 @@ def status(name: Name, output: OutputOption = Output.TABLE) -> None:
     go_inside(name)
 
     async def ask() -> dict[str, JsonValue]:
-        async with opened() as home, engine(home) as made:
-            return summary(await look(made, name))
+        async with opened() as quarterdeck:
+            return summary(await quarterdeck.examine(name))
 
     fact = run(ask())
     if output in (Output.JSON, Output.YAML):
@@ -198,21 +159,10 @@ def plan(
     go_inside(name)
 
     async def ask() -> DryRun:
-        async with opened() as home, engine(home) as made:
-            current = await operations.existing(home.store, name)
-            wanted = current
-            if to is not None or replicas is not None:
-                placement = current.spec.placement if to is None else moved_placement(current, to)
-                wanted = operations.moved(current, placement, replicas)
-            await home.site(wanted.spec.placement.site)
-            return await forecast(made, wanted)
+        async with opened() as quarterdeck:
+            return await quarterdeck.forecast(name, to=to, replicas=replicas)
 
     print_forecast(run(ask()), output)
-
-
-def moved_placement(plane: ControlPlane, site: str) -> Placement:
-    """The placement at another site: zones and storage class are that site's own, unless they have the same names."""
-    return plane.spec.placement.model_copy(update={"site": site, "zones": None, "storage_class": None})
 
 
 @app.command()
@@ -220,11 +170,10 @@ def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Delete a plane and all its data."""
 
     async def ask() -> None:
-        async with opened() as home:
-            await operations.existing(home.store, name)
-        confirm(f"delete plane {name} and all its data?", yes=yes)
-        async with opened() as home:
-            await operations.delete(home, name, asker())
+        async with opened() as quarterdeck:
+            await quarterdeck.plane(name)
+            confirm(f"delete plane {name} and all its data?", yes=yes)
+            await quarterdeck.ask(Delete(name))
 
     run(ask())
     _work(name, detached=detached)
@@ -240,8 +189,8 @@ def kubeconfig(
     """Print a kubeconfig for plain kubectl. It stays right before, during and after a migration."""
 
     async def ask() -> str:
-        async with opened() as home:
-            return await admin_kubeconfig(home, await operations.existing(home.store, name))
+        async with opened() as quarterdeck:
+            return await quarterdeck.kubeconfig(name)
 
     text = run(ask())
     if file is None:
@@ -261,19 +210,10 @@ def logs(
     go_inside(name)
 
     async def ask() -> None:
-        async with opened() as home:
-            resource = await operations.existing(home.store, name)
-            records = [each for each in resource.status.memory.replicas if replica in (None, each.name)]
-            if not records:
-                known = ", ".join(each.name for each in resource.status.memory.replicas) or "none"
-                raise NotFound(f"reading logs of plane {name}", f"no replica {replica}", f"replicas: {known}")
-            for record in records:
-                site = home.local_site(await home.site(record.slot.site))
-                for each in Component if component is None else (component,):
-                    unit = unit_name(name, record.name, each)
-                    text = await site.logs(record.machine, unit, lines=lines)
-                    out.print(f"[bold]== {record.name} {each}[/bold]")
-                    out.print(text, highlight=False, markup=False, soft_wrap=True)
+        async with opened() as quarterdeck:
+            async for each in quarterdeck.logs(name, replica=replica, component=component, lines=lines):
+                out.print(f"[bold]== {each.replica} {each.component}[/bold]")
+                out.print(each.text, highlight=False, markup=False, soft_wrap=True)
 
     run(ask())
 
@@ -283,9 +223,7 @@ def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
     """Print what is so of planes, said once however often it was seen."""
 
     async def ask() -> list[dict[str, JsonValue]]:
-        async with opened() as home:
-            if name is not None:
-                await operations.existing(home.store, name)
+        async with opened() as quarterdeck:
             return [
                 {
                     "last seen": age(each.last),
@@ -295,7 +233,7 @@ def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
                     "count": each.count,
                     "message": each.message,
                 }
-                for each in await home.store.events(name)
+                for each in await quarterdeck.events(name)
             ]
 
     show(run(ask()), ("last seen", "plane", "type", "reason", "count", "message"), output)
@@ -304,23 +242,22 @@ def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
 @app.command()
 def pause(name: Name) -> None:
     """Have nothing changed by quarterdeck until 'resume'. What runs goes on running."""
-    run(_set_paused(name, paused=True))
+
+    async def ask() -> None:
+        async with opened() as quarterdeck:
+            await quarterdeck.pause(name)
+
+    run(ask())
     out.print(f"plane {name} is paused")
 
 
 @app.command()
 def resume(name: Name) -> None:
     """End a pause, and bring the plane to what is wanted."""
-    run(_set_paused(name, paused=False))
+
+    async def ask() -> None:
+        async with opened() as quarterdeck:
+            await quarterdeck.resume(name)
+
+    run(ask())
     _work(name, detached=False)
-
-
-async def _set_paused(name: str, *, paused: bool) -> None:
-    async with opened() as home:
-        await operations.existing(home.store, name)
-        await amend(
-            home.store,
-            ControlPlane,
-            name,
-            lambda seen: seen.model_copy(update={"spec": seen.spec.model_copy(update={"paused": paused})}),
-        )

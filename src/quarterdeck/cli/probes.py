@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from quarterdeck.app import ProbeResult, Summary
 from quarterdeck.cli.arguments import Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, opened, out, run
-from quarterdeck.engine import operations
-from quarterdeck.engine.access import probe_target
-from quarterdeck.probe.result import Failure, ProbeResult, Summary
-from quarterdeck.probe.session import ProbeSession
-from quarterdeck.probe.target import ProbeSettings
+from quarterdeck.cli.watching import tell as tell_failure
 from quarterdeck.report.probing import probe_part
 from quarterdeck.report.text import clients_table
 
@@ -42,9 +38,8 @@ def probe(
 
 
 async def _probe(name: str, seconds: float | None, rate: float) -> ProbeResult:
-    async with opened() as home:
-        target = await probe_target(home, await operations.existing(home.store, name))
-    settings = ProbeSettings(id=uuid.uuid4().hex[:8], rate=rate)
+    async with opened() as quarterdeck:
+        await quarterdeck.plane(name)
     with err.status("starting clients") as line:
 
         def tell(summary: Summary) -> None:
@@ -53,7 +48,10 @@ async def _probe(name: str, seconds: float | None, rate: float) -> ProbeResult:
                 f"longest stall {summary.stall_ms:.0f} ms, {summary.per_second:.0f}/s"
             )
 
-        async with ProbeSession(target, settings, on_summary=tell, on_failure=_fail) as session:
+        async with (
+            opened() as quarterdeck,
+            quarterdeck.probing(name, rate=rate, on_summary=tell, on_failure=tell_failure) as session,
+        ):
             try:
                 await asyncio.sleep(seconds if seconds is not None else float("inf"))
             except asyncio.CancelledError:  # Ctrl-C ends the probe, not its result
@@ -61,10 +59,6 @@ async def _probe(name: str, seconds: float | None, rate: float) -> ProbeResult:
                 assert task is not None
                 task.uncancel()
             return await session.stop()
-
-
-def _fail(failure: Failure) -> None:
-    err.print(f"[red]failed[/red] {failure.kind} {failure.request}: {failure.reason}", highlight=False)
 
 
 def _print(result: ProbeResult) -> None:

@@ -10,21 +10,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-from quarterdeck.engine.events import warnings
-from quarterdeck.engine.wording import what
+from quarterdeck.app.words import quorum, warnings, what
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import World
-from quarterdeck.planner.quorum import home, margin
-from quarterdeck.planner.view import voters
 
 #: More reasons than this do not fit on the line.
 _REASONS = 2
 
 
 class LiveProgress:
-    """A ``Watcher`` for the terminal. Use it in a ``with`` block; plain lines where there is no terminal."""
+    """A ``Watcher`` for the terminal. Use it in a ``with`` block, and have it ``begin`` when the work does; plain lines
+    where there is no terminal.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -35,10 +34,13 @@ class LiveProgress:
         self._warned: set[str] = set()
 
     def __enter__(self) -> Self:
+        return self
+
+    def begin(self) -> None:
+        """Times are counted from here."""
         self._since = time.monotonic()
         if self._console.is_terminal:
             self._status.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -47,7 +49,7 @@ class LiveProgress:
 
     async def observed(self, world: World, plan: Plan) -> None:
         """See ``Watcher``."""
-        self._quorum = _quorum(world)
+        self._quorum = quorum(world)
         for message in warnings(world):
             if message not in self._warned:
                 self._warned.add(message)
@@ -86,10 +88,3 @@ class LiveProgress:
 
     def _say(self, text: str) -> None:
         self._status.update(f"{escape(text)}  [dim]{escape(self._quorum)}[/dim]")
-
-
-def _quorum(world: World) -> str:
-    if world.membership is None:
-        return ""
-    now = voters(world)
-    return f"{len(now)} voters, {margin(now)} may fail, quorum at {home(now) or 'no single site'}"

@@ -7,16 +7,13 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.api.errors import explained
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.cli.arguments import OutputOption, Yes
-from quarterdeck.cli.context import Output, go_inside_lab, here, opened, out, run
+from quarterdeck.cli.context import Output, go_inside_lab, opened, out, run
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm
-from quarterdeck.engine.site_use import require_unused
-from quarterdeck.sites.netns.lab import Lab
 
 app = typer.Typer(help="Places with machines, zones and storage classes.", no_args_is_help=True)
 
@@ -28,18 +25,18 @@ def list_(output: OutputOption = Output.TABLE) -> None:
     """List the sites."""
 
     async def ask() -> list[dict[str, JsonValue]]:
-        async with opened() as home:
-            planes = await home.store.list(ControlPlane)
+        async with opened() as quarterdeck:
+            planes = await quarterdeck.planes()
             return [
                 {
-                    "name": site.metadata.name,
+                    "name": name,
                     "isolation": str(site.spec.isolation),
                     "zones": [*site.spec.zones],
                     "machines": len(site.spec.zones) * site.spec.machines_per_zone,
                     "classes": [each.name for each in site.spec.storage_classes],
-                    "planes": [each.metadata.name for each in planes if each.spec.placement.site == site.metadata.name],
+                    "planes": [each.metadata.name for each in planes if each.spec.placement.site == name],
                 }
-                for site in await home.store.list(Site)
+                for name, site in (await quarterdeck.sites.list()).items()
             ]
 
     show(run(ask()), ("name", "isolation", "zones", "machines", "classes", "planes"), output)
@@ -58,10 +55,8 @@ def add(
         with explained(f"adding site {name}", Site):
             spec = {"isolation": isolation, "zones": tuple(zones.split(",")), "machinesPerZone": machines}
             site = Site.model_validate({"metadata": {"name": name}, "spec": spec})
-        if isolation is Isolation.NETNS:
-            await Lab.open(here())  # says so if the host does not allow it
-        async with opened() as home:
-            await home.store.create(site)
+        async with opened() as quarterdeck:
+            await quarterdeck.sites.add(site)
 
     run(ask())
     out.print(f"site {name} added")
@@ -71,11 +66,7 @@ def add(
 def show_(name: SiteName, output: OutputOption = Output.YAML) -> None:
     """Print a site as it was declared."""
 
-    async def ask() -> Site:
-        async with opened() as home:
-            return await home.site(name)
-
-    site = run(ask())
+    site = run(_site(name))
     text = dump_json([site]) if output is Output.JSON else dump_yaml([site])
     out.print(text, end="", highlight=False, markup=False, soft_wrap=True)
 
@@ -86,35 +77,30 @@ def machines(name: SiteName, output: OutputOption = Output.TABLE) -> None:
     _inside(name)
 
     async def ask() -> list[dict[str, JsonValue]]:
-        async with opened() as home:
-            driver = home.local_site(await home.site(name))
-            replicas = {
-                (each.slot.site, each.machine): f"{plane.metadata.name}/{each.name}"
-                for plane in await home.store.list(ControlPlane)
-                for each in plane.status.memory.replicas
-            }
+        async with opened() as quarterdeck:
             return [
                 {
-                    "name": each.name,
-                    "zone": each.zone,
-                    "role": str(each.role),
-                    "address": each.address,
-                    "state": str(each.state),
-                    "replicas": replicas.get((name, each.name)),
+                    "name": each.machine.name,
+                    "zone": each.machine.zone,
+                    "role": str(each.machine.role),
+                    "address": each.machine.address,
+                    "state": str(each.machine.state),
+                    "replicas": each.replica,
                 }
-                for each in await driver.machines()
+                for each in await quarterdeck.sites.machines(name)
             ]
 
     show(run(ask()), ("name", "zone", "role", "address", "state", "replicas"), output)
 
 
 def _inside(name: str) -> None:
-    async def kind() -> Isolation:
-        async with opened() as home:
-            return (await home.site(name)).spec.isolation
-
-    if run(kind()) is Isolation.NETNS:
+    if run(_site(name)).spec.isolation is Isolation.NETNS:
         go_inside_lab()
+
+
+async def _site(name: str) -> Site:
+    async with opened() as quarterdeck:
+        return await quarterdeck.sites.get(name)
 
 
 @app.command()
@@ -122,12 +108,10 @@ def remove(name: SiteName, yes: Yes = False) -> None:
     """Remove a site that no plane uses."""
 
     async def ask() -> None:
-        async with opened() as home:
-            site = await home.site(name)
-            require_unused(name, await home.store.list(ControlPlane))
+        async with opened() as quarterdeck:
+            await quarterdeck.sites.require_unused(name)
             confirm(f"remove site {name} and its machines?", yes=yes)
-            await home.local_site(site).destroy()
-            await home.store.delete(Site, name)
+            await quarterdeck.sites.remove(name)
 
     run(ask())
     out.print(f"site {name} removed")

@@ -8,21 +8,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import typer
 
-from quarterdeck.cli.context import engine, err, here, opened, out
+from quarterdeck.app import Hand, Watcher
+from quarterdeck.cli.context import err, here, opened, out
 from quarterdeck.cli.progress import LiveProgress
-from quarterdeck.engine import operations
-from quarterdeck.engine.drive import lease_name
-from quarterdeck.engine.watchers import Watcher
-from quarterdeck.errors import Conflict, NotFound, Unavailable
-from quarterdeck.turns import take_short_turns
-
-#: Seconds between two looks at what another process does.
-_LOOK = 0.3
+from quarterdeck.errors import Conflict
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -34,14 +28,12 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-async def drive(name: str, watchers: Sequence[Watcher] = (), *, wait: float = 12.0) -> None:
-    """Drive a plane here until it is as wanted. ``wait``: seconds to wait for another driver to end, or to die."""
-    take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
-    with ended_by(signal.SIGTERM, signal.SIGHUP):
-        async with opened() as home:
-            with LiveProgress(err) as progress:
-                async with engine(home, progress, *watchers) as driving:
-                    await driving.drive(name, wait=wait)
+async def drive(name: str, watchers: Sequence[Watcher] = ()) -> None:
+    """Drive a plane here until it is as wanted."""
+    with LiveProgress(err) as progress, ended_by(signal.SIGTERM, signal.SIGHUP):
+        progress.begin()
+        async with opened() as quarterdeck:
+            await quarterdeck.carry_out(name, (progress, *watchers))
 
 
 @contextmanager
@@ -96,28 +88,15 @@ def _environment() -> dict[str, str]:
 
 async def follow(name: str, *, timeout: float | None) -> None:
     """Be there until the plane is as wanted: follow the process that drives it, or drive it when none does."""
-    deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
-    told = ""
-    while True:
-        async with opened() as home:
-            try:
-                await operations.existing(home.store, name)
-            except NotFound:
-                if told:
-                    return  # it was deleted while it was followed
-                raise
-            held = await home.store.lease(lease_name(name))
-            operation = await operations.current(home.store, name)
-        if held is None:
-            left = None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
-            try:
-                await asyncio.wait_for(drive(name), left)
-            except TimeoutError:
-                raise Unavailable(f"waiting for plane {name}", "it is not yet as wanted", "wait again") from None
-            return
-        if held.holder != told:
-            told = held.holder
-            err.print(f"driven by {held.holder}: {operation.metadata.name if operation else 'no operation'}")
-        if deadline is not None and asyncio.get_running_loop().time() > deadline:
-            raise Unavailable(f"waiting for plane {name}", f"{held.holder} is still at it", "wait again")
-        await asyncio.sleep(_LOOK)
+    with ExitStack() as stack:
+        progress = stack.enter_context(LiveProgress(err))
+
+        def told(hand: Hand) -> None:
+            if hand.ours:
+                stack.enter_context(ended_by(signal.SIGTERM, signal.SIGHUP))
+                progress.begin()
+            else:
+                err.print(f"driven by {hand.holder}: {hand.operation or 'no operation'}")
+
+        async with opened() as quarterdeck:
+            await quarterdeck.follow(name, timeout=timeout, told=told, watchers=(progress,))

@@ -106,7 +106,7 @@ class Home:
 
     folder: Path
     store: SqliteStore
-    _sites: dict[str, LocalSite] = field(default_factory=dict)
+    _sites: dict[str, tuple[SiteSpec | None, LocalSite]] = field(default_factory=dict)
     _isolations: dict[Isolation, IsolationPort] = field(default_factory=dict)
 
     @classmethod
@@ -143,8 +143,8 @@ class Home:
 
     def local_site(self, resource: SiteResource) -> LocalSite:
         """The driver of a site."""
-        name = resource.metadata.name
-        if name not in self._sites:
+        name, (known, found) = resource.metadata.name, self._sites.get(resource.metadata.name, (None, None))
+        if found is None or known != resource.spec:  # it may have been changed since
             classes = {
                 each.name: StorageClass(folder=Path(each.path) if each.path else None, limit_bytes=each.limit_bytes)
                 for each in resource.spec.storage_classes
@@ -155,8 +155,9 @@ class Home:
                 machines_per_zone=resource.spec.machines_per_zone,
                 storage_classes=classes,
             )
-            self._sites[name] = open_local_site(self.folder, settings, self.isolation(resource.spec.isolation))
-        return self._sites[name]
+            found = open_local_site(self.folder, settings, self.isolation(resource.spec.isolation))
+            self._sites[name] = (resource.spec, found)
+        return found
 
     async def site(self, name: str) -> SiteResource:
         """A site's resource; raises NotFound that names the sites there are."""
@@ -190,8 +191,8 @@ class Home:
         name = f"hub-{kind}"
         if name not in self._sites:
             settings = LocalSiteSettings(name=name, zones=("a",), machines_per_zone=1)
-            self._sites[name] = open_local_site(self.folder, settings, self.isolation(kind))
-        return self._sites[name]
+            self._sites[name] = (None, open_local_site(self.folder, settings, self.isolation(kind)))
+        return self._sites[name][1]
 
     async def close_hubs(self) -> None:
         """Take down what all planes share: there are none left."""

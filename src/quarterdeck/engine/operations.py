@@ -96,15 +96,7 @@ def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> Co
 
 async def delete(home: Home, name: str, asker: Asker) -> Operation:
     """Mark a plane for deletion; the loop takes it down. Raises Conflict while an exchange is under way."""
-    plane = await existing(home.store, name)
-    running = await current(home.store, name)
-    failed = running is not None and running.status.phase is OperationPhase.FAILED
-    if running is not None and not failed and running.spec.type in (OperationType.MIGRATE, OperationType.ABORT):
-        raise Conflict(
-            f"deleting plane {name}",
-            f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
-            f"let it end with 'wait {name}', or go back with 'abort {name}', then delete",
-        )
+    await require_deletable(home.store, name)
 
     def marked(seen: ControlPlane) -> ControlPlane:
         when = seen.metadata.deletion_timestamp or asker.now()
@@ -113,6 +105,20 @@ async def delete(home: Home, name: str, asker: Asker) -> Operation:
     plane = await amend(home.store, ControlPlane, name, marked)
     await supersede(home.store, name, asker)
     return await _record(home.store, plane, OperationType.DELETE, asker)
+
+
+async def require_deletable(store: Store, name: str) -> ControlPlane:
+    """The plane; raises Gone, and Conflict while an exchange of it is under way that did not fail."""
+    plane = await existing(store, name)
+    running = await current(store, name)
+    failed = running is not None and running.status.phase is OperationPhase.FAILED
+    if running is not None and not failed and running.spec.type in (OperationType.MIGRATE, OperationType.ABORT):
+        raise Conflict(
+            f"deleting plane {name}",
+            f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
+            f"let it end with 'wait {name}', or go back with 'abort {name}', then delete",
+        )
+    return plane
 
 
 async def existing(store: Store, name: str) -> ControlPlane:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -106,14 +106,19 @@ async def require(
 ) -> tuple[Finding, ...]:
     """The findings, if none refuses. Raises PreconditionFailed that names every one that does."""
     findings = await examine(engine, resource, wanted, allow_distance=allow_distance)
+    enforce(findings, wanted)
+    return findings
+
+
+def enforce(findings: Sequence[Finding], wanted: ControlPlane) -> None:
+    """Raise PreconditionFailed that names every check that says no."""
     bad = [each for each in findings if each.verdict is Verdict.REFUSE]
     if bad:
         raise PreconditionFailed(
-            f"moving plane {resource.metadata.name} to {wanted.spec.placement.site} (nothing was changed)",
+            f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site} (nothing was changed)",
             "; ".join(f"{each.check}: {each.seen}" for each in bad),
             "; ".join(dict.fromkeys(each.next_step for each in bad if each.next_step)),
         )
-    return findings
 
 
 async def _answer(check: Callable[[Move], Awaitable[Finding]], move: Move) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.upstream.cache import Entry, State
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
-from quarterdeck.upstream.progress import Progress, RichProgress, Silent
+from quarterdeck.upstream.progress import Progress, Silent
 from quarterdeck.upstream.upstream import Upstream, cache_root
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "Program",
     "Progress",
     "Project",
-    "RichProgress",
     "Silent",
     "State",
     "Upstream",

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 import quarterdeck
 from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.sites.netns import control, enter
-from quarterdeck.sites.netns.layout import Cut, Layout, Link, address
+from quarterdeck.sites.netns.layout import CLIENT, HUB, Cut, Layout, Link, address, inside
 from quarterdeck.sites.netns.processes import ProcessId, members
 
 _STARTING = 30.0
@@ -104,6 +104,10 @@ class Lab:
         """The numbers of all processes that run at CLIENT, HUB or ``inside(site, machine)``, daemons too."""
         return await asyncio.to_thread(self._processes, where)
 
+    async def holds_us(self) -> bool:
+        """Whether this process is in one of the lab's networks. What there is of them then is in reach."""
+        return await self.runs() and await asyncio.to_thread(self._holds_us)
+
     def enter_argv(self, where: str) -> tuple[str, ...]:
         """What to put before an argv to run it there (see ``enter.enter_argv``)."""
         return enter.enter_argv(self.home, where)
@@ -123,9 +127,21 @@ class Lab:
         await self._ask("way", source, target, str(delay_ms), "cut" if cut else "open")
 
     def _processes(self, where: str) -> tuple[int, ...]:
+        return members("net", self._network(where))
+
+    def _holds_us(self) -> bool:
+        ours = Path("/proc/self/ns/net").stat().st_ino
+        if ours == self._network(CLIENT):  # nearly always
+            return True
+        layout = Layout.from_json(control.ask(self._folder, "layout").encode())
+        places = (HUB, *(inside(each.site, each.name) for each in layout.machines))
+        return any(ours == self._network(each) for each in places)
+
+    def _network(self, where: str) -> int:
+        """The number of a place's network namespace."""
         descriptors = control.ask_descriptors(self._folder, "enter", where)
         try:
-            return members("net", os.fstat(descriptors[1]).st_ino)
+            return os.fstat(descriptors[1]).st_ino
         finally:
             for each in descriptors:
                 os.close(each)

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from quarterdeck.upstream.progress import RichProgress
+from quarterdeck.cli.fetching import RichProgress
 
 
 def shown(*, terminal: bool) -> str:

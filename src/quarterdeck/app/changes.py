@@ -1,0 +1,91 @@
+"""What creating, changing and deleting a plane come to, before anything is changed; and putting any request down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from quarterdeck.api.apply import applied_plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation, OperationType
+from quarterdeck.app.examined import Examined
+from quarterdeck.app.moves import examined_abort, examined_move
+from quarterdeck.app.reach import require_in_reach
+from quarterdeck.app.requests import Abort, Apply, Create, Delete, Migrate, Request
+from quarterdeck.engine import facts, operations
+from quarterdeck.engine.admission import admit
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import Asker
+from quarterdeck.errors import NotFound
+from quarterdeck.stores.amend import amend
+
+
+async def examined(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
+    """All that must be known before a request is put down. Programs that a new spec needs are fetched.
+
+    An abort and a deletion need no ``engine``: they can be asked for where there are no programs, and nobody answers.
+    """
+    match request:
+        case Create(plane):
+            await admit(engine(), plane)
+            return Examined(kind=OperationType.CREATE, wanted=plane)
+        case Apply(plane):
+            return await _applied(engine(), plane)
+        case Migrate():
+            return await examined_move(engine(), request)
+        case Abort():
+            return await examined_abort(home.store, request)
+        case Delete(name):
+            plane = await operations.require_deletable(home.store, name)
+            return Examined(kind=OperationType.DELETE, wanted=plane)
+
+
+async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
+    try:
+        current = await engine.home.store.get(ControlPlane, declared.metadata.name)
+    except NotFound:
+        await admit(engine, declared)
+        return Examined(kind=OperationType.CREATE, wanted=declared)
+    wanted = applied_plane(current, declared)
+    if wanted.spec.placement.site != current.spec.placement.site:
+        await require_in_reach(engine.home, current)  # it is looked at
+    await admit(engine, wanted, current=current)
+    return Examined(kind=OperationType.APPLY, wanted=wanted, needed=wanted.spec != current.spec)
+
+
+async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
+    """``examined``, and the forecast of a change of spec, too."""
+    found = await examined(home, engine, request)
+    if found.kind is not OperationType.APPLY or not found.needed:
+        return found
+    await require_in_reach(home, found.wanted)
+    return replace(found, forecast=await facts.forecast(engine(), found.wanted))
+
+
+async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | None:
+    """Store what is wanted from now on. The operation; None where nothing had to be asked for.
+
+    Raises what ``Examined.require`` does, and Conflict when the plane was changed since it was examined.
+    """
+    found.require()
+    if not found.needed:
+        return found.under_way
+    match found.kind:
+        case OperationType.CREATE:
+            return await operations.create(home, found.wanted, asker)
+        case OperationType.DELETE:
+            return await operations.delete(home, found.name, asker)
+        case _:
+            return await operations.change(home, found.wanted, found.kind, asker)
+
+
+async def set_paused(home: Home, name: str, *, paused: bool) -> None:
+    """Have nothing changed by drivers, or let them go on. Raises Gone."""
+    await operations.existing(home.store, name)
+    await amend(
+        home.store,
+        ControlPlane,
+        name,
+        lambda seen: seen.model_copy(update={"spec": seen.spec.model_copy(update={"paused": paused})}),
+    )

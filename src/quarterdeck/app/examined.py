@@ -1,0 +1,51 @@
+"""What was found out about a request before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation, OperationType
+from quarterdeck.engine.preconditions import Finding, Verdict, enforce
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.planner.dry_run import DryRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A request, thought through. It changes nothing until it is asked for, and then only if the plane is still as it
+    was: its generation is in ``wanted``.
+
+    ``wanted``: the plane as it would be. ``findings``: what each check of a migration says. ``forecast``: every step
+    with the quorum's margin after it; None where none is made: for a plane that is not there yet, for one that a check
+    refuses, and for an abort and a deletion, which depend on nobody's answer. ``under_way``: the operation that an
+    abort would undo. ``needed``: whether asking would change anything.
+    """
+
+    kind: OperationType
+    wanted: ControlPlane
+    findings: Sequence[Finding] = ()
+    forecast: DryRun | None = None
+    under_way: Operation | None = None
+    needed: bool = True
+
+    @property
+    def name(self) -> str:
+        """The plane's name."""
+        return self.wanted.metadata.name
+
+    @property
+    def refused(self) -> bool:
+        """Whether a check says no."""
+        return any(each.verdict is Verdict.REFUSE for each in self.findings)
+
+    def require(self) -> None:
+        """Raise PreconditionFailed for a migration that a check refuses, with all that do, or that would not end."""
+        enforce(self.findings, self.wanted)
+        if self.kind is OperationType.MIGRATE and self.forecast is not None and self.forecast.stuck_on:
+            raise PreconditionFailed(
+                f"planning the move of {self.name} to {self.wanted.spec.placement.site}",
+                f"it would wait for {'; '.join(self.forecast.stuck_on)}",
+                "mend that first",
+            )

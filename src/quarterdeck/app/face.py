@@ -1,0 +1,259 @@
+"""The application face: what a command does is one typed call here, for the command line and for other programs."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation
+from quarterdeck.api.site import Isolation
+from quarterdeck.app import changes, driving, logs, onlookers, reach, reports
+from quarterdeck.app.driving import Hand
+from quarterdeck.app.examined import Examined
+from quarterdeck.app.logs import Tail
+from quarterdeck.app.moves import foreseen
+from quarterdeck.app.reports import Kept
+from quarterdeck.app.requests import Request
+from quarterdeck.app.sites import Sites
+from quarterdeck.engine import facts, operations
+from quarterdeck.engine.access import admin_kubeconfig
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.facts import Status
+from quarterdeck.engine.home import Home, home_folder, home_key
+from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.watchers import Watcher
+from quarterdeck.model.world import Component
+from quarterdeck.planner.dry_run import DryRun
+from quarterdeck.probe.result import Failure, ProbeResult, Summary
+from quarterdeck.probe.session import ProbeSession
+from quarterdeck.report.schema import Report
+from quarterdeck.stores.identity import this_process
+from quarterdeck.stores.port import Event
+from quarterdeck.stores.sealing import Key
+from quarterdeck.upstream.progress import Progress
+from quarterdeck.upstream.upstream import Upstream
+
+
+def asker(program: str) -> Asker:
+    """Who asks: this user, and this process, which runs ``program`` (words for people; no secret)."""
+    return Asker(who=f"{getpass.getuser()}@{this_process(program)}")
+
+
+def nobody(_: Hand) -> None:
+    """Is told whose hand a plane is in, and keeps it to itself."""
+
+
+class Quarterdeck:
+    """One open home: ``async with Quarterdeck.open() as quarterdeck: ...``.
+
+    Every call that names a plane raises Gone (a NotFound) when there is none of that name. Those that look at its
+    machines raise PreconditionFailed when it lives on networks of its own (isolation ``netns``) and this process is in
+    none of them: see ``inside_argv``. All errors are ``QuarterdeckError``. Seconds are floats, and times are aware.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        *,
+        asker: Asker,
+        upstream: Upstream | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """See ``open``; ``home`` stays the caller's to close."""
+        self._home = home
+        self._asker = asker
+        self._upstream = upstream
+        self._progress = progress
+        self.sites = Sites(home)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        folder: Path | None = None,
+        *,
+        key: Key | None = None,
+        upstream: Upstream | None = None,
+        asker: Asker | None = None,
+        progress: Progress | None = None,
+    ) -> AsyncIterator[Quarterdeck]:
+        """The home in ``folder``, made with its two default sites if it is new.
+
+        What is not given is as the environment says: QUARTERDECK_HOME (``folder``), QUARTERDECK_KEY_FILE (``key``),
+        QUARTERDECK_BIN_DIR, QUARTERDECK_CACHE and QUARTERDECK_MIRROR (``upstream``; ``progress`` is told what it
+        fetches). ``asker`` is who asks for operations and holds leases, in words: this user and process if not given.
+
+        Raises InvalidInput for an environment that makes no sense, Corrupt for a damaged store or one of a newer
+        version, Unavailable when it cannot be written, PreconditionFailed when somebody else may write to it, or it is
+        sealed by another key.
+        """
+        home = await Home.open(
+            home_folder(os.environ) if folder is None else folder, key=home_key(os.environ) if key is None else key
+        )
+        try:
+            yield cls(home, asker=asker or _this_program(), upstream=upstream, progress=progress)
+        finally:
+            await home.close()
+
+    # looking
+
+    async def planes(self) -> tuple[ControlPlane, ...]:
+        """All planes, as they are stored."""
+        return tuple(await self._home.store.list(ControlPlane))
+
+    async def plane(self, name: str) -> ControlPlane:
+        """A plane as it is stored: what is wanted of it, and what is remembered."""
+        return await operations.existing(self._home.store, name)
+
+    async def examine(self, name: str) -> Status:
+        """Observe a plane now, without touching it: members, leaders, load balancers, and what is left to do."""
+        await self._require_in_reach(name)
+        return await facts.look(self._engine(), name)
+
+    async def forecast(self, name: str, *, to: str | None = None, replicas: int | None = None) -> DryRun:
+        """Every step that is left to do, or that a move to site ``to`` or to so many replicas would take, with the
+        quorum's margin after it; no check is made. Raises NotFound for a site, InvalidInput for the number.
+        """
+        return await foreseen(self._engine(), name, to, replicas)
+
+    async def history(self, name: str) -> tuple[Operation, ...]:
+        """What was asked of a plane, the oldest first; also of one that is gone, as long as something is known."""
+        found = await operations.operations_of(self._home.store, name)
+        if not found:
+            await operations.existing(self._home.store, name)
+        return found
+
+    async def operations(self) -> tuple[Operation, ...]:
+        """What was asked of all planes."""
+        return tuple(await self._home.store.list(Operation))
+
+    async def events(self, name: str | None = None) -> tuple[Event, ...]:
+        """What is so of a plane, or of all, said once however often it was seen."""
+        if name is not None:
+            await operations.existing(self._home.store, name)
+        return tuple(await self._home.store.events(name))
+
+    def logs(
+        self, name: str, *, replica: str | None = None, component: Component | None = None, lines: int = 50
+    ) -> AsyncIterator[Tail]:
+        """The last ``lines`` that each program of a plane wrote, one after the other. Raises NotFound (the replica)."""
+        return logs.tails(self._home, name, replica=replica, component=component, lines=lines)
+
+    async def kubeconfig(self, name: str) -> str:
+        """A kubeconfig (YAML, with an administrator's key) that stays right before, during and after a migration."""
+        return await admin_kubeconfig(self._home, await operations.existing(self._home.store, name))
+
+    # asking
+
+    async def plan(self, request: Request) -> Examined:
+        """Everything about a request that is known before it is asked for; changes nothing but the programs' cache.
+
+        Checks that say no are findings of the result, as ``Examined.require`` tells. What makes no sense at all
+        raises: InvalidInput (the request), NotFound (the site), Conflict (what is under way does not allow it, or
+        there is nothing to undo), PreconditionFailed (a new plane cannot be here).
+        """
+        return await changes.planned(self._home, self._engine, request)
+
+    async def ask(self, request: Request | Examined) -> Operation | None:
+        """Put down what is wanted from now on; ``carry_out`` or another process brings it about.
+
+        The operation under way; None when all is so already. Raises what ``plan`` does, PreconditionFailed that names
+        every check that says no, Conflict when the plane was changed since it was planned. Nothing is changed then.
+        """
+        if not isinstance(request, Examined):
+            request = await changes.examined(self._home, self._engine, request)
+        return await changes.put_down(self._home, request, self._asker)
+
+    async def pause(self, name: str) -> None:
+        """Have nothing of a plane changed by drivers. What runs goes on running."""
+        await changes.set_paused(self._home, name, paused=True)
+
+    async def resume(self, name: str) -> None:
+        """End a pause. A driver brings the plane to what is wanted: ``carry_out``."""
+        await changes.set_paused(self._home, name, paused=False)
+
+    # doing
+
+    async def carry_out(self, name: str, watchers: Sequence[Watcher] = (), *, wait: float = 12.0) -> None:
+        """Bring a plane to what is wanted from this process. Cancelling it lets go in good order; nothing is lost.
+
+        ``watchers`` are told what happens. ``wait``: seconds to wait for another driver to end, or to die. Raises
+        Conflict that names it, Paused, and what no retry mends; all else that fails is told and tried again.
+        """
+        await driving.carried_out(self._engine(watchers), name, wait=wait)
+
+    async def follow(
+        self,
+        name: str,
+        *,
+        timeout: float | None = None,
+        told: Callable[[Hand], None] = nobody,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        """Be there until a plane is as wanted, or gone: look on while another process drives it, ``carry_out`` when
+        none does. ``told`` hears at once whose hand it is in. Raises Unavailable after ``timeout`` seconds.
+        """
+        await driving.followed(
+            self._home,
+            name,
+            timeout=timeout,
+            told=told,
+            drive=lambda: self.carry_out(name, watchers),
+        )
+
+    def probing(
+        self,
+        name: str,
+        *,
+        rate: float = 20.0,
+        on_failure: Callable[[Failure], None] | None = None,
+        on_summary: Callable[[Summary], None] | None = None,
+    ) -> AbstractAsyncContextManager[ProbeSession]:
+        """Real clients that ask a plane from outside for as long as the block lasts, at ``rate`` requests a second
+        each; ``await session.stop()`` gives their result. ``Onlookers`` has them look on while the plane is changed.
+        """
+        return onlookers.probing(self._home, name, rate=rate, on_failure=on_failure, on_summary=on_summary)
+
+    # afterwards
+
+    async def report(self, name: str, operation: str | None = None) -> Report:
+        """What was done in an operation (the last one of the plane without a name), and what clients saw: as it was
+        kept, else as of now. Raises NotFound when no such operation has begun.
+        """
+        return await reports.reported(self._home, name, operation)
+
+    async def keep_report(self, operation: str, *, probe: ProbeResult | None = None) -> Kept:
+        """Make the files of an operation's report. Raises NotFound when it has not begun, or its plane is gone."""
+        return await reports.kept(self._home, operation, probe)
+
+    # the ground that planes stand on
+
+    async def network_of(self, name: str) -> Isolation | None:
+        """What kind of network a plane lives in; None when its site is gone."""
+        return await reach.network_of(self._home, await operations.existing(self._home.store, name))
+
+    async def fetch_programs(self, name: str) -> None:
+        """Get the programs that a plane runs on, so that they are there when it is driven."""
+        await self._engine().programs(await operations.existing(self._home.store, name))
+
+    async def tidy(self) -> None:
+        """Take down what all planes share, if there are none. From outside of their networks, which end with it."""
+        if not await self._home.store.list(ControlPlane):
+            await self._home.close_hubs()
+            await reach.close_lab(self._home)
+
+    def _engine(self, watchers: Sequence[Watcher] = ()) -> Engine:
+        if self._upstream is None:
+            self._upstream = Upstream.from_environment(os.environ, progress=self._progress)
+        return Engine(home=self._home, upstream=self._upstream, asker=self._asker, watchers=watchers)
+
+    async def _require_in_reach(self, name: str) -> None:
+        await reach.require_in_reach(self._home, await operations.existing(self._home.store, name))
+
+
+def _this_program() -> Asker:
+    return asker("a program that uses quarterdeck.app")

@@ -1,0 +1,40 @@
+"""What a plane's programs wrote."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from quarterdeck.app.reach import require_in_reach
+from quarterdeck.components.settings import unit_name
+from quarterdeck.engine import operations
+from quarterdeck.engine.home import Home
+from quarterdeck.errors import NotFound
+from quarterdeck.model.world import Component
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The last lines of one program of one replica."""
+
+    replica: str
+    component: Component
+    text: str
+
+
+async def tails(
+    home: Home, name: str, *, replica: str | None, component: Component | None, lines: int
+) -> AsyncIterator[Tail]:
+    """The logs of a plane, one after the other. See ``Quarterdeck.logs``."""
+    plane = await operations.existing(home.store, name)
+    every = plane.status.memory.replicas
+    records = [each for each in every if replica in (None, each.name)]
+    if not records:
+        known = ", ".join(each.name for each in every) or "none"
+        raise NotFound(f"reading logs of plane {name}", f"no replica {replica}", f"replicas: {known}")
+    await require_in_reach(home, plane)
+    for record in records:
+        site = home.local_site(await home.site(record.slot.site))
+        for each in Component if component is None else (component,):
+            text = await site.logs(record.machine, unit_name(name, record.name, each), lines=lines)
+            yield Tail(record.name, each, text)

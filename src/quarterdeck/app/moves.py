@@ -1,0 +1,110 @@
+"""What a migration and an abort come to, before anything is changed."""
+
+from __future__ import annotations
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.errors import explained
+from quarterdeck.api.operation import OperationType
+from quarterdeck.app.examined import Examined
+from quarterdeck.app.reach import require_in_reach
+from quarterdeck.app.requests import Abort, Migrate
+from quarterdeck.engine import facts, operations, preconditions
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.wording import what
+from quarterdeck.errors import Conflict, InvalidInput
+from quarterdeck.model.steps import Plan
+from quarterdeck.planner.dry_run import DryRun
+from quarterdeck.stores.port import Store
+
+
+def at_site(plane: ControlPlane, site: str, replicas: int | None = None) -> ControlPlane:
+    """The plane at another site: zones and storage class are then that site's own, unless etcd names one.
+
+    Raises InvalidInput for a number of replicas that cannot be.
+    """
+    placement = plane.spec.placement.model_copy(update={"site": site, "zones": None, "storage_class": None})
+    return operations.moved(plane, placement, replicas)
+
+
+def destination(current: ControlPlane, request: Migrate) -> ControlPlane:
+    """The plane as a migration wants it; as it is, if that is there already. Raises InvalidInput."""
+    doing, to, replicas = f"migrating plane {current.metadata.name}", request.to, request.replicas
+    if replicas is not None and replicas not in (1, 3, 5):
+        raise InvalidInput(doing, f"{replicas} replicas", "use 1, 3 or 5")
+    if to == current.spec.placement.site:
+        if replicas not in (None, current.spec.replicas):
+            raise InvalidInput(doing, f"it is at {to} already", "name another site, or change the number by 'apply'")
+        return current
+    return at_site(current, to, replicas)
+
+
+async def examined_move(engine: Engine, request: Migrate) -> Examined:
+    """A migration with every check's finding and its forecast.
+
+    Raises Gone, NotFound (the site), InvalidInput, Conflict (something is under way, or it is wanted there already and
+    not yet as wanted), PreconditionFailed (its networks are out of reach).
+    """
+    store = engine.home.store
+    current = await operations.existing(store, request.name)
+    wanted = destination(current, request)
+    running = await operations.current(store, request.name)
+    if running is not None:
+        raise Conflict(
+            f"migrating plane {request.name}",
+            f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
+            f"let it end with 'wait {request.name}', or go back with 'abort {request.name}'",
+        )
+    await require_in_reach(engine.home, current)
+    if wanted.spec == current.spec:
+        require_done(request, (await facts.look(engine, request.name)).plan)
+        return Examined(kind=OperationType.MIGRATE, wanted=wanted, needed=False)
+    findings = await preconditions.examine(engine, current, wanted, allow_distance=request.allow_distance)
+    examined = Examined(kind=OperationType.MIGRATE, wanted=wanted, findings=findings)
+    if examined.refused:
+        return examined
+    forecast = await facts.forecast(engine, wanted)
+    return Examined(kind=OperationType.MIGRATE, wanted=wanted, findings=findings, forecast=forecast)
+
+
+def require_done(request: Migrate, plan: Plan) -> None:
+    """Raise Conflict that says what is left to do of a plane that is wanted there already."""
+    if not plan.done:
+        left = "; ".join((*(what(step) for step in plan.now), *plan.waiting))
+        raise Conflict(
+            f"migrating plane {request.name}",
+            f"it is wanted at {request.to} already, and left to do is: {left}",
+            f"use 'wait {request.name}'",
+        )
+
+
+async def examined_abort(store: Store, request: Abort) -> Examined:
+    """Where an abort would bring the plane; not ``needed`` when it is on its way back already.
+
+    Raises Gone, and Conflict when nothing that could be undone is under way.
+    """
+    name = request.name
+    plane = await operations.existing(store, name)
+    running = await operations.current(store, name)
+    if running is None or running.spec.from_ is None:
+        raise Conflict(
+            f"aborting on plane {name}", "no operation that could be undone is under way", f"see 'history {name}'"
+        )
+    goal = running.spec.from_
+    wanted = operations.moved(plane, goal.placement, goal.replicas)
+    needed = running.spec.type is not OperationType.ABORT
+    return Examined(kind=OperationType.ABORT, wanted=wanted, under_way=running, needed=needed)
+
+
+async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | None) -> DryRun:
+    """What would be done of a plane as it is wanted, or elsewhere, or with another number of replicas; no check is
+    made. Raises Gone, NotFound (the site), InvalidInput, PreconditionFailed (its networks are out of reach).
+    """
+    current = await operations.existing(engine.home.store, name)
+    wanted = current
+    if to is not None or replicas is not None:
+        with explained(f"planning for plane {name}", ControlPlane):
+            placed = current.spec.placement if to is None else at_site(current, to).spec.placement
+            wanted = operations.moved(current, placed, replicas)
+    await engine.home.site(wanted.spec.placement.site)
+    await require_in_reach(engine.home, current)
+    return await facts.forecast(engine, wanted)

@@ -1,0 +1,69 @@
+"""Real clients that look on from outside while a plane is changed, and what they saw."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from quarterdeck.app.reach import require_in_reach
+from quarterdeck.engine import operations
+from quarterdeck.engine.access import probe_target
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.watchers import Unwatched
+from quarterdeck.model.steps import Step, StopBalancer
+from quarterdeck.probe.result import Failure, ProbeResult, Summary
+from quarterdeck.probe.session import ProbeSession
+from quarterdeck.probe.target import Kind, ProbeSettings
+
+#: The periods of a probe that looks on; before them is the quiet plane.
+DURING = "migration"
+AFTER = "after"
+#: Seconds for which the probe looks on once all is done.
+_AFTERWARDS = 2.0
+
+
+@asynccontextmanager
+async def probing(
+    home: Home,
+    name: str,
+    *,
+    rate: float,
+    on_failure: Callable[[Failure], None] | None,
+    on_summary: Callable[[Summary], None] | None,
+) -> AsyncIterator[ProbeSession]:
+    """Clients that ask a plane. See ``Quarterdeck.probing``."""
+    plane = await operations.existing(home.store, name)
+    await require_in_reach(home, plane)
+    target = await probe_target(home, plane)
+    settings = ProbeSettings(id=uuid.uuid4().hex[:8], rate=rate)
+    async with ProbeSession(target, settings, on_summary=on_summary, on_failure=on_failure) as session:
+        yield session
+
+
+class Onlookers(Unwatched):
+    """Has a probe look at the quiet plane, then at a change of it. A ``Watcher``: give it to ``carry_out``.
+
+    Clients that never resolve the name again end when the old address is let go, as is agreed: its time to live and
+    its drain have passed by then.
+    """
+
+    def __init__(self, probe: ProbeSession) -> None:
+        self._probe = probe
+
+    async def quiet(self, seconds: float) -> None:
+        """Look at the plane as it is; from then on what is seen counts for the change."""
+        await asyncio.sleep(seconds)
+        await self._probe.mark(DURING)
+
+    async def begins(self, step: Step) -> None:
+        """See ``Watcher``."""
+        if isinstance(step, StopBalancer):
+            await self._probe.retire(Kind.PINNED)
+
+    async def result(self) -> ProbeResult:
+        """What they saw, once they have looked on for a moment after the change."""
+        await self._probe.mark(AFTER)
+        await asyncio.sleep(_AFTERWARDS)
+        return await self._probe.stop()

@@ -1,0 +1,53 @@
+"""Planes on networks of their own: their machines can be reached only by a process that is in one of these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.site import Isolation
+from quarterdeck.engine.home import Home
+from quarterdeck.errors import NotFound, PreconditionFailed
+from quarterdeck.sites.netns.enter import enter_argv
+from quarterdeck.sites.netns.lab import Lab
+from quarterdeck.sites.netns.layout import CLIENT
+
+
+async def network_of(home: Home, plane: ControlPlane) -> Isolation | None:
+    """What kind of network a plane lives in; None when its site is not there."""
+    try:
+        return (await home.site(plane.spec.placement.site)).spec.isolation
+    except NotFound:
+        return None
+
+
+async def require_in_reach(home: Home, plane: ControlPlane) -> None:
+    """Raise PreconditionFailed for a plane whose machines this process cannot reach: looking would only time out."""
+    if await network_of(home, plane) is Isolation.NETNS:
+        await require_in_lab(home, f"reaching the machines of plane {plane.metadata.name}")
+
+
+async def require_in_lab(home: Home, doing: str) -> None:
+    """Raise PreconditionFailed unless this process is in one of the networks of the home's lab."""
+    if not await Lab(home.folder).holds_us():
+        raise PreconditionFailed(
+            doing,
+            "they are on networks of their own, and this process is in none of them",
+            "use the command line, which goes there by itself, or start this program by quarterdeck.app.inside_argv",
+        )
+
+
+async def inside_argv(folder: Path, *argv: str) -> tuple[str, ...]:
+    """What to start to have a program run inside the networks of the home in ``folder``, which are made if need be.
+
+    Raises Unavailable where the host forbids such networks.
+    """
+    await Lab.open(folder)
+    return (*enter_argv(folder, CLIENT), *argv)
+
+
+async def close_lab(home: Home) -> None:
+    """End the networks of a home with all processes in them. For a process outside of them."""
+    lab = Lab(home.folder)
+    if await lab.runs():
+        await lab.close()

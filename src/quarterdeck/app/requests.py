@@ -1,0 +1,51 @@
+"""What can be asked for of a plane. Nothing is looked at, and nothing happens, before one is given to a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quarterdeck.api.controlplane import ControlPlane
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A new plane, as a document declares it or as ``new_control_plane`` makes it."""
+
+    plane: ControlPlane
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """The plane as it is declared: created if there is none of that name, else changed."""
+
+    plane: ControlPlane
+
+
+@dataclass(frozen=True, slots=True)
+class Migrate:
+    """The plane at another site, with as many replicas as now or with 1, 3 or 5.
+
+    ``allow_distance``: also where a round trip takes more than 180 ms.
+    """
+
+    name: str
+    to: str
+    replicas: int | None = None
+    allow_distance: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """The plane where it was before the operation that is under way."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The plane gone, with all its data."""
+
+    name: str
+
+
+Request = Create | Apply | Migrate | Abort | Delete

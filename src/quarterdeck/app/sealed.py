@@ -1,0 +1,42 @@
+"""Sealing the keys of all planes of a home by a key file, which nobody has open meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quarterdeck.engine.home import require_own, store_file
+from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.files import write_secret
+from quarterdeck.stores.sealing import KEY_FILE, Key, random_key, read_key, reseal
+
+__all__ = ["KEY_FILE", "Key", "make_key_file", "read_key", "rekey", "seal", "unseal"]
+
+
+def make_key_file(path: Path) -> None:
+    """Make a key file (0600) with random bytes. Raises InvalidInput for one that exists."""
+    if path.exists():
+        raise InvalidInput(f"making the key file {path}", "it exists", "leave out --make, or name another")
+    write_secret(path, random_key())
+
+
+def seal(folder: Path, key_file: Path) -> int:
+    """Seal the home in ``folder``; the number of planes whose keys were sealed. Raises what ``reseal`` does."""
+    return reseal(_store(folder), None, read_key(key_file))
+
+
+def unseal(folder: Path, key: Key) -> int:
+    """Store all keys as they are again; how many."""
+    return reseal(_store(folder), key, None)
+
+
+def rekey(folder: Path, key: Key, new: Key) -> int:
+    """Seal all keys by another key; how many."""
+    return reseal(_store(folder), key, new)
+
+
+def _store(folder: Path) -> Path:
+    path = store_file(folder)
+    if not path.exists():
+        raise NotFound(f"opening {folder}", "there is no home yet", f"with {KEY_FILE} set, a new one is sealed at once")
+    require_own(folder)
+    return path

@@ -1,0 +1,93 @@
+"""The sites of a home, and their machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from quarterdeck.api.apply import applied_site
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.site import Isolation, Site
+from quarterdeck.app.reach import require_in_lab
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.site_use import require_safe_change, require_unused
+from quarterdeck.errors import NotFound
+from quarterdeck.model.units import Machine
+from quarterdeck.sites.netns.lab import Lab
+
+
+class Applied(StrEnum):
+    """What became of a declared site."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A machine. ``replica`` is what is on it, as PLANE/REPLICA; None for nothing."""
+
+    machine: Machine
+    replica: str | None
+
+
+class Sites:
+    """The sites of an open home: ``Quarterdeck.sites``."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    async def list(self) -> Mapping[str, Site]:
+        """All sites by name."""
+        return {each.metadata.name: each for each in await self._home.store.list(Site)}
+
+    async def get(self, name: str) -> Site:
+        """A site as it was declared. Raises NotFound that names those there are."""
+        return await self._home.site(name)
+
+    async def add(self, site: Site) -> None:
+        """Add a site. Raises Conflict if there is one of that name, Unavailable where the host forbids its networks."""
+        if site.spec.isolation is Isolation.NETNS:
+            await Lab.open(self._home.folder)  # says so if the host does not allow it
+        await self._home.store.create(site)
+
+    async def apply(self, wanted: Site) -> Applied:
+        """Create or change a site. Raises Conflict for a change that planes of it would not survive."""
+        store = self._home.store
+        try:
+            current = await store.get(Site, wanted.metadata.name)
+        except NotFound:
+            await store.create(wanted)
+            return Applied.CREATED
+        changed = applied_site(current, wanted)
+        if changed == current:
+            return Applied.UNCHANGED
+        require_safe_change(current, changed, await store.list(ControlPlane))
+        await store.update(changed)
+        return Applied.CHANGED
+
+    async def machines(self, name: str) -> Sequence[Used]:
+        """A site's machines, and what is on them. Raises NotFound, PreconditionFailed when they are out of reach."""
+        site = await self._home.site(name)
+        if site.spec.isolation is Isolation.NETNS:
+            await require_in_lab(self._home, f"reaching the machines of site {name}")
+        replicas = {
+            (each.slot.site, each.machine): f"{plane.metadata.name}/{each.name}"
+            for plane in await self._home.store.list(ControlPlane)
+            for each in plane.status.memory.replicas
+        }
+        found = await self._home.local_site(site).machines()
+        return tuple(Used(each, replicas.get((name, each.name))) for each in found)
+
+    async def require_unused(self, name: str) -> Site:
+        """The site, if it can be removed. Raises NotFound, Conflict that names the planes which use it."""
+        site = await self._home.site(name)
+        require_unused(name, await self._home.store.list(ControlPlane))
+        return site
+
+    async def remove(self, name: str) -> None:
+        """Remove a site and its machines. Raises what ``require_unused`` does."""
+        await self._home.local_site(await self.require_unused(name)).destroy()
+        await self._home.store.delete(Site, name)

@@ -1,0 +1,21 @@
+"""What is so of a plane, in words and for programs: what every face shows alike."""
+
+from __future__ import annotations
+
+from quarterdeck.engine.events import warnings
+from quarterdeck.engine.facts import Status, summary
+from quarterdeck.engine.leaders import leading
+from quarterdeck.engine.wording import what
+from quarterdeck.model.world import World
+from quarterdeck.planner.quorum import home, margin
+from quarterdeck.planner.view import voters
+
+__all__ = ["Status", "leading", "quorum", "summary", "warnings", "what"]
+
+
+def quorum(world: World) -> str:
+    """The quorum of an observation in words; "" when nobody knows."""
+    if world.membership is None:
+        return ""
+    now = voters(world)
+    return f"{len(now)} voters, {margin(now)} may fail, quorum at {home(now) or 'no single site'}"
