@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 from support.clients import Writer
@@ -16,6 +18,8 @@ from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.local.site import LocalSite
 
 pytestmark = pytest.mark.timeout(900)
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_no_client_sees_a_failure_and_the_kubeconfig_stays_right(demo: PlaneLab) -> None:
@@ -129,3 +133,14 @@ def test_a_migration_refused_by_its_plan_changes_nothing(demo: PlaneLab) -> None
     demo.refused("migrate", "demo", "--to", demo.other("demo"), code=4, says=["nobody to ask", "add --yes"])
     assert demo.plane("demo") == before
     assert demo.operation("demo").spec.type is not OperationType.ABORT
+
+
+def test_the_migration_that_the_librarys_page_shows_moves_a_plane(demo: PlaneLab) -> None:
+    target = demo.other("demo")
+    shown = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text(), re.DOTALL)
+    assert shown is not None
+    done = demo.start_program(sys.executable, "-c", shown[1].replace("alpha", "demo").replace("west", target)).end()
+    assert (done.code, done.out.splitlines()[-1]) == (0, "succeeded"), str(done)
+    assert "check='health', verdict=<Verdict.OK: 'ok'>" in done.out
+    fact = demo.status("demo", code=0)
+    assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target
