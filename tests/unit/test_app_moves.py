@@ -66,7 +66,7 @@ def test_a_plane_that_is_wanted_there_and_not_yet_so_is_named_with_what_is_left(
     asked = Migrate("alpha", "east")
     require_done(asked, Plan())
     with pytest.raises(Conflict, match="left to do is: note that the cluster exists; west-1 is awaited"):
-        require_done(asked, Plan(now=(NoteCreated(),), waiting=("west-1 is awaited",)))
+        require_done(asked, Plan(now=(NoteCreated(site="east", why=""),), waiting=("west-1 is awaited",)))
 
 
 def test_a_move_that_a_check_refuses_or_that_would_not_end_must_not_be() -> None:
