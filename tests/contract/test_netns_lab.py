@@ -136,6 +136,22 @@ async def test_all_places_of_a_lab_reach_each_other(world: World) -> None:
             assert await peer.rtt(f"c{number}") < 0.1
 
 
+ASKS = """
+import asyncio, sys, pathlib
+from quarterdeck.sites.netns.lab import Lab
+print(asyncio.run(Lab(pathlib.Path(sys.argv[1])).holds_us()))
+"""
+
+
+@pytest.mark.parametrize("where", [CLIENT, HUB, W1])
+async def test_a_process_knows_whether_it_is_in_the_lab(world: World, where: str, tmp_path: Path) -> None:
+    assert not await world.lab.holds_us()
+    for home, answer in ((world.lab.home, b"True"), (tmp_path, b"False")):  # another home's lab is out of reach
+        argv = [*world.lab.enter_argv(where), sys.executable, "-c", ASKS, str(home)]
+        process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+        assert (await process.communicate())[0].strip() == answer
+
+
 async def test_a_lab_does_not_see_the_network_of_the_host(world: World) -> None:
     with_listener = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", 0)
     port = with_listener.sockets[0].getsockname()[1]
