@@ -8,9 +8,44 @@ from __future__ import annotations
 
 #: Why any slot tells the site.
 _ONE_SITE = "all slots of a plane are at one site, and where one is lent there is but one"
+#: Why two rules may be asked in either order.
+_EITHER = "should both have steps, those of the one do not hang on those of the other, which are there in the next look"
+#: Why it does not matter with what a way begins to be counted.
+_OFFSET = "all ways begin with it, so that it changes no comparison of two"
+#: Why a state of the swap may be looked at again.
+_AGAIN = "each state is reached by its best way first, so that what follows from it again is no better: it costs time"
 
 EQUIVALENT: dict[str, str] = {
     # --- view -------------------------------------------------------------------------------------------------------
     "view.view: 0 => -1": _ONE_SITE,
     "view.view: 0 => -1 (number 2)": _ONE_SITE,
+    # --- planner ----------------------------------------------------------------------------------------------------
+    "planner: ALWAYS: founding.found, membership.keep_running => membership.keep_running, founding.found": (
+        "the one has nothing to do once a cluster was seen, and the other nothing before: it is noted with its members"
+    ),
+    "planner: WITH_MEMBERSHIP: founding.place, membership.keep_running => membership.keep_running, founding.place": (
+        _EITHER
+    ),
+    "planner: WITH_MEMBERSHIP: membership.remove_strays, membership.remove_dead => "
+    "membership.remove_dead, membership.remove_strays": _EITHER,
+    "planner: WITH_MEMBERSHIP: membership.join, membership.rejoin => membership.rejoin, membership.join": _EITHER,
+    "planner: WITH_MEMBERSHIP: traffic.backends, traffic.record => traffic.record, traffic.backends": _EITHER,
+    "planner: WITH_MEMBERSHIP: serving.control, serving.retire => serving.retire, serving.control": _EITHER,
+    "planner: WITH_MEMBERSHIP: serving.retire, membership.lead => membership.lead, serving.retire": (
+        "leadership goes when no unwanted voter serves: what is to be stopped then serves nobody, before and after"
+    ),
+    "planner: WITH_MEMBERSHIP: membership.swap, membership.remove => membership.remove, membership.swap": (
+        "the one has steps only before the quorum is where the plane is heading, and the other only from then on"
+    ),
+    "planner: WITH_MEMBERSHIP: traffic.let_go, serving.settled => serving.settled, traffic.let_go": (
+        "the second has no steps: only what is waited for is said in another order"
+    ),
+    "planner: BESIDE: serving.serve, serving.control => serving.control, serving.serve": (
+        "it is only asked whether a rule is one of them"
+    ),
+    # --- quorum -----------------------------------------------------------------------------------------------------
+    "quorum.shortest_swap: 0 => 1": _OFFSET,
+    "quorum.shortest_swap: 0 => -1": _OFFSET,
+    "quorum.shortest_swap: continue => pass": _AGAIN,
+    "quorum.shortest_swap: seen.add((added, removed)) => pass": _AGAIN,
 }

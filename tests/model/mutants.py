@@ -95,7 +95,7 @@ def mutants(module: str) -> tuple[Mutant, ...]:
     count: Counter[str] = Counter()
     for where, node in _nodes(tree, ""):
         for mutated in _mutated(node):
-            before, after = _short(node), _short(mutated)
+            before, after = _texts(node, mutated)
             if before == after:
                 continue
             name = f"{module}.{where}: {before} => {after}" if where else f"{module}: {before} => {after}"
@@ -104,6 +104,22 @@ def mutants(module: str) -> tuple[Mutant, ...]:
             line: int = getattr(node.target if isinstance(node, ast.comprehension) else node, "lineno", 0)
             found.append(Mutant(module, key, line, original, (node, mutated), tree))
     return tuple(found)
+
+
+def _texts(node: ast.AST, mutated: ast.AST) -> tuple[str, str]:
+    """Before and after; of a table of rules only those that differ."""
+    match node, mutated:
+        case ast.AnnAssign(target=name, value=ast.Tuple(old)), ast.AnnAssign(value=ast.Tuple(new)):
+            before, after = list(map(_short, old)), list(map(_short, new))
+            start = next(index for index, rule in enumerate(before) if after[index : index + 1] != [rule])
+            rest = len(before) - start - (1 if len(after) < len(before) else 2)
+            return f"{_short(name)}: {_between(before, start, rest)}", _between(after, start, rest) or "nothing"
+        case _:
+            return _short(node), _short(mutated)
+
+
+def _between(rules: list[str], start: int, rest: int) -> str:
+    return ", ".join(rules[start : len(rules) - rest])
 
 
 def _short(node: ast.AST) -> str:

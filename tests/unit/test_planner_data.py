@@ -12,10 +12,13 @@ from quarterdeck.engine.events import warnings
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import AddLearner, NoteCluster, NoteCreated, Promote, StopUnit, Swap
-from quarterdeck.model.units import UnitState
+from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Component, Membership, World, WrongData
+from quarterdeck.planner.data import withhold
+from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.view import view
 
 LOW = "etcd revision 12, and 5,000 was seen before"
 
@@ -71,6 +74,23 @@ def test_a_member_that_still_runs_on_files_that_were_deleted_under_it_may_be_par
 
 def test_one_of_three_that_lost_its_data_is_exchanged_as_ever() -> None:
     assert of(without_data(serving(3), "east-2")) == ["PlaceReplica east-4"]
+
+
+def test_who_never_had_the_data_has_lost_none() -> None:
+    """A replica that was placed, or is about to join, while no quorum answers."""
+    world = replace(without_data(serving(1), "east-1"), membership=None)
+    new = tuple(replace(record, started=False) for record in world.memory.replicas)
+    world = replace(world, memory=replace(world.memory, replicas=new))
+    assert withhold(view(world)) == Outcome()
+
+
+def test_on_a_machine_that_does_not_answer_nothing_is_stopped_and_the_data_is_waited_for() -> None:
+    """What is said of its units is of before."""
+    world = replace(without_data(serving(1), "east-1"), membership=None)
+    deaf = with_fact(world, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
+    assert withhold(view(deaf)) == Outcome(
+        (), ("the data of east-1 to be put back into its volume on machine east-a1",)
+    )
 
 
 def test_data_that_is_not_seen_is_not_data_that_is_gone() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.planner.quorum import Voter, after, has_quorum, home, margin, quorum, shortest_swap
+from quarterdeck.planner.quorum import Change, Voter, after, has_quorum, home, margin, quorum, shortest_swap
 
 
 def voters(**sites: int) -> frozenset[Voter]:
@@ -54,6 +56,62 @@ def test_one_to_three_swaps_by_promotions_alone() -> None:
 
 def test_there_is_no_swap_without_somebody_to_promote() -> None:
     assert shortest_swap(voters(east=3), "west", (), tuple(sorted(voters(east=3)))) is None
+
+
+def some(kind: str, sites: str, *, healthy: bool = True) -> tuple[Voter, ...]:
+    """One voter for each of these sites, which have names of one letter."""
+    return tuple(Voter(f"{kind}-{site}{index}", site, healthy) for index, site in enumerate(sites))
+
+
+def all_ways(now: frozenset[Voter], coming: tuple[Voter, ...], leaving: tuple[Voter, ...]) -> Iterator[tuple[int, ...]]:
+    """Each way to let site w hold the quorum, as what it costs: states in which no site does, changes, and removals."""
+    for length in range(len(coming) + len(leaving) + 1):
+        for removals in range(length + 1):
+            for places in combinations(range(length), removals):
+                if removals <= len(leaving) and length - removals <= len(coming):
+                    order = [place in places for place in range(length)]
+                    homeless = _homeless(now, order, iter(coming), iter(leaving))
+                    if homeless is not None:
+                        yield (homeless, length, removals)
+
+
+def _homeless(
+    now: frozenset[Voter], order: list[bool], coming: Iterator[Voter], leaving: Iterator[Voter]
+) -> int | None:
+    """How often no site holds the quorum on this way (None: it does not get there, or the quorum is lost)."""
+    homeless = 0
+    for remove in order:
+        now = after(now, Change(remove, next(leaving if remove else coming)))
+        if not has_quorum(now):
+            return None
+        homeless += home(now) is None
+    return homeless if home(now) == "w" else None
+
+
+@pytest.mark.parametrize("east", ["e", "ee", "eee"])
+@pytest.mark.parametrize("west", ["", "w", "ww"])
+@pytest.mark.parametrize("coming", ["", "w", "ww", "www", "wwww"])
+@pytest.mark.parametrize("sick", [True, False])
+def test_a_swap_is_the_shortest_of_all_ways(east: str, west: str, coming: str, sick: bool) -> None:
+    """Voters of the target that leave cost changes and gain nothing."""
+    promotable = some("comes", coming)
+    removable = (*some("leaves", west[:1] + east), *some("dead", "e" * sick, healthy=False))
+    now = frozenset((*some("stays", west[1:]), *removable))
+    path = shortest_swap(now, "w", promotable, removable)
+    best = min(all_ways(now, promotable, removable), default=None)
+    if path is None:
+        assert best is None
+        return
+    removals = [change.remove for change in path]
+    homeless = _homeless(now, removals, iter(promotable), iter(removable))
+    assert best == (homeless, len(path), sum(removals))
+
+
+def test_a_change_leaves_all_other_voters_as_they_are() -> None:
+    both = frozenset(some("stays", "ew"))
+    one, new = some("stays", "e")[0], Voter("new", "w")
+    assert after(both, Change(False, new)) == both | {new}
+    assert after(both, Change(True, one)) == both - {one}
 
 
 @given(

@@ -46,7 +46,7 @@ def withhold(view: View) -> Outcome:
 
 def _has_nothing(view: View, record: Replica) -> bool:
     """Whether a member was seen to be without its data, and not to run, while no quorum answers that could spare it."""
-    if view.world.membership is not None or not (view.world.memory.created and record.started):
+    if view.world.membership is not None or not record.started:
         return False
     return view.fact(record).has_data is False and view.unit(record, Component.ETCD) is not UnitState.RUNNING
 

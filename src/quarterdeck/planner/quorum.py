@@ -64,15 +64,15 @@ def shortest_swap(
 ) -> tuple[Change, ...] | None:
     """The changes that lead to a state in which ``site`` holds a quorum by itself.
 
-    Of all orders, the one with the fewest states in which no site does, then the fewest changes, then promotions
-    before removals (more voters bear more losses). Every state on the way keeps a quorum of healthy voters.
-    None when there is no way.
+    Of all orders, the one with the fewest states in which no site does, then the fewest removals (more voters bear
+    more losses). As all of ``promotable`` are healthy and of ``site``, each is a step nearer, so that this is also the
+    one with the fewest changes. Every state on the way keeps a quorum of healthy voters. None when there is no way.
     """
     # Promotions and removals are each taken in the given order, so a state is how many of each were done.
-    queue: list[tuple[int, int, int, int, tuple[Change, ...]]] = [(0, 0, 0, 0, ())]
+    queue: list[tuple[int, int, int, tuple[Change, ...]]] = [(0, 0, 0, ())]
     seen: set[tuple[int, int]] = set()
     while queue:
-        homeless, length, removed, added, path = heapq.heappop(queue)
+        homeless, removed, added, path = heapq.heappop(queue)
         now = (voters | set(promotable[:added])) - set(removable[:removed])
         if home(now) == site:
             return path
@@ -86,8 +86,8 @@ def shortest_swap(
             changes.append((Change(True, removable[removed]), added, removed + 1))
         for change, then_added, then_removed in changes:
             then = after(now, change)
-            if not then or not has_quorum(then):
+            if not has_quorum(then):
                 continue
             cost = homeless + (home(then) is None)
-            heapq.heappush(queue, (cost, length + 1, then_removed, then_added, (*path, change)))
+            heapq.heappush(queue, (cost, then_removed, then_added, (*path, change)))
     return None

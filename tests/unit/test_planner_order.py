@@ -1,0 +1,207 @@
+"""Which of the things that could be done now goes first, and what is done beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from model.stories import about_to, told, until, with_fact, with_member
+from model.worlds import empty, moving, settled, wanted
+
+from quarterdeck.model.steps import AddLearner, ReleaseReplica, RemoveMember, StartUnit
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import BalancerFact, Component, Health, MemberFact, ReplicaFact, World, WrongData
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.traffic import backends
+from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.view import view
+
+
+@cache
+def serving() -> World:
+    """Three replicas, all as wanted."""
+    return observe(settled(empty("east", 3)))
+
+
+@cache
+def outgrown() -> World:
+    """The same plane, and five are wanted: two slots are to be filled."""
+    return replace(serving(), slots=wanted("east", 5))
+
+
+def kinds(world: World) -> list[str]:
+    return list(dict.fromkeys(type(step).__name__ for step in plan(world).now))
+
+
+def of(world: World) -> list[str]:
+    return [told(step) for step in plan(world).now]
+
+
+def etcd_stopped(world: World, name: str) -> World:
+    def changed(fact: ReplicaFact) -> ReplicaFact:
+        units = tuple((each, UnitState.STOPPED if each is Component.ETCD else was) for each, was in fact.units)
+        return replace(fact, units=units)
+
+    return with_fact(world, name, changed)
+
+
+def wrong(world: World) -> World:
+    return replace(world, wrong=(WrongData(replica="east-2", seen="cluster 1f"),))
+
+
+def unnoted(world: World) -> World:
+    return replace(world, memory=replace(world.memory, created=False))
+
+
+def leading_nowhere(world: World) -> World:
+    """The load balancer has nobody in its list but one who is no more."""
+    return replace(
+        world, balancers=(BalancerFact(site="east", running=True, backends=frozenset({"gone-9"}), healthy=frozenset()),)
+    )
+
+
+def with_stray(world: World) -> World:
+    """A learner that no record names is a member."""
+    assert world.membership is not None
+    stray = MemberFact(id=99, replica="", learner=True, health=Health.SUSPECT)
+    return replace(world, membership=replace(world.membership, members=(*world.membership.members, stray)))
+
+
+@pytest.mark.parametrize(
+    ("world", "first"),
+    [
+        pytest.param(outgrown(), "PlaceReplica", id="there is only a slot to fill"),
+        pytest.param(leading_nowhere(outgrown()), "SetBackends", id="an address that leads nowhere"),
+        pytest.param(unnoted(leading_nowhere(outgrown())), "NoteCreated", id="what was seen is written down"),
+        pytest.param(wrong(unnoted(leading_nowhere(outgrown()))), "StopUnit", id="what serves other data stops"),
+    ],
+)
+def test_what_cannot_wait_goes_first(world: World, first: str) -> None:
+    assert kinds(world) == [first]
+
+
+def test_what_serves_without_data_stops_first_also_while_it_is_not_known_who_is_a_member() -> None:
+    def changed(fact: ReplicaFact) -> ReplicaFact:
+        return replace(fact, has_data=False, units=((Component.APISERVER, UnitState.RUNNING),))
+
+    world = with_fact(replace(outgrown(), membership=None), "east-1", changed)
+    assert of(world) == ["StopUnit kube-apiserver of east-1"]
+    assert kinds(replace(outgrown(), membership=None)) == ["PlaceReplica"]
+
+
+def test_a_member_starts_before_any_is_removed() -> None:
+    """etcd may refuse every removal as long as that one does not run."""
+    assert of(with_stray(serving())) == ["RemoveMember"]
+    assert of(etcd_stopped(with_stray(serving()), "east-2")) == ["StartUnit etcd of east-2"]
+
+
+def test_learners_that_nobody_wants_go_before_others_come() -> None:
+    """All copy from the same leader, and etcd takes only so many."""
+    truth = until(moving(3, 3), lambda now, _: len(now.members) == 6)
+    elsewhere = until(replace(truth, slots=wanted("north", 3)), about_to(RemoveMember, AddLearner))
+    assert of(observe(elsewhere)) == ["RemoveMember west-4"]
+
+
+# --- beside ---------------------------------------------------------------------------------------------------------
+
+
+def only_etcd(fact: ReplicaFact) -> ReplicaFact:
+    return replace(fact, ready=False, units=((Component.ETCD, UnitState.RUNNING),))
+
+
+def unseen_apiserver(fact: ReplicaFact) -> ReplicaFact:
+    """It runs, and gives us no answer."""
+    running = (Component.ETCD, Component.APISERVER)
+    return replace(fact, ready=None, units=tuple((each, UnitState.RUNNING) for each in running))
+
+
+@cache
+def swapped() -> World:
+    """The target holds the quorum, two voters of the source are left, and nothing is to be noted."""
+    world = observe(until(moving(3, 3), lambda now, _: now.home == "west"))
+    return replace(world, memory=replace(world.memory, draining=()))
+
+
+def test_in_an_outage_wanted_and_unwanted_apiservers_start_together() -> None:
+    world = swapped()
+    for record in world.memory.replicas:
+        world = with_fact(world, record.name, only_etcd)
+    names = ("west-4", "west-5", "west-6", "east-2", "east-3")
+    assert of(world) == [f"StartUnit kube-apiserver of {name}" for name in names]
+
+
+def test_in_an_outage_apiservers_start_before_load_balancers_are_told_who_has_gone() -> None:
+    world = swapped()
+    for record in world.memory.replicas:
+        world = with_fact(world, record.name, only_etcd)
+    world = with_fact(world, "west-4", unseen_apiserver)
+    everyone = frozenset({"west-4", "west-5", "west-6"})
+    west = BalancerFact(site="west", running=True, backends=everyone, healthy=everyone)
+    world = replace(world, balancers=(west,), memory=replace(world.memory, held=()))
+    assert [step.site for step in backends(view(world)).steps] == ["west"]
+    names = ("west-5", "west-6", "east-2", "east-3")
+    assert of(world) == [f"StartUnit kube-apiserver of {name}" for name in names]
+
+
+def test_controllers_start_beside_whatever_else_is_done() -> None:
+    world = observe(settled(empty("east", 3)))
+
+    def idle(fact: ReplicaFact) -> ReplicaFact:
+        running = (Component.ETCD, Component.APISERVER)
+        return replace(fact, units=tuple((each, UnitState.RUNNING) for each in running))
+
+    starts = ["StartUnit kube-controller-manager of east-2", "StartUnit kube-scheduler of east-2"]
+    world = with_fact(world, "east-2", idle)
+    assert of(world) == starts
+    north = BalancerFact(site="north", running=True, backends=frozenset({"east-1", "east-2", "east-3"}))
+    assert of(replace(world, balancers=(*world.balancers, north))) == [*starts, "StopBalancer north"]
+
+
+# --- waiting, and done ----------------------------------------------------------------------------------------------
+
+
+def failed(component: Component, fact: ReplicaFact) -> ReplicaFact:
+    return replace(
+        fact, units=tuple((each, UnitState.FAILED if each is component else was) for each, was in fact.units)
+    )
+
+
+@cache
+def about_to_release() -> Truth:
+    return until(moving(3, 3), about_to(ReleaseReplica))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            lambda world: with_fact(world, "west-5", lambda fact: replace(fact, machine=MachineState.UNREACHABLE)),
+            id="a machine does not answer",
+        ),
+        pytest.param(
+            lambda world: with_member(world, "west-5", lambda member: replace(member, health=Health.SUSPECT)),
+            id="a member does not follow",
+        ),
+        pytest.param(
+            lambda world: with_fact(world, "west-5", lambda fact: failed(Component.SCHEDULER, fact)),
+            id="a controller crashes",
+        ),
+    ],
+)
+def test_nothing_is_released_and_nothing_done_before_every_wanted_replica_is_whole(
+    change: Callable[[World], World],
+) -> None:
+    assert kinds(observe(about_to_release())) == ["ReleaseReplica"]
+    seen = plan(change(observe(about_to_release())))
+    assert seen.now == ()
+    assert not seen.done
+    assert any("west-5" in each for each in seen.waiting)
+
+
+def test_what_a_plane_waits_for_is_said_once() -> None:
+    forming = observe(until(empty("east", 3), about_to(StartUnit)))
+    assert plan(forming).waiting == ("the founders east-1, east-2, east-3 to form a quorum",)
+    assert plan(replace(serving(), membership=None)).waiting == ("a quorum of the members to answer",)
