@@ -109,7 +109,10 @@ def mutants(module: str) -> tuple[Mutant, ...]:
 def _texts(node: ast.AST, mutated: ast.AST) -> tuple[str, str]:
     """Before and after; of a table of rules only those that differ."""
     match node, mutated:
-        case ast.AnnAssign(target=name, value=ast.Tuple(old)), ast.AnnAssign(value=ast.Tuple(new)):
+        case (
+            ast.AnnAssign(target=name, value=ast.Tuple(old) | ast.Call(args=[ast.Tuple(old)])),
+            ast.AnnAssign(value=ast.Tuple(new)),
+        ):
             before, after = list(map(_short, old)), list(map(_short, new))
             start = next(index for index, rule in enumerate(before) if after[index : index + 1] != [rule])
             rest = len(before) - start - (1 if len(after) < len(before) else 2)
@@ -201,6 +204,11 @@ def _mutated(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - a table, a cas
             for changed in _rules(rules.elts):
                 made = copy.copy(node)
                 made.value = ast.Tuple(changed)
+                yield made
+        case ast.AnnAssign(value=ast.Call(ast.Name("frozenset"), [ast.Tuple() as rules])):
+            for index in range(len(rules.elts)):
+                made = copy.copy(node)
+                made.value = ast.Tuple([*rules.elts[:index], *rules.elts[index + 1 :]])
                 yield made
         case _:
             return

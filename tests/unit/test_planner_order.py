@@ -205,3 +205,61 @@ def test_what_a_plane_waits_for_is_said_once() -> None:
     forming = observe(until(empty("east", 3), about_to(StartUnit)))
     assert plan(forming).waiting == ("the founders east-1, east-2, east-3 to form a quorum",)
     assert plan(replace(serving(), membership=None)).waiting == ("a quorum of the members to answer",)
+
+
+# --- while etcd has an alarm ----------------------------------------------------------------------------------------
+
+
+def alarmed(world: World) -> World:
+    assert world.membership is not None
+    return replace(world, membership=replace(world.membership, alarms=("memberID:17 alarm:NOSPACE ",)))
+
+
+def dark() -> World:
+    """No apiserver is left, neither of the target nor of the source."""
+    world = swapped()
+    for record in world.memory.replicas:
+        world = with_fact(world, record.name, only_etcd)
+    return world
+
+
+def without_name() -> World:
+    return replace(serving(), record=None)
+
+
+def without(component: Component, world: World) -> World:
+    """That unit of one of three does not run."""
+
+    def changed(fact: ReplicaFact) -> ReplicaFact:
+        ready = fact.ready and component is not Component.APISERVER
+        return replace(fact, ready=ready, units=tuple(each for each in fact.units if each[0] is not component))
+
+    return with_fact(world, "east-2", changed)
+
+
+@pytest.mark.parametrize(
+    ("world", "goes_on"),
+    [
+        pytest.param(wrong(serving()), "StopUnit kube-apiserver of east-2", id="withhold"),
+        pytest.param(unnoted(serving()), "NoteCreated", id="note"),
+        pytest.param(etcd_stopped(leading_nowhere(serving()), "east-2"), "SetBackends east", id="relight"),
+        pytest.param(etcd_stopped(serving(), "east-2"), "StartUnit etcd of east-2", id="keep_running"),
+        pytest.param(without(Component.APISERVER, serving()), "StartUnit kube-apiserver of east-2", id="serve"),
+        pytest.param(dark(), "StartUnit kube-apiserver of east-3", id="rescue"),
+        pytest.param(
+            replace(
+                serving(),
+                balancers=(
+                    *serving().balancers,
+                    BalancerFact(site="north", running=True, backends=frozenset({"gone-9"})),
+                ),
+            ),
+            "SetBackends north",
+            id="backends",
+        ),
+        pytest.param(without_name(), "SetRecord east", id="record"),
+        pytest.param(without(Component.SCHEDULER, serving()), "StartUnit kube-scheduler of east-2", id="control"),
+    ],
+)
+def test_what_keeps_a_plane_serving_goes_on_while_etcd_has_an_alarm(world: World, goes_on: str) -> None:
+    assert goes_on in of(alarmed(world))
