@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from model.faults import Kind, spared, whole
-from model.invariants import Broken, check_done, claim, dark, names
+from model.invariants import Broken, astray, check_done, claim, dark, names
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan
@@ -128,7 +128,7 @@ class Explorer:
             number(truth.checked),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
             number(state.clients),
-            number(state.late),
+            number((state.late, state.stamped)),
         )
         known = self._numbers.get(key)
         if known is None:
@@ -180,6 +180,7 @@ class Explorer:
             claim(bool(plan.done or plan.waiting), "10: neither done nor waiting")
             fine = whole(state.truth) or (state.truth.slots == self._goal and spared(state.truth, self._goal[0].site))
             claim(plan.done or not fine, f"10: waits for ever for {'; '.join(plan.waiting)}")
+            claim(not astray(state.truth), "5: the name goes on leading nowhere")
             claim(number not in self._acts, f"10: tries for ever: {names(plan.now)}")
         except Broken as broken:
             raise Broken(f"{broken}\n  {_tale(self._ways[number])}") from broken

@@ -16,7 +16,9 @@ BEHIND = 2
 
 
 class Kind(StrEnum):
-    """The classes of things that go wrong. Each has a mutant that only it catches (test_every_fault_counts.py)."""
+    """The classes of things that go wrong. Each has a mutant that it catches alone, but for those classes that leave
+    the same behind (test_every_fault_counts.py).
+    """
 
     MACHINE_DIES = "a machine dies"
     MACHINE_FREEZES = "a machine freezes"
@@ -41,7 +43,6 @@ class Kind(StrEnum):
     DATA_LOST = "data is deleted"
     BLANK = "a machine comes back blank"
     TAKEOVER = "another driver takes over"
-    NOTED_ONLY = "the driver dies after its notes"
     SOME_STEPS = "some steps fail"
     SWAP_BROKEN_OFF = "the driver dies amid the swap"
     REPLY_LOST = "a reply is lost"

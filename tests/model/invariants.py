@@ -306,7 +306,8 @@ def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
             # A load balancer's check is a moment old: from nowhere to nowhere takes nothing away. And where the one
             # that the name leads to is not seen, it may well be dead: going on to another one is worth that moment.
             lost = before.record and not (before.reached_from(before.record) and before.edge_answers(before.record))
-            lost = lost or (not _felt(before) and before.record is None and _held_healthy(before, step.to))
+            # Where there was no record, even a cut that joiners feel costs no more than the load balancer's next check.
+            lost = lost or (before.cuts and before.record is None and _held_healthy(before, step.to))
             claim(bool(before.reached_from(step.to) or lost), f"5: the name leads to {step.to}, which leads nowhere")
             believed = before.edge_answers(step.to) and dict(before.checked).get(step.to)
             claim(bool(believed), f"5: the name leads to {step.to}, where no backend was found healthy")
@@ -399,6 +400,20 @@ def dark(truth: Truth, clients: Clients) -> frozenset[str]:
             for name in truth.serving
         )
     )
+
+
+def astray(truth: Truth) -> bool:
+    """Whether the name leads nowhere, although the manager could have the load balancer of where the quorum is, or of
+    where the plane is to be, lead somewhere, and send the name there. (While something does not answer it, it may not
+    know where the quorum is.)
+    """
+    unread = bool(truth.mute) or truth.elected is None or not truth.etcd_answers(truth.elected)
+    if truth.deleting or truth.front or truth.record is None or unread:
+        return False
+    able = [name for name in truth.serving if truth.answers(name) and truth.apiserver_answers(name)]
+    others = [site for site in (truth.home, truth.slots[0].site) if site and truth.edge_answers(site)]
+    somewhere = any(truth.connected(site, truth.site_of(name)) for site in others for name in able)
+    return somewhere and not truth.reached_from(truth.record)
 
 
 def _held_healthy(truth: Truth, site: str) -> bool:

@@ -8,16 +8,19 @@ from dataclasses import replace
 import pytest
 
 from quarterdeck.model.steps import (
+    NoteDraining,
     Plan,
-    ReleaseReplica,
     RemoveMember,
+    RestartUnit,
     StartUnit,
+    Step,
     StopBalancer,
+    StopUnit,
     Swap,
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import CONTROLLERS, Component, Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner import notes, planner, serving, traffic
 from quarterdeck.planner.view import View, view
 
@@ -37,6 +40,30 @@ def _members(world: World, change: Callable[[MemberFact], MemberFact]) -> World:
     return replace(world, membership=replace(world.membership, members=members))
 
 
+def _members_taken_for(patch: Patch, health: Health, where: Callable[[World, MemberFact], bool]) -> None:
+    """The planner takes some members for what they are not."""
+
+    def seen(world: World) -> World:
+        return _members(world, lambda member: replace(member, health=health) if where(world, member) else member)
+
+    _seeing(patch, seen)
+
+
+def _fact(world: World, member: MemberFact) -> ReplicaFact | None:
+    """What is seen of a member's replica; None where no record names it."""
+    return next((fact for fact in world.replicas if fact.name == member.replica), None)
+
+
+def _machine(world: World, member: MemberFact) -> MachineState | None:
+    fact = _fact(world, member)
+    return fact.machine if fact is not None else None
+
+
+def _edge_answers(world: World, member: MemberFact) -> bool:
+    """Whether the load balancer of a member's site answers."""
+    return world.balancer(world.memory.replica(member.replica).site).reachable
+
+
 def _facts(world: World, change: Callable[[ReplicaFact], ReplicaFact]) -> World:
     return replace(world, replicas=tuple(map(change, world.replicas)))
 
@@ -52,33 +79,74 @@ def _without(patch: Patch, unwanted: Callable[[World, object], bool]) -> None:
     patch.setattr(planner, "plan", plan)
 
 
-def unreachable_members_are_down(patch: Patch) -> None:
-    def down(member: MemberFact) -> MemberFact:
-        return replace(member, health=Health.DOWN) if member.health is Health.UNREACHABLE else member
+def members_that_do_not_answer_are_down(patch: Patch) -> None:
+    """Though their machine answers, and the leader hears them."""
 
-    _seeing(patch, lambda world: _members(world, down))
+    def where(world: World, member: MemberFact) -> bool:
+        return member.health is Health.UNREACHABLE and _machine(world, member) is MachineState.UP
 
-
-def unreachable_machines_are_down(patch: Patch) -> None:
-    def down(fact: ReplicaFact) -> ReplicaFact:
-        off = fact.machine is MachineState.UNREACHABLE
-        return replace(fact, machine=MachineState.DOWN) if off else fact
-
-    _seeing(patch, lambda world: _facts(world, down))
+    _members_taken_for(patch, Health.DOWN, where)
 
 
-def suspects_are_down(patch: Patch) -> None:
-    def down(member: MemberFact) -> MemberFact:
-        return replace(member, health=Health.DOWN) if member.health is Health.SUSPECT else member
+def machines_of_which_nothing_answers_are_down(patch: Patch) -> None:
+    """Though their site answers, and the leader hears the member."""
 
-    _seeing(patch, lambda world: _members(world, down))
+    def where(world: World, member: MemberFact) -> bool:
+        silent = member.health is Health.UNREACHABLE and _machine(world, member) is MachineState.UNREACHABLE
+        return silent and _edge_answers(world, member)
+
+    _members_taken_for(patch, Health.DOWN, where)
 
 
-def the_dead_are_waited_for(patch: Patch) -> None:
-    def unseen(member: MemberFact) -> MemberFact:
-        return replace(member, health=Health.UNREACHABLE) if member.health is Health.DOWN else member
+def sites_of_which_nothing_answers_are_down(patch: Patch) -> None:
+    """Though the leader hears the members that are there."""
 
-    _seeing(patch, lambda world: _members(world, unseen))
+    def where(world: World, member: MemberFact) -> bool:
+        silent = member.health is Health.UNREACHABLE and _machine(world, member) is MachineState.UNREACHABLE
+        return silent and not _edge_answers(world, member)
+
+    _members_taken_for(patch, Health.DOWN, where)
+
+
+def machines_that_do_not_answer_are_down(patch: Patch) -> None:
+    """Though the member that is there does."""
+
+    def seen(world: World) -> World:
+        members = world.membership.members if world.membership is not None else ()
+        well = {member.replica for member in members if member.health is Health.HEALTHY}
+
+        def down(fact: ReplicaFact) -> ReplicaFact:
+            off = fact.machine is MachineState.UNREACHABLE and fact.name in well
+            return replace(fact, machine=MachineState.DOWN) if off else fact
+
+        return _facts(world, down)
+
+    _seeing(patch, seen)
+
+
+def members_of_dead_machines_are_waited_for(patch: Patch) -> None:
+    def where(world: World, member: MemberFact) -> bool:
+        dead = member.health is Health.DOWN and _machine(world, member) is MachineState.DOWN
+        return dead and _edge_answers(world, member)
+
+    _members_taken_for(patch, Health.UNREACHABLE, where)
+
+
+def members_of_dead_sites_are_waited_for(patch: Patch) -> None:
+    def where(world: World, member: MemberFact) -> bool:
+        dead = member.health is Health.DOWN and _machine(world, member) is MachineState.DOWN
+        return dead and not _edge_answers(world, member)
+
+    _members_taken_for(patch, Health.UNREACHABLE, where)
+
+
+def members_of_machines_that_say_nothing_are_waited_for(patch: Patch) -> None:
+    """Though the leader has not heard them for long either."""
+
+    def where(world: World, member: MemberFact) -> bool:
+        return member.health is Health.DOWN and _machine(world, member) is MachineState.UNREACHABLE
+
+    _members_taken_for(patch, Health.UNREACHABLE, where)
 
 
 def an_unread_record_leads_where_it_did(patch: Patch) -> None:
@@ -119,16 +187,45 @@ def strays_stay(patch: Patch) -> None:
     _without(patch, unwanted)
 
 
+def _used(world: World) -> list[ReplicaFact]:
+    """The replicas whose apiserver is not stopped."""
+    return [fact for fact in world.replicas if fact.unit(Component.APISERVER) is not UnitState.STOPPED]
+
+
 def unread_memberships_are_empty(patch: Patch) -> None:
+    """Where all apiservers are well: nothing speaks for a quorum that is lost."""
+
     def empty(world: World) -> World:
-        unread = world.membership is None and world.memory.created
+        well = all(fact.machine is MachineState.UP and fact.ready in (None, True) for fact in _used(world))
+        unread = world.membership is None and world.memory.created and well
         return replace(world, membership=Membership(members=(), leader=None)) if unread else world
 
     _seeing(patch, empty)
 
 
-def lost_data_is_not_missed(patch: Patch) -> None:
-    _seeing(patch, lambda world: _facts(world, lambda fact: replace(fact, has_data=fact.has_data is not None or None)))
+def _data_taken_to_be_there(patch: Patch, where: Callable[[World, ReplicaFact], bool]) -> None:
+    def seen(world: World) -> World:
+        return _facts(world, lambda fact: replace(fact, has_data=True) if where(world, fact) else fact)
+
+    _seeing(patch, seen)
+
+
+def lost_data_is_not_missed_where_etcd_has_failed(patch: Patch) -> None:
+    def where(_: World, fact: ReplicaFact) -> bool:
+        return fact.has_data is False and fact.unit(Component.ETCD) is UnitState.FAILED
+
+    _data_taken_to_be_there(patch, where)
+
+
+def lost_data_is_not_missed_where_nothing_runs(patch: Patch) -> None:
+    """And nobody has heard of the member."""
+
+    def where(world: World, fact: ReplicaFact) -> bool:
+        member = world.membership.of(fact.name) if world.membership is not None else None
+        silent = member is None or member.lag is None
+        return silent and fact.has_data is False and fact.unit(Component.ETCD) is UnitState.STOPPED
+
+    _data_taken_to_be_there(patch, where)
 
 
 def balancers_that_do_not_answer_are_forgotten(patch: Patch) -> None:
@@ -138,7 +235,8 @@ def balancers_that_do_not_answer_are_forgotten(patch: Patch) -> None:
         world = seen.world
         servers = {record.name for record in seen.servers}
         leads = world.record == seen.door == world.memory.served_site
-        held = [each for each in world.balancers if each.running and each.site in traffic._held(seen)]
+        known = [world.balancer(site) for site in traffic._held(seen)]
+        held = [each for each in known if each.reachable or not _site_is_up(world, each.site)]
         return seen.takeover and leads and all(traffic._carries(each, servers) for each in held)
 
     for module in (traffic, serving, notes):
@@ -156,8 +254,12 @@ def an_apiserver_that_does_not_answer_is_off(patch: Patch) -> None:
 
 
 def a_swap_is_not_finished(patch: Patch) -> None:
+    """Though all members are well."""
+
     def unwanted(world: World, step: object) -> bool:
-        return isinstance(step, Swap) and world.membership is not None and view(world).home is None
+        if not isinstance(step, Swap) or world.membership is None or view(world).home is not None:
+            return False
+        return all(member.health is Health.HEALTHY for member in world.membership.voters)
 
     _without(patch, unwanted)
 
@@ -172,11 +274,16 @@ def only_the_first_member_hands_over(patch: Patch) -> None:
     _without(patch, unwanted)
 
 
-def only_replicas_with_data_are_released(patch: Patch) -> None:
-    def unwanted(world: World, step: object) -> bool:
-        return isinstance(step, ReleaseReplica) and not world.replica(step.replica).has_data
+def no_address_may_be_remembered(patch: Patch) -> None:
+    """Not even one whose load balancer is gone."""
+    real = planner.plan
 
-    _without(patch, unwanted)
+    def plan(world: World) -> Plan:
+        now = real(world)
+        held = [site for site, _ in world.memory.held if world.balancer(site).reachable]
+        return replace(now, waiting=("addresses",)) if held and not now.now and not now.waiting else now
+
+    patch.setattr(planner, "plan", plan)
 
 
 def names_are_counted(patch: Patch) -> None:
@@ -187,13 +294,18 @@ def names_are_counted(patch: Patch) -> None:
 
 
 def no_load_balancer_may_be_missing(patch: Patch) -> None:
+    """Not as long as the machines of its site are there."""
     real = planner.plan
 
     def plan(world: World) -> Plan:
-        missing = any(not each.reachable for each in world.balancers)
+        missing = any(not each.reachable and _site_is_up(world, each.site) for each in world.balancers)
         return replace(real(world), now=(), waiting=("load balancers",)) if missing else real(world)
 
     patch.setattr(planner, "plan", plan)
+
+
+def _site_is_up(world: World, site: str) -> bool:
+    return all(machine.state is MachineState.UP for machine in world.machines if machine.site == site)
 
 
 def the_name_never_goes_back(patch: Patch) -> None:
@@ -202,19 +314,92 @@ def the_name_never_goes_back(patch: Patch) -> None:
 
 def who_has_published_serves(patch: Patch) -> None:
     def well(member: MemberFact) -> MemberFact:
-        return replace(member, health=Health.HEALTHY) if member.published and member.lag == 0 else member
+        waits = member.learner and member.health is Health.SUSPECT
+        return replace(member, health=Health.HEALTHY) if waits and member.published and member.lag == 0 else member
 
     _seeing(patch, lambda world: _members(world, well))
 
 
 def a_load_balancer_that_finds_nobody_goes(patch: Patch) -> None:
-    """Though clients hold its address, and its next check may find somebody."""
+    """Though clients hold its address, its backends say that they are ready, and its next check may find them."""
     real = planner.plan
 
     def plan(world: World) -> Plan:
         used = world.balancer(world.record) if world.record is not None else None
         if used is None or not used.running or used.healthy:
             return real(world)
+        near = {each.name for each in world.memory.replicas if each.site == used.site}
+        if not near & used.backends or not all(_serves(world.replica(name)) for name in used.backends):
+            return real(world)
         return Plan(now=(StopBalancer(site=used.site, why="it finds no healthy backend"),))
 
     patch.setattr(planner, "plan", plan)
+
+
+def draining_counts_from_the_decision(patch: Patch) -> None:
+    """Not from when the load balancers have left: their step comes right after the note."""
+    real = notes._draining
+
+    def draining(seen: View) -> list[Step]:
+        if not traffic.may_drain(seen):
+            return real(seen)
+        off = {each.name for each in seen.unwanted if seen.unit(each, Component.APISERVER) is UnitState.STOPPED}
+        leaving = tuple(sorted({each.name for each in seen.unwanted} - off))
+        known = tuple(sorted(name for name, _ in seen.world.memory.draining))
+        return [] if leaving == known else [NoteDraining(site="", why="", draining=leaving)]
+
+    patch.setattr(notes, "_draining", draining)
+
+
+def a_record_is_stamped_beside_other_steps(patch: Patch) -> None:
+    """Where nothing else is to be done, the new driver's token does not get there."""
+    real = planner.plan
+
+    def plan(world: World) -> Plan:
+        if world.stamped:
+            return real(world)
+        otherwise = real(replace(world, stamped=True))
+        return real(world) if otherwise.now else replace(otherwise, waiting=(*otherwise.waiting, "its stamp"))
+
+    patch.setattr(planner, "plan", plan)
+
+
+def who_is_heard_of_and_called_stopped_is_stopped(patch: Patch) -> None:
+    """Where the members and the machines contradict each other, they are made to agree."""
+    real = planner.plan
+
+    def plan(world: World) -> Plan:
+        members = world.membership.members if world.membership is not None else ()
+        for member in members:
+            fact = _fact(world, member)
+            if member.lag is not None and fact is not None and fact.unit(Component.ETCD) is UnitState.STOPPED:
+                where = world.memory.replica(member.replica).site
+                return Plan(now=(StopUnit(site=where, why="", replica=member.replica, component=Component.ETCD),))
+        return real(world)
+
+    patch.setattr(planner, "plan", plan)
+
+
+def joiners_are_started_by_a_restart(patch: Patch) -> None:
+    """As long as they have no data and nobody has heard of them: it is for once."""
+    real = planner.plan
+
+    def plan(world: World) -> Plan:
+        now = real(world)
+        return replace(now, now=tuple(_restarting(world, step) for step in now.now))
+
+    patch.setattr(planner, "plan", plan)
+
+
+def _restarting(world: World, step: Step) -> Step:
+    if not isinstance(step, StartUnit) or step.component is not Component.ETCD or world.membership is None:
+        return step
+    member = world.membership.of(step.replica)
+    if member is None or not member.learner or member.lag is not None or world.replica(step.replica).has_data:
+        return step
+    return RestartUnit(site=step.site, why=step.why, replica=step.replica, component=step.component)
+
+
+def _serves(fact: ReplicaFact) -> bool:
+    controls = all(fact.unit(component) is UnitState.RUNNING for component in CONTROLLERS)
+    return fact.ready is True and controls

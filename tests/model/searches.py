@@ -17,7 +17,8 @@ from quarterdeck.planner.truth import Truth
 class Search:
     """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west.
     ``front``: the site of the fixed address that the plane is behind, if it has no name; ``kinds``: the classes of
-    faults that may happen (None: all); ``sample``: how much of it is searched (None: all).
+    faults that may happen (None: all); ``mended``: whether what broke may be repaired; ``sample``: how much of it is
+    searched (None: all).
     """
 
     replicas: int
@@ -27,6 +28,7 @@ class Search:
     data_loss: bool = False
     front: str | None = None
     kinds: frozenset[Kind] | None = None
+    mended: bool = True
     sample: Sample | None = None
 
     def __str__(self) -> str:
@@ -66,7 +68,7 @@ class Search:
 
     def explorer(self, planner: Planner = real_plan) -> Explorer:
         """What searches from the start."""
-        walker = Walker(planner=planner, wishes=self.wish_for(), with_data_loss=self.data_loss, kinds=self.kinds)
+        walker = Walker(planner, self.wish_for(), self.data_loss, self.kinds, self.mended)
         return Explorer(walker, self.sample)
 
     def run(self) -> Explorer:

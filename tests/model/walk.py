@@ -21,9 +21,11 @@ from quarterdeck.model.steps import (
     NoteMembers,
     NoteRecord,
     NoteUnsettled,
+    PlaceReplica,
     Plan,
     Promote,
     RemoveMember,
+    RemoveRecord,
     SetRecord,
     Step,
     Swap,
@@ -62,6 +64,7 @@ class State:
 
     ``calm``: nothing but drivers has failed so far. ``swapping``: a driver died amid a swap that is not finished.
     ``late``: what a driver that was frozen just before it, and was replaced since, may still do at any moment.
+    ``stamped``: the record carries the token of the driver that there is now.
     """
 
     truth: Truth
@@ -71,15 +74,32 @@ class State:
     calm: bool = True
     swapping: bool = False
     late: Step | None = None
+    stamped: bool = True
 
     def settled(self) -> State:
         """The same state in its normal form."""
         clients, truth = self.clients.aged(self.truth), normal(self.truth)
         swapping = self.swapping and truth.home is None
         late = self._late()
-        if clients is self.clients and truth is self.truth and swapping == self.swapping and late is self.late:
+        # Without a record there is none to be stamped, and a fixed address has none.
+        stamped = self.stamped or truth.deleting or truth.front is not None or truth.record is None
+        as_before = swapping == self.swapping and stamped == self.stamped
+        if clients is self.clients and truth is self.truth and late is self.late and as_before:
             return self
-        return replace(self, truth=truth, clients=clients, swapping=swapping, late=late)
+        return replace(self, truth=truth, clients=clients, swapping=swapping, late=late, stamped=stamped)
+
+    def taken_over(self, late: Step | None = None) -> State:
+        """Another driver takes over; ``late``: what the one before was about to do."""
+        return replace(self, truth=new_driver(self.truth), late=late or self.late, stamped=False)
+
+    def after(self, before: Truth, step: Step, after: Truth) -> State:
+        """The state after a step of the driver that there is now. A late call on the machines of a site, or to the
+        DNS server, is refused from then on; etcd knows no drivers.
+        """
+        clients = self.clients.after(before, step, after)
+        named = isinstance(step, SetRecord | RemoveRecord)
+        late = None if self.late is not None and _fences(step, self.late) else self.late
+        return replace(self, truth=after, clients=clients, late=late, stamped=self.stamped or named)
 
     def _late(self) -> Step | None:
         """The late call with the rank of its member's id; none when there is no such member any more."""
@@ -121,13 +141,15 @@ class Round:
 @dataclass
 class Walker:
     """Walks with one planner. ``kinds``: the classes of faults that happen (None: all, but the loss of data only if
-    ``with_data_loss``). ``steps`` counts the steps that were carried out and checked.
+    ``with_data_loss``), ``mended``: whether what broke may be repaired. ``steps`` counts the steps that were carried
+    out and checked.
     """
 
     planner: Planner = real_plan
     wishes: tuple[Wish, ...] = ()
     with_data_loss: bool = False
     kinds: frozenset[Kind] | None = None
+    mended: bool = True
     steps: int = 0
 
     def look(self, state: State, world: World | None = None) -> Round:
@@ -138,8 +160,8 @@ class Walker:
             check_calm(state.truth, state.clients, swapping=state.swapping)
         if world is None:
             world = observe(state.truth)
-        if isinstance(state.late, SetRecord):
-            world = replace(world, stamped=False)  # the record does not carry the new driver's token yet
+        if not state.stamped:
+            world = replace(world, stamped=False)
         noted: list[Step] = []
         while True:
             plan = self.planner(world)
@@ -158,7 +180,7 @@ class Walker:
             # They are carried out at the same time: no order may do harm, nor matter.
             other, _ = self._take(now.state, now.plan.now[::-1])
             claim(_unordered(other) == _unordered(following), f"10: the order of {names(now.plan.now)} matters")
-        return _fenced(following, now.plan.now).settled()
+        return following.settled()
 
     def _after(self, now: Round) -> tuple[State, bool]:
         """``carried_out``, with times and ids as they were; and whether no step was refused."""
@@ -183,7 +205,7 @@ class Walker:
         after = apply(before, step)
         self.steps += 1
         check_step(before, step, after, state.clients, swapping=swapping)
-        return replace(state, truth=after, clients=state.clients.after(before, step, after))
+        return state.after(before, step, after)
 
     def _swap(self, state: State, step: Swap) -> State:
         truths = [state.truth]
@@ -196,7 +218,7 @@ class Walker:
     def others(self, state: State, now: Round) -> Iterator[Event]:
         """Everything else that may happen in a state."""
         yield from self.wished(state)
-        if not whole(state.truth):
+        if self.mended and not whole(state.truth):
             yield Event(None, "all is repaired", replace(state, truth=repaired(state.truth)).settled())
         yield from self.landed(state)
         if state.faults:
@@ -220,7 +242,8 @@ class Walker:
             return
         check_blind(before, state.late, after)
         clients = state.clients.after(before, state.late, after)
-        landed = replace(state, truth=after, clients=clients, late=None, calm=False)
+        stamped = state.stamped and not isinstance(state.late, SetRecord)
+        landed = replace(state, truth=after, clients=clients, late=None, calm=False, stamped=stamped)
         yield Event(None, f"the late {names((state.late,))} lands", landed.settled())
 
     def failed(self, state: State, now: Round) -> Iterator[Event]:
@@ -254,12 +277,11 @@ class Walker:
                 yield Event(event.kind, event.name, replace(event.state, faults=state.faults - 1).settled())
 
     def _driver_faults(self, state: State, now: Round) -> Iterator[DriverFault]:
-        fresh = new_driver(state.truth)
-        if fresh is not state.truth:
-            yield DriverFault(Kind.TAKEOVER, "another driver takes over", replace(state, truth=fresh))
+        for when, at in (("", state), (f" after {names(now.noted)}", now.state)) if now.noted else (("", state),):
+            taken_over = at.taken_over().settled()
+            if taken_over != state:
+                yield DriverFault(Kind.TAKEOVER, f"another driver takes over{when}", taken_over)
         state, plan = now.state, now.plan
-        if now.noted and plan.now:
-            yield DriverFault(Kind.NOTED_ONLY, f"the driver dies after {names(now.noted)}", state)
         if plan.now:
             yield DriverFault(Kind.SLOW, "time passes before", replace(state, truth=tick(state.truth)))
         for some in _subsets(plan.now):
@@ -292,8 +314,8 @@ class Walker:
                 if index:
                     name = f"the driver dies after {index} changes of the swap"
                     yield DriverFault(Kind.SWAP_BROKEN_OFF, name, replace(state, swapping=True))
-                if not isinstance(change, NOTES):
-                    frozen = replace(state, truth=new_driver(state.truth), late=change, swapping=bool(index))
+                if not isinstance(change, (*NOTES, PlaceReplica)):
+                    frozen = replace(state.taken_over(change), swapping=bool(index))
                     name = f"the driver freezes before {names((change,))}, and another takes over"
                     yield DriverFault(Kind.LATE, name, frozen)
                 state = self._step(state, change, swapping=isinstance(step, Swap))
@@ -306,13 +328,11 @@ class Walker:
             )
 
 
-def _fenced(state: State, steps: tuple[Step, ...]) -> State:
-    """A late call on a machine or to the DNS server is refused once a newer driver was there; etcd knows no drivers."""
-    late = state.late
-    if late is None or isinstance(late, UNFENCED):
-        return state
-    there = any(step.site == late.site and not isinstance(step, UNFENCED) for step in steps)
-    return replace(state, late=None) if there else state
+def _fences(step: Step, late: Step) -> bool:
+    """Whether a step of the newer driver has the older one's late call refused."""
+    if isinstance(late, SetRecord | RemoveRecord):
+        return isinstance(step, SetRecord | RemoveRecord)
+    return step.site == late.site and not isinstance(late, UNFENCED) and not isinstance(step, UNFENCED)
 
 
 def _unordered(state: State) -> Truth:
@@ -375,5 +395,5 @@ def _blind(state: State, steps: tuple[Step, ...], *, claimed: bool = False) -> S
                 break  # of a swap, nothing more is done; other steps do not wait for one another
             if claimed:
                 check_blind(before, change, after, swapping=isinstance(step, Swap))
-            state = replace(state, truth=after, clients=state.clients.after(before, change, after))
+            state = state.after(before, change, after)
     return state
