@@ -123,7 +123,7 @@ def test_a_migration_that_a_check_refuses_shows_only_why(lab: Lab) -> None:
 def test_a_migration_that_would_not_end_is_refused_after_its_checks_were_shown(lab: Lab) -> None:
     lab.forecast = DryRun(steps=(), stuck_on=("a person",))
     said = lab.cli("migrate", "demo", "--to", "west", "--yes")
-    assert (said.code, lab.site()) == (5, "east")
+    assert (said.code, said.out, lab.site()) == (5, "", "east"), "its plan is not shown"
     assert said.err.splitlines() == [
         "✓ health: 3 members healthy",
         "! distance: 90 ms",
