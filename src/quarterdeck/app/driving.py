@@ -30,8 +30,8 @@ class Hand:
 
 async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
     """Drive a plane from this process until it is as wanted. See ``Quarterdeck.carry_out``."""
-    take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
     await require_in_reach(engine.home, await operations.existing(engine.home.store, name))
+    take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
     await engine.drive(name, wait=wait)
 
 
