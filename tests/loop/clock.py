@@ -13,15 +13,17 @@ EPOCH = 1_800_000_000.0
 
 @dataclass(slots=True)
 class Clock:
-    """The time of a world, in seconds since it began."""
+    """The time of a world, in seconds since it began. Only its wall clock can be set."""
 
     now: float = 1_000.0
+    #: By how much somebody has set the wall clock ahead.
+    ahead: float = 0.0
 
     def monotonic(self) -> float:
         return self.now
 
     def wall(self) -> float:
-        return EPOCH + self.now
+        return EPOCH + self.now + self.ahead
 
     def processor(self) -> float:
         """Nothing that is simulated takes time of the processor."""

@@ -14,7 +14,9 @@ from quarterdeck.etcd.faults import Reason, fault
 
 
 class Kind(StrEnum):
-    """The first four are of the call; the others happen at the moment of the call."""
+    """The first four are of the call; the others happen at the moment of the call: to the driver, what its user wants,
+    or the world.
+    """
 
     FAILS = "fails"
     LOST = "succeeds, its reply is lost"
@@ -27,11 +29,20 @@ class Kind(StrEnum):
     FREEZES = "the driver stands still after it, another one takes over, and it wakes"
     FREEZES_BACK = "the same, and the user goes back meanwhile"
     SENT_LATE = "the driver stands still before it, another one takes over, and it wakes and sends it"
-    SENT_LATE_BACK = "the same, and the user goes back meanwhile"
+    SENT_LATE_BACK = "the driver stands still before it, the user goes back, and it wakes and sends it"
+    MACHINE_DIES = "a machine is powered off, and comes back"
+    MACHINE_FREEZES = "a machine stands still for a while"
+    MACHINE_UNSEEN = "we are cut off from a machine, and nobody else is"
+    SITE_UNSEEN = "we are cut off from a site, and nobody else is"
+    SITES_CUT = "two sites are cut from one another"
+    EDGE_DIES = "the machine of a load balancer is powered off, and comes back"
+    CLOCK_AHEAD = "the wall clock is set an hour ahead"
+    CLOCK_BACK = "the wall clock is set back by an hour"
 
 
 #: Those that strike when the call is over.
 AFTER = (Kind.DIES_AFTER, Kind.FREEZES, Kind.FREEZES_BACK)
+OF_THE_WORLD = tuple(kind for kind in Kind if kind.name.startswith(("MACHINE_", "SITE", "EDGE_", "CLOCK_")))
 OF_THE_CALL = (Kind.FAILS, Kind.LOST, Kind.HANGS, Kind.LATE)
 
 #: Calls that change something. Every other one only looks.

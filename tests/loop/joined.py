@@ -5,7 +5,7 @@ load balancers find these healthy. What takes its time takes it on the world's c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from random import Random
@@ -90,7 +90,8 @@ class Check:
 
     def __call__(self, backend: BackendAddress) -> bool:
         server = self.world.kube.apiservers.get(Address(backend.ip, backend.port))
-        return server is not None and server.up and server.ready and not server.hangs
+        well = server is not None and server.up and server.ready and not server.hangs
+        return well and self.world.connected(self.site, self.world.at(backend.ip))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,6 +118,12 @@ class Joined:
     electing: float = -math.inf
     #: What no program of ours may ever bring about, as it was seen.
     broken: list[str] = field(default_factory=list)
+    #: Machines that run, and do not answer us; pairs of sites that are cut from one another.
+    unseen: frozenset[str] = frozenset()
+    cuts: frozenset[frozenset[str]] = frozenset()
+    #: What of this and of powers is not over; how often anything of it began or ended.
+    hurt: list[str] = field(default_factory=list)
+    strikes: int = 0
     _leader: int = 0
     _dirty: bool = True
     _next: float = math.inf
@@ -149,6 +156,32 @@ class Joined:
                     address = BackendAddress(machine.address, self.ports.load_balancer)
                     self.balancers[name] = FakeBalancer(address=address, ready=Check(self, name))
 
+    # --- machines and links ----------------------------------------------------------------------------------------
+
+    @property
+    def machines(self) -> Mapping[str, str]:
+        """The address of each machine."""
+        return self._where
+
+    def machine_at(self, address: str) -> str:
+        """The machine with an address."""
+        return next(name for name, where in self._where.items() if where == address)
+
+    def site_of(self, machine: str) -> FakeSite:
+        return self.sites[machine.partition("-")[0]]
+
+    def at(self, address: str) -> str:
+        """The site of an address."""
+        return self.site_of(self.machine_at(address)).name
+
+    def answers(self, machine: str) -> bool:
+        """Whether a machine runs, and answers us."""
+        return machine not in self.unseen and self.site_of(machine).power(machine) is MachineState.UP
+
+    def connected(self, one: str, other: str) -> bool:
+        """Whether two sites can talk."""
+        return not self.cuts or frozenset({one, other}) not in self.cuts
+
     # --- what follows from what ------------------------------------------------------------------------------------
 
     def touch(self) -> None:
@@ -168,6 +201,7 @@ class Joined:
         for name, balancer in self.balancers.items():
             power = self.sites[name].power(f"{name}-edge")
             balancer.reachable = power is MachineState.UP
+        self._hide()
 
     def moved_on_purpose(self) -> None:
         """The leader that there is now was asked to lead: nobody had to elect it."""
@@ -246,8 +280,11 @@ class Joined:
         running = {etcd.peer_url: (each, etcd) for each, etcd in self._etcds() if not each.frozen}
         if not self.cluster.nodes:
             self._found([etcd for _, etcd in running.values() if etcd.founds])
+        together = self._together({url: process.site for url, (process, _) in running.items()})
         for node in tuple(self.cluster.nodes):
             process, etcd = running.pop(node.peer_url, (None, None))
+            if node.peer_url not in together:
+                process = None  # for all that follows from it, it is down
             if process is not None and etcd is not None and self.data.get(etcd.data, node.id) == node.id:
                 self._runs(node, process, etcd)
             elif node.up:
@@ -258,6 +295,26 @@ class Joined:
                 # A member that was taken out ends by itself.
                 self.sites[process.site].crash(process.seen.machine, process.seen.spec.name)
         self._elected()
+
+    def _together(self, sites: Mapping[str, str]) -> Collection[str]:
+        """The members (by peer URL; ``sites`` has those that run) which talk with a leader that a quorum can follow."""
+        if not self.cuts:
+            return sites.keys()
+        voters = [node.peer_url for node in self.cluster.voters]
+        leader = self.cluster.by_id(self.cluster.leader)
+        candidates = [url for url in voters if url in sites]
+        candidates.sort(key=lambda url: leader is None or url != leader.peer_url)
+        for candidate in candidates:
+            followers = {url for url, site in sites.items() if self.connected(sites[candidate], site)}
+            if len(followers.intersection(voters)) >= quorum(len(voters)):
+                return followers
+        return ()
+
+    def _hide(self) -> None:
+        """Members on machines that we do not see."""
+        peers = {url(self._where[machine], self.ports.etcd_peer) for machine in self.unseen}
+        for node in self.cluster.nodes:
+            node.hidden = node.peer_url in peers
 
     def _etcds(self) -> Iterator[tuple[Process, Etcd]]:
         return ((each, etcd_of(each.seen.spec)) for each in self.of(Component.ETCD))

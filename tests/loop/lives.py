@@ -15,8 +15,9 @@ from random import Random
 from model.invariants import check_done
 
 from loop.clock import JumpingLoop
-from loop.faults import Faults, Kind, NoFaults
+from loop.faults import OF_THE_WORLD, Faults, Kind, NoFaults
 from loop.joined import Joined
+from loop.mishaps import strike
 from loop.secrets import cheap_secrets
 from loop.session import Books, Died, Session
 from loop.truths import Call, Truths
@@ -110,7 +111,7 @@ class Life:
     async def _lived(self) -> None:
         await self.ask(self.story.wish)
         deadline = self.world.clock.now + PATIENCE
-        while not await self._driven():
+        while not await self._driven() or self.world.hurt:
             if self.world.clock.now > deadline:
                 raise Ended("no driver came to an end")
             await asyncio.sleep(NEXT_DRIVER)
@@ -178,6 +179,10 @@ class Life:
                     await self._abort()
                 session.freeze()
                 asyncio.get_running_loop().call_later(STANDS_STILL, session.thaw)
+            case _ if kind in OF_THE_WORLD:
+                told = await strike(self.world, kind, Random(self.books.calls))
+                self.truths.calm = self.truths.calm and not self.world.strikes
+                self.books.tell(self.world.clock.now, "the world", None, told or "nothing that it could happen to")
             case _:
                 pass
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
+
+from model.invariants import Broken
 
 from loop.faults import AFTER, DEADLINE, LATENESS, Faults, Kind, NoFaults, changes, error_of
 from loop.joined import Joined
@@ -27,10 +30,10 @@ from quarterdeck.engine.watchers import Unwatched
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import Reason, fault
-from quarterdeck.kube.port import HealthAnswer
-from quarterdeck.model import units
+from quarterdeck.kube.port import Address, HealthAnswer
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan, ReleaseReplica, Step, Swap
+from quarterdeck.model.units import Fence, Machine, MachineState
 from quarterdeck.model.world import Component, World
 from quarterdeck.planner.truth import edge
 from quarterdeck.sites.fake import FakeSite
@@ -58,6 +61,8 @@ class Books:
     tale: list[tuple[float, str, Call | None, str]] = field(default_factory=list)
     faults: Faults = field(default_factory=NoFaults)
     broken: AssertionError | None = None
+    #: Sites whose load balancer could once not be let go.
+    stuck: set[str] = field(default_factory=set)
 
     def tell(self, when: float, who: str, call: Call | None, what: str) -> None:
         self.tale.append((when, who, call, what))
@@ -100,6 +105,9 @@ class Session(Unwatched):
     slots: tuple[Slot, ...] = ()
     unseen: frozenset[str] = frozenset()
     token: int = 0
+    #: What had happened to the world (``Joined.strikes``) when the last look began, and when the one under way did.
+    knows: int = 0
+    looks_since: int | None = None
     task: asyncio.Task[None] | None = None
     stands_still: asyncio.Event = field(default_factory=asyncio.Event)
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -138,8 +146,13 @@ class Session(Unwatched):
 
     async def observed(self, world: World, plan: Plan) -> None:
         self.slots = world.slots
+        self.knows, self.looks_since = self.looks_since or 0, None
         self.unseen = frozenset(edge(each.site) for each in world.balancers if not each.reachable)
         self.doing = [step for step in self.doing if step in plan.now]
+        held = {site for site, until in self.world.held.items() if until > self.world.clock.now} - self.books.stuck
+        if held and self.books.broken is None:
+            # What a watcher raises is told, and goes no further.
+            self.books.broken = Broken(f"5: held still, and no step is under way: {', '.join(sorted(held))}")
 
     async def begins(self, step: Step) -> None:
         self.doing.append(step)
@@ -162,6 +175,8 @@ class Session(Unwatched):
         kind = self.books.faults.of(call, number)
         if kind is not None or (changes(call) and call.method not in _NO_NEWS):
             self.books.tell(clock.now, self.who, call, f"{number}" if kind is None else f"{number}: {kind}")
+        if call.method == "let_go" and kind is not None:
+            self.books.stuck.add(call.site)
         if kind is None:
             await asyncio.sleep(0)
             return await self._effect(call, function)
@@ -191,8 +206,18 @@ class Session(Unwatched):
     async def _effect(self, call: Call, function: Callable[..., Awaitable[object]]) -> object:
         world = self.world
         world.settle()
+        machine = self._asked(call)
+        if machine is not None and not world.answers(machine):
+            if call.method == "let_go":
+                self.books.stuck.add(call.site)
+            await asyncio.sleep(call.kwargs.get("within") or DEADLINE)
+            if call.port != "etcd" and not world.answers(machine):
+                return self._no_answer(call, Kind.HANGS)
+            world.settle()
         if call.port == "etcd" and world.leaderless and call.method in _LED:
             raise fault(f"{call.method} of etcd", Reason.NO_LEADER, "an election is under way")
+        if call.method == "machines":
+            return self._seen(await function())
         if not changes(call):
             return await function(*call.args, **call.kwargs)
         if call.port == "store":
@@ -205,15 +230,38 @@ class Session(Unwatched):
         if isinstance(step, ReleaseReplica) and before is not None and self.slots:
             before = replace(before, slots=self.slots)  # the user may have changed them since it was decided
         if before is not None and before.deleting and self.unseen:
-            before = replace(before, mute=self.unseen)  # a deletion does not wait for what does not answer
+            before = replace(
+                before, mute=before.mute | self.unseen
+            )  # a deletion does not wait for what does not answer
         answer = await function(*call.args, **call.kwargs)
         self._followed(call)
         try:
-            self.truths.check(step, before, swapping=any(isinstance(each, Swap) for each in self.doing))
+            swapping = any(isinstance(each, Swap) for each in self.doing)
+            self.truths.check(step, before, swapping=swapping, blind=world.strikes != self.knows)
         except AssertionError as broken:
             self.books.broken = self.books.broken or broken
             raise
         return answer
+
+    def _asked(self, call: Call) -> str | None:
+        """The one machine that a call is to."""
+        first = call.args[0] if call.args else None
+        if call.port.startswith("balancer:"):
+            return f"{call.site}-edge"
+        if isinstance(first, Address):
+            return self.world.machine_at(first.host)
+        if call.port == "etcd" and isinstance(first, str):
+            return self.world.machine_at(urlsplit(first).hostname or "")
+        return first if isinstance(first, str) and first in self.world.machines else None
+
+    def _seen(self, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+        """The machines of a site as they are for us. A look begins with them."""
+        if self.looks_since is None:
+            self.looks_since = self.world.strikes
+        unseen = self.world.unseen
+        return tuple(
+            replace(each, state=MachineState.UNREACHABLE) if each.name in unseen else each for each in machines
+        )
 
     def _followed(self, call: Call) -> None:
         """What a change brings with it."""
@@ -235,10 +283,8 @@ class Session(Unwatched):
         return Port(self, name, inner)
 
     def fenced(self, site: FakeSite) -> FakeSite:
-        """The site as it is for this driver: where it can be fenced, it refuses one that was overtaken."""
-        if not self.token:
-            return site
-        return site.fenced(units.Fence(PLANE, self.token))
+        """The site as it is for this driver: it refuses one that was overtaken."""
+        return site.fenced(Fence(PLANE, self.token)) if self.token else site
 
     def engine(self) -> Engine:
         clock = self.world.clock

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from model.clients import Clients
-from model.invariants import check_calm, check_step, claim
+from model.invariants import check_blind, check_calm, check_step, claim
 
 from loop.joined import Joined
 from loop.units import PLANE, replica_of
@@ -33,7 +33,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineRole, MachineState, UnitSpec, UnitState
 from quarterdeck.model.world import Component, Settings
-from quarterdeck.planner.truth import Power, SimMachine, SimMember, SimReplica, Truth
+from quarterdeck.planner.truth import Power, SimMachine, SimMember, SimReplica, Truth, apiserver_of, edge, etcd_of
 
 _POWER = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.FROZEN}
 
@@ -129,7 +129,9 @@ class Truths:
             dead_edges=frozenset(site for site, each in world.balancers.items() if not each.reachable),
             record=self.record(),
             leader=names.get(leader.peer_url) if leader is not None else None,
-            now=world.clock.wall(),
+            now=world.clock.monotonic(),
+            cuts=frozenset((one, other) for pair in world.cuts for one in pair for other in pair - {one}),
+            mute=_mute(world, wanted.memory),
             deleting=wanted.deleting,
             settings=wanted.settings,
         )
@@ -180,18 +182,40 @@ class Truths:
 
     # --- claims ----------------------------------------------------------------------------------------------------
 
-    def check(self, step: Step | None, before: Truth | None, *, swapping: bool) -> None:
-        """After an effect: what it may do, and what must be so."""
+    def check(self, step: Step | None, before: Truth | None, *, swapping: bool, blind: bool) -> None:
+        """After an effect: what it may do, and what must be so. ``blind``: something happened to the world since the
+        look that it follows from.
+        """
         claim(not self.world.broken, "; ".join(self.world.broken))
         after = self.now()
         if before is None or after is None:
             return
         if step is not None:
             self.effects += 1
-            check_step(before, step, after, self.clients, swapping=swapping)
+            if blind:
+                check_blind(before, step, after, swapping=swapping)
+            else:
+                self._check_seen(before, step)
+                check_step(before, step, after, self.clients, swapping=swapping)
             self.clients = self.clients.after(before, step, after)
         if self.calm:
             check_calm(after, self.clients, swapping=swapping or after.home is None)
+
+    def _check_seen(self, before: Truth, step: Step) -> None:
+        """A voter that only we do not see is never taken out."""
+        if isinstance(step, RemoveMember) and not before.deleting and step.replica in before.recorded:
+            voter = not before.members[step.replica].learner if step.replica in before.members else False
+            unseen = before.machine_of(step.replica).name in self.world.unseen
+            claim(not (voter and unseen and step.replica in before.following), f"8: {step.replica} is only not seen")
+
+
+def _mute(world: Joined, memory: Memory) -> frozenset[str]:
+    """What runs, and does not answer us, in the words of a truth."""
+    if not world.unseen:
+        return frozenset()
+    names = [record.name for record in memory.replicas if record.machine in world.unseen]
+    edges = {edge(site) for site in world.balancers if f"{site}-edge" in world.unseen}
+    return world.unseen | edges | {*map(etcd_of, names), *map(apiserver_of, names)}
 
 
 @dataclass(frozen=True, slots=True)
