@@ -22,8 +22,8 @@ Patch = pytest.MonkeyPatch
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """``kind`` None: a life in which nothing goes wrong shows it. Else the fault is at each ``every``-th effect, from the
-    ``first`` one.
+    """``kind`` None: a life in which nothing goes wrong shows it. Else the fault is at each ``every``-th effect, from
+    the ``first`` one.
     """
 
     apply: Callable[[Patch], None]

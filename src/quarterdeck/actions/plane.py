@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.memory import memory_from_status, memory_to_status
+from quarterdeck.api.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name, url
@@ -65,6 +65,7 @@ class Plane:
     boot: str
     holding: asyncio.Lock = field(default_factory=asyncio.Lock)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _memory: tuple[MemoryStatus, Memory] | None = None
 
     @property
     def name(self) -> str:
@@ -74,7 +75,10 @@ class Plane:
     @property
     def memory(self) -> Memory:
         """The memory as last read or written."""
-        return memory_from_status(self.resource.status.memory)
+        status = self.resource.status.memory
+        if self._memory is None or self._memory[0] is not status:
+            self._memory = status, memory_from_status(status)
+        return self._memory[1]
 
     def now(self) -> float:
         """Seconds on the timeline of the memory. Whoever does not drive, and so does not adopt a memory of an earlier

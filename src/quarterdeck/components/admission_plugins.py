@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import yaml
 
@@ -56,6 +57,7 @@ def plugins(extra: Mapping[str, str]) -> dict[str, str]:
     return {"enable-admission-plugins": ",".join(dict.fromkeys(each for each in named if each not in disabled))}
 
 
+@cache
 def admission_configuration() -> str:
     """An AdmissionConfiguration with the limits for events."""
     limits = [{"type": kind, "qps": qps, "burst": burst} for kind, qps, burst in _EVENT_LIMITS]

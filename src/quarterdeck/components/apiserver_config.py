@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import cache, lru_cache
 
 import yaml
 
@@ -12,6 +13,7 @@ from quarterdeck.components.upstream_versions import authentication_api
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
 
 
+@cache
 def authentication_configuration(kubernetes: str) -> str:
     """An AuthenticationConfiguration that lets anonymous requests see the health paths and nothing else."""
     return yaml.safe_dump(
@@ -23,6 +25,7 @@ def authentication_configuration(kubernetes: str) -> str:
     )
 
 
+@lru_cache(maxsize=8)
 def encryption_configuration(key: bytes, *, encrypt: bool) -> str:
     """An EncryptionConfiguration that stores Secrets with XSalsa20 and Poly1305 (``key``: 32 bytes), or as they are.
 

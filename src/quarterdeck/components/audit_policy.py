@@ -7,12 +7,15 @@ nothing. The noise of the control plane itself is left out: leases, events, heal
 
 from __future__ import annotations
 
+from functools import cache
+
 import yaml
 
 _CONTROL_PLANE = ("system:apiserver", "system:kube-controller-manager", "system:kube-scheduler")
 _READS = ("get", "list", "watch")
 
 
+@cache
 def default_audit_policy() -> str:
     """The YAML of an audit.k8s.io/v1 Policy; the first rule that fits a request decides."""
     return yaml.safe_dump(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from functools import lru_cache
 
 import yaml
 
@@ -24,6 +25,7 @@ class Server:
     proxy_url: str = ""
 
 
+@lru_cache(maxsize=64)
 def kubeconfig(cluster: str, user: str, server: Server, client: KeyPair) -> str:
     """A kubeconfig (YAML) with one cluster, user and context. It holds the client's private key."""
     where = {"server": server.url, "certificate-authority-data": _encoded(server.ca)}

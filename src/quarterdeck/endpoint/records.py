@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import socket
 from dataclasses import dataclass
+from functools import lru_cache
 
 import dns.asyncquery
 import dns.exception
@@ -41,6 +42,7 @@ class DnsServer:
         return f"{self.ip} port {self.port}"
 
 
+@lru_cache(maxsize=1024)
 def absolute(name: str) -> str:
     """``name`` in lower case with its last dot; raises InvalidInput for what is no DNS name."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -60,6 +60,11 @@ class _Unit:
     log: str = ""
     refused: str = ""
     had_data: bool = False
+    #: That of the spec it was last started with.
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.digest = self.spec.digest
 
 
 @dataclass(slots=True)
@@ -130,7 +135,7 @@ class FakeSite:
             UnitStatus(
                 name=each.spec.name,
                 state=each.state,
-                digest=each.spec.digest,
+                digest=each.digest,
                 pid=each.pid,
                 exit_code=each.exit_code,
                 restarts=each.restarts,
@@ -152,7 +157,7 @@ class FakeSite:
         where = self._admit(machine)
         require_entry_name(f"using a unit on machine {machine}", spec.name)
         unit = where.units.get(spec.name)
-        if unit is not None and unit.wanted and unit.spec.digest == spec.digest:
+        if unit is not None and unit.wanted and unit.digest == spec.digest:
             same_boot = unit.spec.boot_argv == spec.boot_argv
             tried = unit.state is UnitState.FAILED and same_boot and not (unit.refused and spec.fresh)
             if unit.state is UnitState.RUNNING or tried:
@@ -243,8 +248,8 @@ class FakeSite:
         where = self._reach(machine)
         if name not in where.volumes:
             raise NotFound(f"listing volume {name} on machine {machine}", "there is no such volume")
-        folder = where.volumes[name].path / below
-        inside = {path.relative_to(folder).parts[0] for path in where.sizes if folder in path.parents}
+        folder = f"{where.volumes[name].path / below}/"
+        inside = {str(path).removeprefix(folder).partition("/")[0] for path in _below(folder, where.sizes)}
         return tuple(sorted(inside))
 
     async def delete_volume(self, machine: str, name: str) -> None:
@@ -399,9 +404,11 @@ class FakeSite:
     def _note_data(self, where: _Machine) -> None:
         """What the machine's supervisor does all the time: it sees who has data, and starts again who has it back."""
         for each in where.units.values():
-            each.had_data = each.had_data or self._has_data(where, each)
-            if each.refused and self._has_data(where, each):
-                self._started(where, each)
+            if each.refused or not each.had_data:
+                has_data = self._has_data(where, each)
+                each.had_data = each.had_data or has_data
+                if each.refused and has_data:
+                    self._started(where, each)
 
     def _has_data(self, where: _Machine, unit: _Unit) -> bool:
         needs = unit.spec.needs
@@ -441,9 +448,15 @@ class FakeSite:
             unit.state, unit.pid = UnitState.FAILED, None
 
     def _measured(self, where: _Machine, volume: Volume) -> Volume:
-        used = sum(size for path, size in where.sizes.items() if volume.path in path.parents)
-        times = [where.written[path] for path in where.sizes if volume.path in path.parents and path in where.written]
+        inside = _below(f"{volume.path}/", where.sizes)
+        times = [where.written[path] for path in inside if path in where.written]
+        used = sum(where.sizes[path] for path in inside)
         return replace(volume, used_bytes=used, changed=max(times, default=None))
+
+
+def _below(folder: str, paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    """Those of the paths that are in a folder, which is written with a slash at its end."""
+    return [path for path in paths if str(path).startswith(folder)]
 
 
 def _units_folder(machine: str) -> PurePosixPath:

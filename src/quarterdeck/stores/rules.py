@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NoReturn
 
 from pydantic import ValidationError
@@ -21,6 +22,8 @@ JOURNAL_AGE = 90 * 86_400.0
 JOURNAL_ROWS = 100_000
 JOURNAL_LOOK = 100
 JOURNAL_STEP = 500
+#: So many resources are not parsed again as long as they are stored as they were: a plane is read with every look.
+_PARSED_KEPT = 64
 
 
 def encoded(resource: Resource) -> str:
@@ -31,13 +34,23 @@ def encoded(resource: Resource) -> str:
 def decoded(kind: type[R], name: str, body: str) -> R:
     """The resource that is stored as ``body``. Raises Corrupt."""
     try:
-        return kind.model_validate_json(body, by_alias=True, by_name=False)
+        found = _parsed_anew(kind, body) if issubclass(kind, PlaneSecrets) else _parsed(kind, body)
     except ValidationError as error:
         raise Corrupt(
             f"reading {kind.__name__} {name!r} from the store",
             "; ".join(problems_in(error, kind)),
             "use the quarterdeck version that wrote it",
         ) from None  # the original holds what was read, which may be a secret
+    assert isinstance(found, kind)
+    return found
+
+
+def _parsed_anew(kind: type[Resource], body: str) -> Resource:
+    return kind.model_validate_json(body, by_alias=True, by_name=False)
+
+
+#: Nobody changes a resource that was read. Secrets are kept no longer than by who reads them.
+_parsed = lru_cache(maxsize=_PARSED_KEPT)(_parsed_anew)
 
 
 def check_listable(kind: type[Resource]) -> None:
