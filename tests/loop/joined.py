@@ -128,6 +128,7 @@ class Joined:
     _dirty: bool = True
     _next: float = math.inf
     _where: dict[str, str] = field(default_factory=dict)
+    _named: dict[str, str] = field(default_factory=dict)
     version: int = 0
 
     def __post_init__(self) -> None:
@@ -152,6 +153,7 @@ class Joined:
             )
             for machine in await site.machines():
                 self._where[machine.name] = machine.address
+                self._named[machine.address] = machine.name
                 if machine.role is MachineRole.EDGE:
                     address = BackendAddress(machine.address, self.ports.load_balancer)
                     self.balancers[name] = FakeBalancer(address=address, ready=Check(self, name))
@@ -165,7 +167,7 @@ class Joined:
 
     def machine_at(self, address: str) -> str:
         """The machine with an address."""
-        return next(name for name, where in self._where.items() if where == address)
+        return self._named[address]
 
     def site_of(self, machine: str) -> FakeSite:
         return self.sites[machine.partition("-")[0]]

@@ -43,8 +43,8 @@ from quarterdeck.upstream.catalog import Program
 
 #: Calls of etcd that need a leader.
 _LED = frozenset(["members", "add_learner", "promote", "remove", "move_leader", "alarms"])
-
-
+#: Changes that nothing follows from in this world.
+_QUIET = frozenset({"wake", "rest", "favour_unit", "create_volume"})
 #: Changes that tales leave out.
 _NO_NEWS = frozenset({"renew", "append", "record", "acquire"})
 
@@ -220,7 +220,7 @@ class Session(Unwatched):
             return self._seen(await function())
         if not changes(call):
             return await function(*call.args, **call.kwargs)
-        if call.port == "store":
+        if call.port == "store" or call.method in _QUIET:
             return await function(*call.args, **call.kwargs)
         if call.port.startswith("balancer:") and call.method != "let_go":
             # A real one consists of units and files of its machine, which asks for the token of whoever changes them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from model.clients import Clients
 from model.invariants import check_blind, check_calm, check_step, claim
@@ -86,33 +86,36 @@ class Truths:
             return None
         world = self.world
         world.settle()
-        key = (world.version, id(wanted), world.clock.now)
+        key = (world.version, id(wanted))
         if self._last is None or self._last[0] != key:
             self._last = key, self._truth(wanted)
+        elif self._last[1].now != world.clock.now:
+            self._last = key, replace(self._last[1], now=world.clock.now)
         return self._last[1]
 
     def _truth(self, wanted: Wanted) -> Truth:
         world = self.world
         units = self._units()
-        members = {node.id: node for node in world.cluster.nodes}
         names = self.names()
+        volumes = {path.parent.name for path in world.data}
+        nodes = {names.get(node.peer_url): node for node in world.cluster.nodes}
+        warm = self._warm()
         replicas = {}
         for record in wanted.memory.replicas:
             on = units.get(record.name, {})
-            node = next((node for node in members.values() if names.get(node.peer_url) == record.name), None)
+            node = nodes.get(record.name)
             member = None
             if node is not None:
                 unserved = int(node.up and (node.address is None or not node.address.client_url))
                 member = SimMember(id=node.id, learner=node.learner, behind=int(node.behind > 0), unserved=unserved)
-            has = any(path.parent.name == f"{PLANE}-{record.name}" for path in world.data)
             replicas[record.name] = SimReplica(
                 units=frozenset(on),
                 crashed=frozenset(each for each, runs in on.items() if not runs),
-                data=has,
-                warm=record.name in self._warm(),
+                data=f"{PLANE}-{record.name}" in volumes,
+                warm=record.name in warm,
                 member=member,
             )
-        leader = members.get(world.cluster.leader)
+        leader = world.cluster.by_id(world.cluster.leader)
         return Truth(
             slots=wanted.slots,
             memory=wanted.memory,

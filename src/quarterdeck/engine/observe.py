@@ -43,11 +43,15 @@ class Observer:
         """One observation. Raises only what is not a matter of somebody not answering."""
         plane = self.plane
         memory, now = plane.memory, plane.now()
-        machines, membership, balancers, name = await asyncio.gather(
-            self._machines(memory), self._etcd.observe(memory), self._balancers(memory), see_name(plane)
+        machines, classes, membership, balancers, name = await asyncio.gather(
+            self._machines(memory),
+            self._classes(memory),
+            self._etcd.observe(memory),
+            self._balancers(memory),
+            see_name(plane),
         )
         states = {(machine.site, machine.name): machine.state for machine in machines}
-        replicas = await asyncio.gather(*(self._replica(each, states) for each in memory.replicas))
+        replicas = await asyncio.gather(*(self._replica(each, states, classes[each.site]) for each in memory.replicas))
         return World(
             slots=self.slots,
             memory=memory,
@@ -83,7 +87,14 @@ class Observer:
         found = await asyncio.gather(*(self.plane.site(name).machines() for name in self._sites(memory)))
         return tuple(machine for machines in found for machine in machines)
 
-    async def _replica(self, record: Replica, states: dict[tuple[str, str], MachineState]) -> ReplicaFact:
+    async def _classes(self, memory: Memory) -> dict[str, tuple[str, ...]]:
+        """The storage classes of each site that has replicas."""
+        sites = dict.fromkeys(record.site for record in memory.replicas)
+        return {name: await self.plane.site(name).storage_classes() for name in sites}
+
+    async def _replica(
+        self, record: Replica, states: dict[tuple[str, str], MachineState], classes: tuple[str, ...]
+    ) -> ReplicaFact:
         plane = self.plane
         machine = states.get((record.site, record.machine), MachineState.UNREACHABLE)
         site = plane.site(record.site)
@@ -91,7 +102,7 @@ class Observer:
             return _unknown(record, machine)
         units, has_data, peer, ready = await asyncio.gather(
             or_none(site.units(record.machine)),
-            self._has_data(record),
+            self._has_data(record, classes),
             self._peer_up(record),
             self._ready(record),
         )
@@ -109,9 +120,9 @@ class Observer:
             refused=next((unit.refused for unit in units if unit.name == etcd), ""),
         )
 
-    async def _has_data(self, record: Replica) -> bool | None:
+    async def _has_data(self, record: Replica, classes: tuple[str, ...]) -> bool | None:
         site, volume = self.plane.site(record.site), self.plane.volume(record)
-        if record.slot.storage_class not in await site.storage_classes():
+        if record.slot.storage_class not in classes:
             return None  # it is somewhere that the site does not tell any more
         try:
             return holds_a_log(await site.list_volume(record.machine, volume, WRITE_AHEAD_LOG))

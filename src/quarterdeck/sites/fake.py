@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Self
+from typing import NamedTuple, Self
 
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
@@ -37,8 +37,7 @@ def runs_on(_: UnitSpec) -> Program:
     return Program()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(NamedTuple):
     """A unit as it is, whatever its machine answers. ``pid`` is None while no process of it runs."""
 
     machine: str
