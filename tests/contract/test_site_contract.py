@@ -518,6 +518,14 @@ async def test_a_machine_does_nothing_to_units_for_a_driver_once_a_newer_one_was
     assert await site.units(A) == ()
 
 
+async def test_who_has_let_go_of_a_unit_is_the_newest_driver_from_then_on(site: SiteFaults) -> None:
+    """It may find nothing to change there, while the one before it still has a call under way."""
+    await site.fenced(OLD).start_unit(A, runs())
+    await site.fenced(NEW).let_go_unit(A, "load-balancer")
+    with pytest.raises(LeaseLost, match="token 8"):
+        await site.fenced(OLD).start_unit(A, runs("load-balancer"))
+
+
 async def test_fences_are_of_one_plane_and_one_machine_and_outlive_its_power(site: SiteFaults) -> None:
     await site.fenced(NEW).start_unit(A, runs())
     await site.fenced(Fence("beta", 1)).start_unit(A, runs("other"))

@@ -93,7 +93,6 @@ MUTANTS = (
     Mutant(neither_lease_nor_fence_is_asked, "1 to 1", Kind.SENT_LATE_BACK),
     Mutant(a_hold_is_never_let_go, "1 to 1"),
     Mutant(what_only_we_do_not_see_counts_as_down, "3 to 3", Kind.SITE_UNSEEN),
-    Mutant(backends_are_written_down_only_afterwards, "1 to 1", Kind.DIES_AFTER, every=1),
     Mutant(time_passes_twenty_times_as_fast, "1 to 1"),
     Mutant(the_wall_clock_is_what_counts, "1 to 1", Kind.CLOCK_AHEAD, every=1),
 )

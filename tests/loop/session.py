@@ -206,14 +206,8 @@ class Session(Unwatched):
     async def _effect(self, call: Call, function: Callable[..., Awaitable[object]]) -> object:
         world = self.world
         world.settle()
-        machine = self._asked(call)
-        if machine is not None and not world.answers(machine):
-            if call.method == "let_go":
-                self.books.stuck.add(call.site)
-            await asyncio.sleep(call.kwargs.get("within") or DEADLINE)
-            if call.port != "etcd" and not world.answers(machine):
-                return self._no_answer(call, Kind.HANGS)
-            world.settle()
+        if not await self._reaches(call):
+            return self._no_answer(call, Kind.HANGS)
         if call.port == "etcd" and world.leaderless and call.method in _LED:
             raise fault(f"{call.method} of etcd", Reason.NO_LEADER, "an election is under way")
         if call.method == "machines":
@@ -230,11 +224,12 @@ class Session(Unwatched):
         if isinstance(step, ReleaseReplica) and before is not None and self.slots:
             before = replace(before, slots=self.slots)  # the user may have changed them since it was decided
         if before is not None and before.deleting and self.unseen:
-            before = replace(
-                before, mute=before.mute | self.unseen
-            )  # a deletion does not wait for what does not answer
+            # A deletion does not wait for what does not answer.
+            before = replace(before, mute=before.mute | self.unseen)
         answer = await function(*call.args, **call.kwargs)
         self._followed(call)
+        if call.method == "let_go":
+            await self.fenced(world.sites[call.site]).let_go_unit(f"{call.site}-edge", "envoy")
         try:
             swapping = any(isinstance(each, Swap) for each in self.doing)
             self.truths.check(step, before, swapping=swapping, blind=world.strikes != self.knows)
@@ -242,6 +237,18 @@ class Session(Unwatched):
             self.books.broken = self.books.broken or broken
             raise
         return answer
+
+    async def _reaches(self, call: Call) -> bool:
+        """Whether a call comes to whom it is to, be it late. Etcd has several members, and says who is silent."""
+        world, machine = self.world, self._asked(call)
+        if machine is None or world.answers(machine):
+            return True
+        if call.method == "let_go":
+            self.books.stuck.add(call.site)
+        within = call.kwargs.get("within")
+        await asyncio.sleep(within if isinstance(within, float) else DEADLINE)
+        world.settle()
+        return call.port == "etcd" or world.answers(machine)
 
     def _asked(self, call: Call) -> str | None:
         """The one machine that a call is to."""

@@ -67,6 +67,8 @@ def found(view: View) -> Outcome:
         return Outcome()
     if not world.memory.bootstrap:
         names = tuple(record.name for record in view.wanted)
+        if not names:
+            return Outcome()  # no machine of the site answers yet; nobody cannot found anything
         return Outcome(
             (DecideBootstrap(site="", why="the founders must never change once one has started", replicas=names),)
         )

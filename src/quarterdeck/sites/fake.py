@@ -6,6 +6,7 @@ import copy
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -188,7 +189,8 @@ class FakeSite:
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Site."""
-        self._reach(machine)
+        with suppress(LeaseLost):
+            self._admit(machine)
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
         """See Site."""

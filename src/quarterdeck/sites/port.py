@@ -77,7 +77,9 @@ class Site(Protocol):
         ...
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
-        """Let a held unit go on now."""
+        """Let a held unit go on now, whoever asks. From then on the machine refuses whoever has an older fence: each
+        driver begins with this.
+        """
         ...
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:

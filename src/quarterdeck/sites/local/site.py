@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ParamSpec, Self, TypeVar
 
-from quarterdeck.errors import Corrupt, NotFound, Unavailable
+from quarterdeck.errors import Corrupt, LeaseLost, NotFound, Unavailable
 from quarterdeck.files import file_errors, remove_folder
 from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
@@ -171,7 +171,11 @@ class LocalSite:
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Site."""
-        await self._machine(machine).ask(lambda client: client.let_go(unit))
+        where = self._machine(machine)
+        await where.ask(lambda client: client.let_go(unit))
+        if self._fence is not None:
+            with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
+                await where.admit(self._fence)
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
         """See Site."""
