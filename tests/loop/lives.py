@@ -111,7 +111,10 @@ class Life:
     async def _lived(self) -> None:
         await self.ask(self.story.wish)
         deadline = self.world.clock.now + PATIENCE
-        while not await self._driven() or self.world.hurt:
+        before = self.world.strikes
+        # What is left on machines that do not answer is the next one's, once they do.
+        while not await self._driven() or self.world.hurt or self.world.strikes != before:
+            before = self.world.strikes
             if self.world.clock.now > deadline:
                 raise Ended("no driver came to an end")
             await asyncio.sleep(NEXT_DRIVER)

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from loop.faults import OF_THE_CALL, Kind, OneFault, Recorded
+from loop.faults import OF_THE_CALL, OF_THE_WORLD, Kind, OneFault, Recorded
 from loop.lives import STORIES, Life, Story, many
 from quarterdeck.engine.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
 MOST = 10
+#: The same of what happens to the world.
+FEW = 4
 KINDS = (*OF_THE_CALL, Kind.DIES, Kind.DIES_AFTER, Kind.STOPS, Kind.ABORTS, Kind.FREEZES)
 
 
@@ -50,6 +52,16 @@ def test_with_one_fault_at_any_call_it_ends_as_wanted(story: Story, kind: Kind) 
     Life(story=story, faults=recorded).run()
     points = sorted(recorded.points.values())
     for number in points[:: max(1, len(points) // MOST)]:
+        Life(story=story, faults=OneFault(number, kind)).run()
+
+
+@pytest.mark.parametrize("kind", OF_THE_WORLD, ids=lambda kind: kind.name.lower())
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_whatever_happens_to_machines_links_and_the_clock_meanwhile_it_ends_as_wanted(story: Story, kind: Kind) -> None:
+    recorded = Recorded()
+    Life(story=story, faults=recorded).run()
+    points = sorted(recorded.points.values())
+    for number in points[:: max(1, len(points) // FEW)]:
         Life(story=story, faults=OneFault(number, kind)).run()
 
 

@@ -41,6 +41,11 @@ def placed(world: World) -> list[tuple[str, str]]:
     return [(step.replica, step.machine) for step in place(view(world)).steps if isinstance(step, PlaceReplica)]
 
 
+def test_nobody_founds_a_plane_as_long_as_no_machine_answers() -> None:
+    off = (machine("east-a1", state=MachineState.UNREACHABLE),)
+    assert found(view(asked(slot(0), machines=off))) == Outcome()
+
+
 # --- machines -------------------------------------------------------------------------------------------------------
 
 
