@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from loop import session
 from loop.faults import Kind
 from loop.lives import STORIES, Story
-from quarterdeck.actions import carry_out, hold
+from quarterdeck.actions import hold
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine.settings import planner_settings
 from quarterdeck.engine.silence import Silence
-from quarterdeck.model.steps import Step
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import Health, Settings
 from quarterdeck.sites.fake import FakeSite
 
 Patch = pytest.MonkeyPatch
@@ -70,14 +71,11 @@ def what_only_we_do_not_see_counts_as_down(patch: Patch) -> None:
     patch.setattr(Silence, "health", property(health))
 
 
-def backends_are_written_down_only_afterwards(patch: Patch) -> None:
-    async def late(plane: Plane, step: Step, world: World) -> object:
-        await plane.check()
-        detail = await carry_out._effect(plane, step, world)
-        await plane.remember((step,))
-        return detail
+def nobody_waits_for_connections_to_end(patch: Patch) -> None:
+    def hasty(plane: ControlPlane) -> Settings:
+        return replace(planner_settings(plane), drain=0.0)
 
-    patch.setattr("quarterdeck.engine.driver.carry_out", late)
+    patch.setattr("quarterdeck.engine.drive.planner_settings", hasty)
 
 
 def time_passes_twenty_times_as_fast(patch: Patch) -> None:
@@ -93,6 +91,7 @@ MUTANTS = (
     Mutant(neither_lease_nor_fence_is_asked, "1 to 1", Kind.SENT_LATE_BACK),
     Mutant(a_hold_is_never_let_go, "1 to 1"),
     Mutant(what_only_we_do_not_see_counts_as_down, "3 to 3", Kind.SITE_UNSEEN),
+    Mutant(nobody_waits_for_connections_to_end, "1 to 1"),
     Mutant(time_passes_twenty_times_as_fast, "1 to 1"),
     Mutant(the_wall_clock_is_what_counts, "1 to 1", Kind.CLOCK_AHEAD, every=1),
 )

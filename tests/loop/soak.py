@@ -8,7 +8,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random, SystemRandom
 
 from loop.faults import Kind, OneFault, Recorded, SomeFaults
@@ -57,21 +57,27 @@ def main() -> int:
         return _soak(every() if given.every else seeded(SystemRandom().getrandbits(32)), given.seconds)
 
 
+def _pace(spent: Sequence[float]) -> str:
+    return f"{len(spent)} lives, {60 * len(spent) / sum(spent):.0f} per minute of one core"
+
+
 def _soak(lives: Iterator[Life], seconds: float) -> int:
-    began, worked, count, failed = time.monotonic(), time.process_time(), 0, 0
+    began, failed = time.monotonic(), 0
+    spent: dict[str, list[float]] = {}
     for life in lives:
+        worked = time.process_time()
         try:
             life.run()
         except AssertionError as error:
             failed += 1
             print(f"--- seed {life.seed}, {life.story}, {life.faults}:\n{type(error).__name__}: {error}", flush=True)
-        count += 1
+        spent.setdefault(str(life.story), []).append(time.process_time() - worked)
         if time.monotonic() - began > seconds:
             break
-    used = time.process_time() - worked
-    print(
-        f"{count} lives, {failed} of them ended as they must not; {60 * count / used:.0f} lives per minute of one core"
-    )
+    for story, each in spent.items():
+        print(f"{story}: {_pace(each)}")
+    every = [seconds for each in spent.values() for seconds in each]
+    print(f"{_pace(every)}; {failed} of them ended as they must not")
     return 1 if failed else 0
 
 

@@ -8,6 +8,9 @@ from quarterdeck.model.steps import RemoveRecord, SetRecord, Step
 from quarterdeck.model.world import Component
 from quarterdeck.planner.truth import Truth
 
+#: Seconds by which sums of floating point numbers that stand for the same moment may differ.
+_ODD = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class Clients:
@@ -62,7 +65,8 @@ class Clients:
 
 def _fresh(since: tuple[tuple[str, float], ...], now: float, patience: float) -> tuple[tuple[str, float], ...]:
     """Moments as ages, without those that have lasted for ``patience`` seconds."""
-    return tuple(sorted((name, moment - now) for name, moment in since if now - moment < patience)) if since else ()
+    until = patience - _ODD
+    return tuple(sorted((name, moment - now) for name, moment in since if now - moment < until)) if since else ()
 
 
 def listed(truth: Truth) -> frozenset[str]:
