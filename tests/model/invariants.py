@@ -404,17 +404,15 @@ def dark(truth: Truth, clients: Clients) -> frozenset[str]:
 
 
 def astray(truth: Truth) -> bool:
-    """Whether the name leads nowhere, although the manager could have the load balancer of where the quorum is, or of
-    where the plane is to be, lead somewhere, and send the name there. (While something does not answer it, it may not
-    know where the quorum is.)
+    """Whether the name leads nowhere, although the manager could have the load balancer of where the quorum is lead
+    somewhere, and send the name there. (While something does not answer it, it may not know where that is.)
     """
     unread = bool(truth.mute) or truth.elected is None or not truth.etcd_answers(truth.elected)
-    if truth.deleting or truth.front or truth.record is None or unread:
+    home = truth.home
+    if truth.deleting or truth.front or truth.record is None or unread or home is None or not truth.edge_answers(home):
         return False
-    able = [name for name in truth.serving if truth.answers(name) and truth.apiserver_answers(name)]
-    others = [site for site in (truth.home, truth.slots[0].site) if site and truth.edge_answers(site)]
-    somewhere = any(truth.connected(site, truth.site_of(name)) for site in others for name in able)
-    return somewhere and not truth.reached_from(truth.record)
+    able = any(truth.answers(name) and truth.connected(home, truth.site_of(name)) for name in truth.serving)
+    return able and not truth.reached_from(truth.record)
 
 
 def _held_healthy(truth: Truth, site: str) -> bool:
