@@ -7,6 +7,11 @@ from collections.abc import Generator, Mapping
 from fnmatch import fnmatch
 
 import pytest
+from hypothesis import settings
+
+# An example that takes long on a busy machine is no failure.
+settings.register_profile("patient", parent=settings(), deadline=None)
+settings.load_profile("patient")
 
 #: What may be skipped in CI (a pattern for node ids), and why that is well.
 MAY_BE_SKIPPED: Mapping[str, str] = {

@@ -11,15 +11,18 @@ import pytest
 from support.small_plane import SmallPlane, address, small_plane
 
 from quarterdeck.actions import hold as holding
+from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import held, let_go_all
 from quarterdeck.actions.members import transfer_leadership
 from quarterdeck.actions.units import stop_unit
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.memory import memory_from_status
 from quarterdeck.endpoint.fakes import FakeBalancer
 from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
-from quarterdeck.model.steps import StopUnit, TransferLeadership
+from quarterdeck.model.steps import SetBackends, StopUnit, TransferLeadership
 from quarterdeck.model.world import BalancerFact, Component, World
 from quarterdeck.sites.fake import FakeSite
 
@@ -288,6 +291,16 @@ async def test_nobody_is_held_for_an_apiserver_that_never_had_clients() -> None:
     balancers = (BalancerFact(site="east", running=True, backends=others, healthy=others), small.world.balancers[1])
     await stop_unit(small.plane, stop("east-3"), replace(small.world, replicas=starting, balancers=balancers))
     assert small.balancers["east"].holds == 0  # type: ignore[attr-defined]
+
+
+async def test_who_may_get_clients_is_written_down_before_a_load_balancer_is_told() -> None:
+    """A driver that dies in between leaves clients whom the next one must know of, or it holds nobody for them."""
+    small = await small_plane(served=False)
+    small.balancers["east"].reachable = False
+    with pytest.raises(Unavailable):
+        await carry_out(small.plane, SetBackends(site="east", why="", backends=("east-1",)), small.world)
+    stored = memory_from_status((await small.plane.store.get(ControlPlane, small.plane.name)).status.memory)
+    assert [each.name for each in stored.replicas if each.served] == ["east-1"]
 
 
 async def test_an_apiserver_that_does_not_answer_is_asked_only_before_clients_wait() -> None:
