@@ -2,8 +2,8 @@
 
 ``./test mutants`` breaks each line of the rules in every way that ``_mutated`` knows, and asks the planner's unit tests
 and then the searches whether they notice. What none of them notices is printed, and must be mended (by a claim or a
-test), or be on the list in ``equivalent.py`` with the reason why it harms nobody. Takes hours; ``--modules
-view,traffic`` and ``--part 3/10`` take less.
+test), or be on the list in ``equivalent.py`` with the reason why it harms nobody. ``--quick`` asks no big
+search and takes most of an hour; ``--modules view,traffic`` and ``--part 3/10`` take less.
 
 With ``--log FILE`` a later run goes on where the one before ended: what was noticed is not tried again as long as its
 function stays as it is (a change of the tests alone does not count).
