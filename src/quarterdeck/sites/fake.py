@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import NamedTuple, Self
 
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
+from quarterdeck.sites.fake_disk import FakeDisk
 from quarterdeck.sites.local.loopback import Loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, Seat, require_entry_name, seats
 
@@ -72,9 +72,7 @@ class _Machine:
     seat: Seat
     state: MachineState = MachineState.UP
     units: dict[str, _Unit] = field(default_factory=dict)
-    volumes: dict[str, Volume] = field(default_factory=dict)
-    sizes: dict[PurePosixPath, int] = field(default_factory=dict)
-    written: dict[PurePosixPath, float] = field(default_factory=dict)
+    disk: FakeDisk = field(default_factory=FakeDisk)
     files: dict[PurePosixPath, UnitFile] = field(default_factory=dict)
     fences: dict[str, int] = field(default_factory=dict)
     clock_offset: float = 0.0
@@ -231,34 +229,29 @@ class FakeSite:
         where = self._reach(machine)
         require_entry_name(doing, name)
         self._require_class(doing, storage_class)
-        there = where.volumes.get(name)
+        there = where.disk.volumes.get(name)
         if there is None:
             path = PurePosixPath("/fake", machine, "volumes", storage_class, name)
-            there = where.volumes[name] = Volume(name=name, storage_class=storage_class, path=path)
+            where.disk.volumes[name] = Volume(name=name, storage_class=storage_class, path=path)
         elif there.storage_class != storage_class:
             raise Conflict(doing, f"it exists with storage class {there.storage_class}, not {storage_class}")
-        return self._measured(where, there)
+        return where.disk.volume(name)
 
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
         """See Site."""
-        where = self._reach(machine)
-        return tuple(self._measured(where, each) for each in where.volumes.values())
+        disk = self._reach(machine).disk
+        return tuple(map(disk.volume, disk.volumes))
 
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
         """See Site."""
-        where = self._reach(machine)
-        if name not in where.volumes:
+        disk = self._reach(machine).disk
+        if name not in disk.volumes:
             raise NotFound(f"listing volume {name} on machine {machine}", "there is no such volume")
-        folder = f"{where.volumes[name].path / below}/"
-        inside = {str(path).removeprefix(folder).partition("/")[0] for path in _below(folder, where.sizes)}
-        return tuple(sorted(inside))
+        return disk.names(disk.volumes[name].path / below)
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
-        where = self._admit(machine)
-        gone = where.volumes.pop(name, None)
-        if gone is not None:
-            where.sizes = {path: size for path, size in where.sizes.items() if gone.path not in path.parents}
+        self._admit(machine).disk.delete(name)
 
     async def storage_classes(self) -> tuple[str, ...]:
         """See Site."""
@@ -355,7 +348,7 @@ class FakeSite:
 
     def has_volume(self, path: PurePosixPath) -> bool:
         """Whether there is a volume at that path."""
-        return any(volume.path == path for each in self._machines.values() for volume in each.volumes.values())
+        return any(volume.path == path for each in self._machines.values() for volume in each.disk.volumes.values())
 
     def alive(self, pid: int) -> bool:
         """Whether a process with that number runs on any machine."""
@@ -367,16 +360,14 @@ class FakeSite:
 
     def put_file(self, machine: str, volume: str, path: str, size: int, *, at: float | None = None) -> None:
         """Put a file of ``size`` bytes into a volume, as a unit would, now or ``at`` a time (since the epoch)."""
-        where = self._machine(machine)
-        where.sizes[where.volumes[volume].path / path] = size
-        where.written[where.volumes[volume].path / path] = time.time() if at is None else at
+        disk = self._machine(machine).disk
+        disk.put(disk.volumes[volume].path / path, size, at=time.time() if at is None else at)
 
     def take_file(self, machine: str, volume: str, path: str) -> None:
         """Take a file, or a folder with all that is in it, out of a volume behind the back of its unit."""
         where = self._machine(machine)
         self._note_data(where)
-        gone = where.volumes[volume].path / path
-        where.sizes = {each: size for each, size in where.sizes.items() if each != gone and gone not in each.parents}
+        where.disk.take(where.disk.volumes[volume].path / path)
 
     def set_clock_offset(self, machine: str, seconds: float) -> None:
         """Set a machine's clock ahead (or behind, if negative)."""
@@ -412,10 +403,7 @@ class FakeSite:
                     self._started(where, each)
 
     def _has_data(self, where: _Machine, unit: _Unit) -> bool:
-        needs = unit.spec.needs
-        return needs is not None and any(
-            path.parent == needs.parent and fnmatchcase(path.name, needs.name) for path in where.sizes
-        )
+        return unit.spec.needs is not None and where.disk.matches(unit.spec.needs)
 
     def _admit(self, name: str) -> _Machine:
         """``_reach``, to change something."""
@@ -440,24 +428,14 @@ class FakeSite:
             unit.state, unit.pid = UnitState.FAILED, None
             return
         program = self._behave(unit.spec)
-        where.sizes |= dict.fromkeys(program.writes, 1)
+        for path in program.writes:
+            where.disk.put(path, 1)
         unit.log += program.output
         unit.exit_code = program.exit_code
         if program.exit_code is None:
             unit.state, unit.pid = UnitState.RUNNING, next(self._pids)
         else:
             unit.state, unit.pid = UnitState.FAILED, None
-
-    def _measured(self, where: _Machine, volume: Volume) -> Volume:
-        inside = _below(f"{volume.path}/", where.sizes)
-        times = [where.written[path] for path in inside if path in where.written]
-        used = sum(where.sizes[path] for path in inside)
-        return replace(volume, used_bytes=used, changed=max(times, default=None))
-
-
-def _below(folder: str, paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    """Those of the paths that are in a folder, which is written with a slash at its end."""
-    return [path for path in paths if str(path).startswith(folder)]
 
 
 def _units_folder(machine: str) -> PurePosixPath:
