@@ -6,8 +6,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from model.addresses import astray, dark
 from model.faults import Kind, spared, whole
-from model.invariants import Broken, astray, check_done, claim, dark, names
+from model.invariants import Broken, check_done, claim, names
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan

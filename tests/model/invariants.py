@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from model.addresses import felt, held_healthy
 from model.clients import Clients, listed
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
@@ -34,7 +35,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import CONTROLLERS, Component, Health, World
 from quarterdeck.planner.quorum import Voter, has_quorum, home
-from quarterdeck.planner.truth import ETCD, Truth
+from quarterdeck.planner.truth import Truth
 
 #: Steps that need to know who is a member, or that take something away.
 NEEDS_A_QUORUM = (
@@ -228,7 +229,7 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
         if before.reached_from(site):
             # A cut that has struck since the last check, and that no member feels, looks to us exactly like no
             # cut: whoever ever takes away what comes before the last backend can meet it.
-            well = bool(after.reached_from(site)) or (_held_healthy(after, site) and not _felt(before))
+            well = bool(after.reached_from(site)) or (held_healthy(after, site) and not felt(before))
             claim(well, f"5: {kind} makes the address of {site} lead nowhere")
     _check_traffic(before, step, held)
     _check_unit_and_member(before, step, clients)
@@ -308,7 +309,7 @@ def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
             # that the name leads to is not seen, it may well be dead: going on to another one is worth that moment.
             lost = before.record and not (before.reached_from(before.record) and before.edge_answers(before.record))
             # Where there was no record, even a cut that joiners feel costs no more than the load balancer's next check.
-            lost = lost or (before.cuts and before.record is None and _held_healthy(before, step.to))
+            lost = lost or (before.cuts and before.record is None and held_healthy(before, step.to))
             claim(bool(before.reached_from(step.to) or lost), f"5: the name leads to {step.to}, which leads nowhere")
             believed = before.edge_answers(step.to) and dict(before.checked).get(step.to)
             claim(bool(believed), f"5: the name leads to {step.to}, where no backend was found healthy")
@@ -374,52 +375,6 @@ def _counted_on(truth: Truth) -> list[Voter]:
     ]
 
 
-def _felt(truth: Truth) -> bool:
-    """Whether the members notice that sites are cut: the manager then sees it too."""
-    return bool(truth.cuts) and _seen_by_members(truth) != _seen_by_members(replace(truth, cuts=frozenset()))
-
-
-def _seen_by_members(truth: Truth) -> tuple[str | None, frozenset[str]]:
-    return truth.elected, truth.healthy | truth.deceived
-
-
-def dark(truth: Truth, clients: Clients) -> frozenset[str]:
-    """The sites whose address a client may hold and leads nowhere, although the manager could tell its load balancer
-    of a ready apiserver.
-    """
-    if truth.deleting or truth.elected is None or ETCD in truth.mute or not truth.etcd_answers(truth.elected):
-        return frozenset()
-    return frozenset(
-        site
-        for site in clients.sites(truth)
-        if truth.edge_answers(site)
-        # Else only the load balancer's next check is waited for.
-        and not truth.well_behind.get(site)
-        and not _held_healthy(truth, site)
-        and any(
-            truth.answers(name) and truth.apiserver_answers(name) and truth.connected(site, truth.site_of(name))
-            for name in truth.serving
-        )
-    )
-
-
-def astray(truth: Truth) -> bool:
-    """Whether the name leads nowhere, although the manager could have the load balancer of where the quorum is lead
-    somewhere, and send the name there. (While something does not answer it, it may not know where that is.)
-    """
-    unread = bool(truth.mute) or truth.elected is None or not truth.etcd_answers(truth.elected)
-    home = truth.home
-    if truth.deleting or truth.front or truth.record is None or unread or home is None or not truth.edge_answers(home):
-        return False
-    able = any(truth.answers(name) and truth.connected(home, truth.site_of(name)) for name in truth.serving)
-    return able and not truth.reached_from(truth.record)
-
-
-def _held_healthy(truth: Truth, site: str) -> bool:
-    """Whether a load balancer, as of its last check, leads to an apiserver that serves (it may be cut off since)."""
-    return not truth.serving.isdisjoint(dict(truth.checked).get(site, ()))
-
-
 # --- states ---------------------------------------------------------------------------------------------------------
 
 
@@ -452,7 +407,7 @@ def check_done(truth: Truth, plan: Plan) -> None:
     site = truth.slots[0].site
     door = truth.front or site
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
-    leads = bool(truth.reached_from(door)) or (not _felt(truth) and _held_healthy(truth, door))
+    leads = bool(truth.reached_from(door)) or (not felt(truth) and held_healthy(truth, door))
     claim(truth.record == door and leads, "10: done, but the name does not lead there")
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
     keep = set(filling(truth, truth.slots).values())

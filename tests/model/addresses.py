@@ -1,0 +1,54 @@
+"""Where addresses lead in a simulated world, and whether the manager could have them lead somewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.clients import Clients
+from quarterdeck.planner.truth import ETCD, Truth
+
+
+def felt(truth: Truth) -> bool:
+    """Whether the members notice that sites are cut: the manager then sees it too."""
+    return bool(truth.cuts) and _seen_by_members(truth) != _seen_by_members(replace(truth, cuts=frozenset()))
+
+
+def _seen_by_members(truth: Truth) -> tuple[str | None, frozenset[str]]:
+    return truth.elected, truth.healthy | truth.deceived
+
+
+def dark(truth: Truth, clients: Clients) -> frozenset[str]:
+    """The sites whose address a client may hold and leads nowhere, although the manager could tell its load balancer
+    of a ready apiserver.
+    """
+    if truth.deleting or truth.elected is None or ETCD in truth.mute or not truth.etcd_answers(truth.elected):
+        return frozenset()
+    return frozenset(
+        site
+        for site in clients.sites(truth)
+        if truth.edge_answers(site)
+        # Else only the load balancer's next check is waited for.
+        and not truth.well_behind.get(site)
+        and not held_healthy(truth, site)
+        and any(
+            truth.answers(name) and truth.apiserver_answers(name) and truth.connected(site, truth.site_of(name))
+            for name in truth.serving
+        )
+    )
+
+
+def astray(truth: Truth) -> bool:
+    """Whether the name leads nowhere, although the manager could have the load balancer of where the quorum is lead
+    somewhere, and send the name there. (While something does not answer it, it may not know where that is.)
+    """
+    unread = bool(truth.mute) or truth.elected is None or not truth.etcd_answers(truth.elected)
+    home = truth.home
+    if truth.deleting or truth.front or truth.record is None or unread or home is None or not truth.edge_answers(home):
+        return False
+    able = any(truth.answers(name) and truth.connected(home, truth.site_of(name)) for name in truth.serving)
+    return able and not truth.reached_from(truth.record)
+
+
+def held_healthy(truth: Truth, site: str) -> bool:
+    """Whether a load balancer, as of its last check, leads to an apiserver that serves (it may be cut off since)."""
+    return not truth.serving.isdisjoint(dict(truth.checked).get(site, ()))
