@@ -14,6 +14,8 @@ from quarterdeck.model.units import MachineState
 LASTS = (2.0, 14.0)
 HOUR = 3600.0
 
+OfMachine = Callable[[str], Awaitable[None]]
+
 
 async def strike(world: Joined, kind: Kind, random: Random) -> str:
     """Have it happen now, and be over later. Returns what happened, in words; "" when there is nothing that it could
@@ -55,18 +57,19 @@ async def _to_machine(world: Joined, kind: Kind, random: Random) -> str:
 
 async def _dies(world: Joined, machine: str, random: Random) -> str:
     site = world.site_of(machine)
-    if site.power(machine) is not MachineState.UP:
-        return ""
-    await site.kill_machine(machine)
-    return _until_over(world, f"{machine} is off", random, lambda: site.boot_machine(machine))
+    return await _stops(world, machine, random, "is off", site.kill_machine, site.boot_machine)
 
 
 async def _freezes(world: Joined, machine: str, random: Random) -> str:
     site = world.site_of(machine)
-    if site.power(machine) is not MachineState.UP:
+    return await _stops(world, machine, random, "stands still", site.freeze_machine, site.thaw_machine)
+
+
+async def _stops(world: Joined, machine: str, random: Random, how: str, stop: OfMachine, start: OfMachine) -> str:
+    if world.site_of(machine).power(machine) is not MachineState.UP:
         return ""
-    await site.freeze_machine(machine)
-    return _until_over(world, f"{machine} stands still", random, lambda: site.thaw_machine(machine))
+    await stop(machine)
+    return _until_over(world, f"{machine} {how}", random, lambda: start(machine))
 
 
 def _unseen(world: Joined, machines: frozenset[str], random: Random) -> str:

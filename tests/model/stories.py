@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
+from model.worlds import empty, settled
 from quarterdeck.model.steps import Plan, Step, Swap
-from quarterdeck.model.world import MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.units import UnitState
+from quarterdeck.model.world import BalancerFact, Component, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick
@@ -76,6 +79,12 @@ def is_done(_: Truth, now: Plan) -> bool:
     return now.done
 
 
+@cache
+def serving(replicas: int = 3) -> World:
+    """A plane at east, seen when all is as wanted."""
+    return observe(settled(empty("east", replicas)))
+
+
 def with_member(world: World, name: str, change: Callable[[MemberFact], MemberFact]) -> World:
     """The world with one member seen otherwise."""
     assert world.membership is not None
@@ -86,6 +95,21 @@ def with_member(world: World, name: str, change: Callable[[MemberFact], MemberFa
 def with_fact(world: World, name: str, change: Callable[[ReplicaFact], ReplicaFact]) -> World:
     """The world with one replica seen otherwise."""
     return replace(world, replicas=tuple(change(each) if each.name == name else each for each in world.replicas))
+
+
+def with_unit(world: World, name: str, component: Component, state: UnitState) -> World:
+    """The world with one unit of a replica seen in another state."""
+
+    def changed(fact: ReplicaFact) -> ReplicaFact:
+        return replace(fact, units=tuple((dict(fact.units) | {component: state}).items()))
+
+    return with_fact(world, name, changed)
+
+
+def with_balancers(world: World, *balancers: BalancerFact) -> World:
+    """The world with these load balancers in place of those of the same sites."""
+    sites = {each.site for each in balancers}
+    return replace(world, balancers=(*(each for each in world.balancers if each.site not in sites), *balancers))
 
 
 def led_by(world: World, name: str) -> World:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, until, with_fact
-from model.worlds import empty, moving, settled
+from model.stories import about_to, serving, until, with_balancers, with_fact, with_unit
+from model.worlds import moving
 
 from quarterdeck.model.steps import SetBackends, SetRecord
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, Component, ReplicaFact, World
+from quarterdeck.model.world import BalancerFact, Component, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.traffic import backends, relight
@@ -19,12 +19,6 @@ from quarterdeck.planner.view import view
 
 ALL = ("east-1", "east-2", "east-3")
 NO_MORE = frozenset({"gone-9"})
-
-
-@cache
-def serving() -> World:
-    """Three replicas, all as wanted."""
-    return observe(settled(empty("east", 3)))
 
 
 @cache
@@ -37,11 +31,6 @@ def told_of(outcome: Outcome) -> dict[str, tuple[str, ...]]:
     return {step.site: step.backends for step in outcome.steps if isinstance(step, SetBackends)}
 
 
-def having(world: World, *balancers: BalancerFact) -> World:
-    sites = {each.site for each in balancers}
-    return replace(world, balancers=(*(each for each in world.balancers if each.site not in sites), *balancers))
-
-
 def unready(world: World, *names: str, ready: bool | None = False) -> World:
     for name in names:
         world = with_fact(world, name, lambda fact: replace(fact, ready=ready))
@@ -50,12 +39,7 @@ def unready(world: World, *names: str, ready: bool | None = False) -> World:
 
 def apiserver_is(state: UnitState, world: World, name: str) -> World:
     """One whose apiserver is not ready, and in that state."""
-
-    def changed(fact: ReplicaFact) -> ReplicaFact:
-        units = tuple((each, state if each is Component.APISERVER else was) for each, was in fact.units)
-        return replace(fact, units=units, ready=False)
-
-    return with_fact(world, name, changed)
+    return unready(with_unit(world, name, Component.APISERVER, state), name)
 
 
 # --- whom they send to ----------------------------------------------------------------------------------------------
@@ -73,7 +57,7 @@ def test_who_is_listed_leaves_when_its_apiserver_was_stopped(state: UnitState) -
 
 def test_who_is_ready_comes_in_and_who_was_never_recorded_goes_out() -> None:
     east = replace(serving().balancer("east"), backends=frozenset({"east-1"}) | NO_MORE)
-    assert told_of(backends(view(having(serving(), east)))) == {"east": ALL}
+    assert told_of(backends(view(with_balancers(serving(), east)))) == {"east": ALL}
 
 
 def test_nobody_is_taken_away_when_nobody_would_be_left() -> None:
@@ -85,14 +69,14 @@ def test_nobody_is_taken_away_when_nobody_would_be_left() -> None:
 
 
 def test_a_load_balancer_that_finds_nobody_healthy_is_waited_for() -> None:
-    blind = having(serving(), replace(serving().balancer("east"), healthy=frozenset()))
+    blind = with_balancers(serving(), replace(serving().balancer("east"), healthy=frozenset()))
     assert backends(view(blind)) == Outcome((), ("the load balancer at east to find a healthy backend",))
     assert backends(view(serving())) == Outcome()
 
 
 def test_a_load_balancer_whose_machine_does_not_answer_is_told_nothing() -> None:
-    dark = having(before_the_name_moves(), BalancerFact(site="east", running=False, reachable=False))
-    dark = having(dark, replace(dark.balancer("west"), backends=NO_MORE))
+    dark = with_balancers(before_the_name_moves(), BalancerFact(site="east", running=False, reachable=False))
+    dark = with_balancers(dark, replace(dark.balancer("west"), backends=NO_MORE))
     seen = backends(view(dark))
     assert list(told_of(seen)) == ["west"]
     assert seen.waiting == ("the load balancer's machine at east to answer",)
@@ -111,8 +95,8 @@ def test_the_first_load_balancer_starts_with_the_first_ready_apiserver() -> None
 def test_a_load_balancer_that_runs_is_told_whom_to_send_to_wherever_it_is() -> None:
     """The name may lead there all the same: the late call of an old driver, or a change that was not seen yet."""
     north = BalancerFact(site="north", running=True, backends=NO_MORE)
-    assert told_of(backends(view(having(serving(), north)))) == {"north": ALL}
-    assert told_of(backends(view(having(serving(), replace(north, running=False))))) == {}
+    assert told_of(backends(view(with_balancers(serving(), north)))) == {"north": ALL}
+    assert told_of(backends(view(with_balancers(serving(), replace(north, running=False))))) == {}
 
 
 # --- an address that leads nowhere ----------------------------------------------------------------------------------
@@ -126,21 +110,27 @@ def listing(site: str, *healthy: str) -> BalancerFact:
 @pytest.mark.parametrize(
     ("world", "lit"),
     [
-        pytest.param(having(serving(), listing("east")), {"east"}, id="it finds nobody healthy"),
+        pytest.param(with_balancers(serving(), listing("east")), {"east"}, id="it finds nobody healthy"),
         pytest.param(
-            unready(having(serving(), listing("east", "east-1")), "east-1"), {"east"}, id="whom it finds has just ended"
+            unready(with_balancers(serving(), listing("east", "east-1")), "east-1"),
+            {"east"},
+            id="whom it finds has just ended",
         ),
         pytest.param(
-            unready(having(serving(), listing("east", "east-1")), "east-1", ready=None),
+            unready(with_balancers(serving(), listing("east", "east-1")), "east-1", ready=None),
             set(),
             id="whom it finds is unseen",
         ),
         pytest.param(
-            unready(having(serving(), listing("east", "east-1", "east-2")), "east-1"), set(), id="one is well"
+            unready(with_balancers(serving(), listing("east", "east-1", "east-2")), "east-1"), set(), id="one is well"
         ),
-        pytest.param(unready(having(serving(), listing("east", "east-1")), "east-2"), set(), id="another one ended"),
-        pytest.param(having(serving(), listing("north")), set(), id="no client uses it"),
-        pytest.param(having(serving(), listing("east"), listing("north")), {"east"}, id="clients use one of two"),
+        pytest.param(
+            unready(with_balancers(serving(), listing("east", "east-1")), "east-2"), set(), id="another one ended"
+        ),
+        pytest.param(with_balancers(serving(), listing("north")), set(), id="no client uses it"),
+        pytest.param(
+            with_balancers(serving(), listing("east"), listing("north")), {"east"}, id="clients use one of two"
+        ),
     ],
 )
 def test_what_leads_nowhere_although_a_client_may_use_it_is_lit_first(world: World, lit: set[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, told, until, with_fact
+from model.stories import about_to, is_done, serving, told, until, with_fact
 from model.worlds import empty, moving, settled
 
 from quarterdeck.engine.events import warnings
@@ -21,10 +21,6 @@ from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.view import view
 
 LOW = "etcd revision 12, and 5,000 was seen before"
-
-
-def serving(replicas: int) -> World:
-    return observe(settled(empty("east", replicas)))
 
 
 def without_data(world: World, name: str, state: UnitState = UnitState.FAILED) -> World:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, told, until, with_fact
+from model.stories import about_to, told, until, with_balancers, with_fact
 from model.worlds import empty, moving
 
 from quarterdeck.model.steps import SetRecord, StopBalancer
@@ -26,14 +26,8 @@ def balancer(site: str, *names: str, finds: tuple[str, ...] | None = None) -> Ba
     )
 
 
-def having(world: World, *balancers: BalancerFact) -> World:
-    """The world with these load balancers in place of those of the same sites."""
-    sites = {each.site for each in balancers}
-    return replace(world, balancers=(*(each for each in world.balancers if each.site not in sites), *balancers))
-
-
 def nowhere(world: World, site: str) -> World:
-    return having(world, replace(world.balancer(site), healthy=frozenset()))
+    return with_balancers(world, replace(world.balancer(site), healthy=frozenset()))
 
 
 @cache
@@ -52,7 +46,7 @@ def about_to_move() -> World:
 def moved() -> World:
     """The name leads to the target, and clients have forgotten the source's address; nothing was taken away yet."""
     world = observe(until(moving(3, 3), lambda now, _: now.memory.served_site == "west"))
-    world = having(world, balancer("east", *EVERYONE), balancer("west", *EVERYONE))
+    world = with_balancers(world, balancer("east", *EVERYONE), balancer("west", *EVERYONE))
     return replace(world, now=world.now + 100)
 
 
@@ -64,10 +58,10 @@ def goes_to(world: World) -> list[str]:
 
 
 def test_the_first_name_needs_one_apiserver_that_both_it_and_the_load_balancer_call_ready() -> None:
-    world = having(first(), balancer("east", "east-1", "east-2"))
+    world = with_balancers(first(), balancer("east", "east-1", "east-2"))
     assert goes_to(world) == ["east"]
     assert goes_to(with_fact(world, "east-1", lambda fact: replace(fact, ready=False))) == ["east"]
-    others = having(world, balancer("east", "east-1", "east-2", finds=("east-2",)))
+    others = with_balancers(world, balancer("east", "east-1", "east-2", finds=("east-2",)))
     assert goes_to(with_fact(others, "east-2", lambda fact: replace(fact, ready=False))) == []
 
 
@@ -81,8 +75,8 @@ def test_a_plane_that_has_no_name_yet_gets_it_where_it_is_heading() -> None:
 
 def test_the_name_moves_when_the_targets_load_balancer_sends_to_every_wanted_voter() -> None:
     assert goes_to(about_to_move()) == ["west"]
-    assert goes_to(having(about_to_move(), balancer("west", "west-4", "west-5"))) == ["west"]
-    one_is_left_out = having(about_to_move(), balancer("west", *(EVERYONE - {"west-5"})))
+    assert goes_to(with_balancers(about_to_move(), balancer("west", "west-4", "west-5"))) == ["west"]
+    one_is_left_out = with_balancers(about_to_move(), balancer("west", *(EVERYONE - {"west-5"})))
     assert goes_to(one_is_left_out) == []
     assert record(view(one_is_left_out)).waiting == ("the load balancer at west to carry the traffic",)
 
@@ -94,14 +88,14 @@ def test_the_name_moves_when_every_wanted_voter_is_ready() -> None:
 def test_a_name_that_leads_somewhere_stays_although_others_do_too() -> None:
     assert goes_to(moved()) == []
     assert record(view(moved())).waiting == ()
-    unable = having(about_to_move(), balancer("west", "west-4", "west-5", finds=()))
+    unable = with_balancers(about_to_move(), balancer("west", "west-4", "west-5", finds=()))
     assert goes_to(unable) == []
 
 
 def test_a_name_leaves_a_load_balancer_that_leads_nowhere_for_one_that_leads_somewhere() -> None:
     world = nowhere(moved(), "west")
     assert goes_to(world) == ["east"]
-    assert goes_to(having(nowhere(world, "east"), balancer("north", "east-1"))) == ["north"]
+    assert goes_to(with_balancers(nowhere(world, "east"), balancer("north", "east-1"))) == ["north"]
     stuck = record(view(nowhere(world, "east")))
     assert (stuck.steps, stuck.waiting) == ((), ()), "it leads where it should: there is nothing to wait for"
 
@@ -177,10 +171,11 @@ def test_a_dns_server_that_gives_no_answer_is_not_waited_for_once_all_is_written
         pytest.param(
             replace(moved(), memory=replace(moved().memory, unsettled=("north",))), id="a DNS server may have led there"
         ),
-        pytest.param(having(moved(), balancer("west", "east-1", "west-4")), id="a wanted one gets no clients"),
+        pytest.param(with_balancers(moved(), balancer("west", "east-1", "west-4")), id="a wanted one gets no clients"),
         pytest.param(nowhere(moved(), "west"), id="the load balancer leads nowhere"),
         pytest.param(
-            having(moved(), balancer("west", *EVERYONE, finds=("east-1", "east-2"))), id="it leads to none that stays"
+            with_balancers(moved(), balancer("west", *EVERYONE, finds=("east-1", "east-2"))),
+            id="it leads to none that stays",
         ),
     ],
 )
@@ -190,7 +185,7 @@ def test_no_apiserver_is_drained_unless_every_client_is_led_to_one_that_stays(wo
 
 
 def test_a_load_balancer_counts_until_no_client_can_hold_its_address() -> None:
-    world = having(moved(), balancer("east", "east-1"))
+    world = with_balancers(moved(), balancer("east", "east-1"))
     assert may_drain(view(world))
     early = replace(world, now=dict(world.memory.held)["east"] + world.settings.ttl)
     assert not may_drain(view(early))
@@ -209,25 +204,27 @@ NORTH = balancer("north", "east-1")
 @pytest.mark.parametrize(
     ("world", "kept"),
     [
-        pytest.param(having(moved(), NORTH), {"west"}, id="where the plane is heading, and the name leads"),
-        pytest.param(replace(having(moved(), NORTH), record="north"), {"west", "north"}, id="the name"),
+        pytest.param(with_balancers(moved(), NORTH), {"west"}, id="where the plane is heading, and the name leads"),
+        pytest.param(replace(with_balancers(moved(), NORTH), record="north"), {"west", "north"}, id="the name"),
         pytest.param(
-            replace(having(moved(), NORTH), memory=replace(moved().memory, served_site="north")),
+            replace(with_balancers(moved(), NORTH), memory=replace(moved().memory, served_site="north")),
             {"west", "north"},
             id="the name of before",
         ),
         pytest.param(
-            replace(having(moved(), NORTH), memory=replace(moved().memory, unsettled=("north",))),
+            replace(with_balancers(moved(), NORTH), memory=replace(moved().memory, unsettled=("north",))),
             {"west", "north"},
             id="what a DNS server may have said",
         ),
-        pytest.param(replace(having(moved(), NORTH), also=("north",)), {"west", "north"}, id="what a DNS server says"),
         pytest.param(
-            replace(having(moved(), NORTH), record=None, record_known=False),
+            replace(with_balancers(moved(), NORTH), also=("north",)), {"west", "north"}, id="what a DNS server says"
+        ),
+        pytest.param(
+            replace(with_balancers(moved(), NORTH), record=None, record_known=False),
             {"west", "north", "east"},
             id="it is not known where the name leads",
         ),
-        pytest.param(nowhere(having(moved(), NORTH), "west"), {"west", "east"}, id="where to go back to"),
+        pytest.param(nowhere(with_balancers(moved(), NORTH), "west"), {"west", "east"}, id="where to go back to"),
     ],
 )
 def test_an_address_that_a_client_may_be_given_is_not_let_go(world: World, kept: set[str]) -> None:
@@ -237,7 +234,7 @@ def test_an_address_that_a_client_may_be_given_is_not_let_go(world: World, kept:
 
 def test_an_address_that_clients_may_hold_is_waited_for() -> None:
     since = dict(moved().memory.held)["east"]
-    early = replace(having(moved(), NORTH), now=since + moved().settings.ttl + moved().settings.drain - 0.1)
+    early = replace(with_balancers(moved(), NORTH), now=since + moved().settings.ttl + moved().settings.drain - 0.1)
     assert let_go_of(early) == ["north"], "nobody ever held that one"
     assert let_go(view(early)).waiting == ("clients to forget the address of site east",)
     assert [told(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import until, with_fact, with_member
-from model.worlds import empty, moving, settled
+from model.stories import serving, until, with_fact, with_member
+from model.worlds import moving
 
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import NoteCluster, NoteCreated, NoteDraining, NoteMembers, NoteRecord, NoteUnsettled, Step
@@ -21,12 +21,6 @@ from quarterdeck.planner.view import view
 EAST = ("east-1", "east-2", "east-3")
 EVERYONE = frozenset((*EAST, "west-4", "west-5"))
 TORN = "DNS server 192.0.2.5 port 53 answers otherwise"
-
-
-@cache
-def serving() -> World:
-    """Three replicas, all as wanted, and all of that is written down."""
-    return observe(settled(empty("east", 3)))
 
 
 def noted(world: World) -> list[Step]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, told, until, with_fact, with_member
+from model.stories import about_to, serving, told, until, with_fact, with_member, with_unit
 from model.worlds import empty, moving, settled, wanted
 
 from quarterdeck.model.steps import AddLearner, ReleaseReplica, RemoveMember, StartUnit
@@ -18,12 +18,6 @@ from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.traffic import backends
 from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
-
-
-@cache
-def serving() -> World:
-    """Three replicas, all as wanted."""
-    return observe(settled(empty("east", 3)))
 
 
 @cache
@@ -41,11 +35,7 @@ def of(world: World) -> list[str]:
 
 
 def etcd_stopped(world: World, name: str) -> World:
-    def changed(fact: ReplicaFact) -> ReplicaFact:
-        units = tuple((each, UnitState.STOPPED if each is Component.ETCD else was) for each, was in fact.units)
-        return replace(fact, units=units)
-
-    return with_fact(world, name, changed)
+    return with_unit(world, name, Component.ETCD, UnitState.STOPPED)
 
 
 def wrong(world: World) -> World:
@@ -163,12 +153,6 @@ def test_controllers_start_beside_whatever_else_is_done() -> None:
 # --- waiting, and done ----------------------------------------------------------------------------------------------
 
 
-def failed(component: Component, fact: ReplicaFact) -> ReplicaFact:
-    return replace(
-        fact, units=tuple((each, UnitState.FAILED if each is component else was) for each, was in fact.units)
-    )
-
-
 @cache
 def about_to_release() -> Truth:
     return until(moving(3, 3), about_to(ReleaseReplica))
@@ -186,7 +170,7 @@ def about_to_release() -> Truth:
             id="a member does not follow",
         ),
         pytest.param(
-            lambda world: with_fact(world, "west-5", lambda fact: failed(Component.SCHEDULER, fact)),
+            lambda world: with_unit(world, "west-5", Component.SCHEDULER, UnitState.FAILED),
             id="a controller crashes",
         ),
     ],

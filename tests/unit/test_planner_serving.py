@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import told, until, with_fact, with_member
-from model.worlds import empty, moving, settled
+from model.stories import all_told, serving, until, with_fact, with_member, with_unit
+from model.worlds import moving
 
 from quarterdeck.model.steps import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
@@ -24,18 +24,8 @@ WEST = ("west-4", "west-5")
 Change = Callable[[World], World]
 
 
-def said(outcome: Outcome) -> list[str]:
-    return [told(step) for step in outcome.steps]
-
-
 def unit(name: str, component: Component, state: UnitState) -> Change:
-    return lambda world: with_fact(
-        world,
-        name,
-        lambda fact: replace(
-            fact, units=(*((each, was) for each, was in fact.units if each is not component), (component, state))
-        ),
-    )
+    return lambda world: with_unit(world, name, component, state)
 
 
 def ready(name: str, answer: bool | None) -> Change:
@@ -73,12 +63,6 @@ def off(name: str, *components: Component) -> Change:
 
 
 @cache
-def serving() -> World:
-    """Three replicas, all as wanted."""
-    return observe(settled(empty("east", 3)))
-
-
-@cache
 def moved() -> World:
     """The target carries the traffic, its controllers run, clients have forgotten the source's address, and the
     apiservers of the source have drained for long. Nothing of the source was stopped.
@@ -105,7 +89,7 @@ def bare() -> World:
 def test_a_wanted_voter_whose_apiserver_does_not_run_gets_one_and_is_waited_for_until_it_is_ready() -> None:
     idle = but(serving(), off("east-2", Component.APISERVER))
     assert serve(view(idle)).waiting == ()
-    assert said(serve(view(idle))) == ["StartUnit kube-apiserver of east-2"]
+    assert all_told(serve(view(idle))) == ["StartUnit kube-apiserver of east-2"]
     starting = but(idle, unit("east-2", Component.APISERVER, UnitState.RUNNING))
     assert serve(view(starting)) == Outcome((), ("apiserver of east-2 to be ready",))
     assert serve(view(serving())) == Outcome()
@@ -129,11 +113,11 @@ def test_an_apiserver_is_neither_started_nor_waited_for_where_it_could_not_serve
 
 def test_an_outage_is_when_no_apiserver_at_all_is_ready() -> None:
     dark = but(bare(), *(off(name, Component.APISERVER) for name in EAST + WEST))
-    assert said(rescue(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
+    assert all_told(rescue(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
     assert rescue(view(but(dark, ready("west-4", True)))) == Outcome()
     assert rescue(view(but(dark, ready("east-1", True)))) == Outcome()
     empty_handed = but(dark, without_data("east-2"))
-    assert said(rescue(view(empty_handed))) == [
+    assert all_told(rescue(view(empty_handed))) == [
         "StartUnit kube-apiserver of east-1",
         "StartUnit kube-apiserver of east-3",
     ]
@@ -156,7 +140,7 @@ STARTS = [f"StartUnit {each} of west-4" for each in CONTROLLERS]
 )
 def test_controllers_start_where_an_apiserver_is_ready(change: tuple[Change, ...], starts: list[str]) -> None:
     world = but(bare(), off("west-4", *CONTROLLERS))
-    assert said(control(view(but(world, *change)))) == starts
+    assert all_told(control(view(but(world, *change)))) == starts
 
 
 @pytest.mark.parametrize(
@@ -175,7 +159,7 @@ def test_controllers_start_where_an_apiserver_is_ready(change: tuple[Change, ...
 )
 def test_controllers_give_way_to_apiservers_while_others_do_their_work(change: tuple[Change, ...], waits: bool) -> None:
     world = but(moved(), off("west-4", *CONTROLLERS))
-    assert said(control(view(but(world, *change)))) == ([] if waits else STARTS)
+    assert all_told(control(view(but(world, *change)))) == ([] if waits else STARTS)
 
 
 # --- controllers stop -----------------------------------------------------------------------------------------------

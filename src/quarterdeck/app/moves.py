@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import OperationType
@@ -62,8 +64,7 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
     examined = Examined(kind=OperationType.MIGRATE, wanted=wanted, findings=findings)
     if examined.refused:
         return examined
-    forecast = await facts.forecast(engine, wanted)
-    return Examined(kind=OperationType.MIGRATE, wanted=wanted, findings=findings, forecast=forecast)
+    return replace(examined, forecast=await facts.forecast(engine, wanted))
 
 
 def require_done(request: Migrate, plan: Plan) -> None:
@@ -103,8 +104,8 @@ async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | No
     wanted = current
     if to is not None or replicas is not None:
         with explained(f"planning for plane {name}", ControlPlane):
-            placed = current.spec.placement if to is None else at_site(current, to).spec.placement
-            wanted = operations.moved(current, placed, replicas)
+            here = current.spec.placement
+            wanted = operations.moved(current, here, replicas) if to is None else at_site(current, to, replicas)
     await engine.home.site(wanted.spec.placement.site)
     await require_in_reach(engine.home, current)
     return await facts.forecast(engine, wanted)

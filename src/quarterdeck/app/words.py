@@ -10,7 +10,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import home, margin
 from quarterdeck.planner.view import voters
 
-__all__ = ["Status", "leading", "quorum", "summary", "warnings", "what"]
+__all__ = ["Status", "leading", "quorum", "quorum_of", "summary", "warnings", "what"]
 
 
 def quorum(world: World) -> str:
@@ -18,4 +18,9 @@ def quorum(world: World) -> str:
     if world.membership is None:
         return ""
     now = voters(world)
-    return f"{len(now)} voters, {margin(now)} may fail, quorum at {home(now) or 'no single site'}"
+    return quorum_of(len(now), margin(now), home(now))
+
+
+def quorum_of(voters: object, may_fail: object, site: object) -> str:
+    """The same from the facts of a ``summary``: two numbers, and a site's name or None."""
+    return f"{voters} voters, {may_fail} may fail, quorum at {site or 'no single site'}"

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app import DryRun
-from quarterdeck.app.words import leading, what
+from quarterdeck.app.words import leading, quorum_of, what
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import show, table
 from quarterdeck.model.world import Component
@@ -48,8 +48,7 @@ def print_status(fact: dict[str, JsonValue], output: Output) -> None:
     for line in _list(fact["warnings"]):
         out.print(f"[yellow]warning:[/yellow] {escape(str(line))}", soft_wrap=True)
     if fact["voters"] is not None:
-        where = fact["quorumAt"] or "no single site"
-        out.print(f"etcd: {fact['voters']} voters, {fact['mayFail']} may fail, quorum at {where}")
+        out.print(f"etcd: {quorum_of(fact['voters'], fact['mayFail'], fact['quorumAt'])}")
     out.print(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")
     for title, key in (("waiting for", "waiting"), ("left over", "leftovers")):
         for line in _list(fact[key]):

@@ -38,8 +38,6 @@ def probe(
 
 
 async def _probe(name: str, seconds: float | None, rate: float) -> ProbeResult:
-    async with opened() as quarterdeck:
-        await quarterdeck.plane(name)
     with err.status("starting clients") as line:
 
         def tell(summary: Summary) -> None:
