@@ -15,7 +15,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address, Kube
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 from quarterdeck.upstream.catalog import Program
 
 __all__ = ["binaries"]

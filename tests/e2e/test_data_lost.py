@@ -17,8 +17,8 @@ from support.clients import CONFIGMAPS, Client
 from support.conditions import until
 from support.plane_lab import PlaneLab
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitState, UnitStatus
-from quarterdeck.model.world import Component
 
 #: Seconds for which writes are tried while the data is gone: etcd that founds a new cluster serves within three.
 TRIED = 6.0

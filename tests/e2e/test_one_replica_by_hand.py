@@ -27,7 +27,7 @@ from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 from quarterdeck.pki.issuing import create_plane_secrets, issue_admin
 from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.local import limits

@@ -24,9 +24,9 @@ from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
 from quarterdeck.etcd.fake import _Node as Member
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
+from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import MachineRole, MachineState, UnitSpec
-from quarterdeck.model.world import Component
 from quarterdeck.planner.quorum import quorum
 from quarterdeck.sites.fake import FakeSite, Program, Seen
 from quarterdeck.sites.local.settings import LocalSiteSettings

@@ -31,10 +31,11 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
+from quarterdeck.model.components import Component
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan, ReleaseReplica, Step, Swap
 from quarterdeck.model.units import Fence, Machine, MachineState
-from quarterdeck.model.world import Component, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.truth import edge
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import LeaseGuard

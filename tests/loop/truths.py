@@ -14,6 +14,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.engine.settings import planner_settings, wanted_slots
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
@@ -32,7 +33,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineRole, MachineState, UnitSpec, UnitState
-from quarterdeck.model.world import Component, Settings
+from quarterdeck.model.world import Settings
 from quarterdeck.planner.truth import Power, SimMachine, SimMember, SimReplica, Truth, apiserver_of, edge, etcd_of
 
 _POWER = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.FROZEN}

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from quarterdeck.components.settings import ClusterState
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.model.world import Component
 
 PLANE = "demo"
 

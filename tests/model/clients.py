@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import RemoveRecord, SetRecord, Step
-from quarterdeck.model.world import Component
 from quarterdeck.planner.truth import Truth
 
 #: Seconds by which sums of floating point numbers that stand for the same moment may differ.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.truth import DNS, ETCD, Power, SimReplica, Truth, all_of, apiserver_of, edge, etcd_of
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from model.addresses import felt, held_healthy
 from model.clients import Clients, listed
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
@@ -33,7 +34,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import CONTROLLERS, Component, Health, World
+from quarterdeck.model.world import Health, World
 from quarterdeck.planner.quorum import Voter, has_quorum, home
 from quarterdeck.planner.truth import Truth
 

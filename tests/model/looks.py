@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from model.faults import Kind
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 
 _UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
 

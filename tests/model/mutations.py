@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from model.searches import Search
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
     AddLearner,
@@ -22,7 +23,7 @@ from quarterdeck.model.steps import (
     StopUnit,
     Swap,
 )
-from quarterdeck.model.world import Component, Health, Membership, World
+from quarterdeck.model.world import Health, Membership, World
 from quarterdeck.planner import founding, membership, notes, planner, release, serving, traffic, view
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import Rule

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.steps import (
     NoteDraining,
     Plan,
@@ -20,7 +21,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import CONTROLLERS, Component, Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner import notes, planner, serving, traffic
 from quarterdeck.planner.view import View, view
 

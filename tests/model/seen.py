@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 
 from model.worlds import ZONES, wanted
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health, MachineFact, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.view import View, view
 
 

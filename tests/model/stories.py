@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import cache
 
 from model.worlds import empty, settled
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan, Step, Swap
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, Component, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import BalancerFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick

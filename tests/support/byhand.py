@@ -26,8 +26,8 @@ from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
 from quarterdeck.files import write_atomic
 from quarterdeck.kube.port import Address
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.model.world import Component
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.tls import client_context
 from quarterdeck.upstream.catalog import Program, Versions

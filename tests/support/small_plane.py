@@ -21,12 +21,12 @@ from quarterdeck.engine.settings import plane_settings
 from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import (
     BalancerFact,
-    Component,
     Health,
     MachineFact,
     MemberFact,

@@ -15,9 +15,9 @@ from quarterdeck.components.settings import PlaneSettings
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
 from quarterdeck.kube.fake import FakeKube
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.world import Component
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass

@@ -17,11 +17,12 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.errors import Unavailable
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import StartUnit
 from quarterdeck.model.units import UnitSpec, UnitStatus
-from quarterdeck.model.world import Component, World
+from quarterdeck.model.world import World
 from quarterdeck.sites.fake import FakeSite, Program
 from quarterdeck.sites.local.settings import LocalSiteSettings
 

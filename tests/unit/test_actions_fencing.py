@@ -8,6 +8,7 @@ from support.small_plane import SmallPlane, small_plane
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.members import swap
 from quarterdeck.errors import LeaseLost
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import (
     AddLearner,
     Promote,
@@ -22,7 +23,6 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import UnitSpec, UnitState
-from quarterdeck.model.world import Component
 
 
 class Losing:

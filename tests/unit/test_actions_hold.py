@@ -22,8 +22,9 @@ from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import SetBackends, StopUnit, TransferLeadership
-from quarterdeck.model.world import BalancerFact, Component, World
+from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.sites.fake import FakeSite
 
 

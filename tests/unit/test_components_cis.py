@@ -19,8 +19,8 @@ from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.replica import check_extra_args, component_unit
 from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
 from quarterdeck.errors import InvalidInput
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.model.world import Component
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

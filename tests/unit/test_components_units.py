@@ -29,8 +29,8 @@ from quarterdeck.components.settings import (
 from quarterdeck.components.tuning import Tuning, tuning
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import InvalidInput
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.model.world import Component
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

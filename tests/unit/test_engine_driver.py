@@ -31,9 +31,10 @@ from quarterdeck.errors import (
     Unavailable,
 )
 from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan, StartUnit, Step
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import Component, World
+from quarterdeck.model.world import World
 from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event, JournalEntry, Lease, Outcome
 

@@ -10,8 +10,9 @@ from model.worlds import empty, settled
 
 from quarterdeck.engine.events import Happening, happenings
 from quarterdeck.engine.events import warnings as told
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health, World
+from quarterdeck.model.world import Health, World
 from quarterdeck.planner.simulator import observe
 from quarterdeck.stores.port import Event, EventType
 

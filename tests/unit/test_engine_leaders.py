@@ -12,9 +12,10 @@ from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.engine.leaders import Leader, leaders, leading
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
+from quarterdeck.model.components import Component
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 
 HOLDER = "vm_c1795596-5f4e"
 

@@ -15,7 +15,7 @@ from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.settings import known_settings, plane_settings
 from quarterdeck.errors import InvalidInput, Unavailable
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 
 def plane(**spec: object) -> ControlPlane:

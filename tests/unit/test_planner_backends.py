@@ -9,9 +9,10 @@ import pytest
 from model.stories import about_to, serving, until, with_balancers, with_fact, with_unit
 from model.worlds import moving
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import SetBackends, SetRecord
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, Component, World
+from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.traffic import backends, relight

@@ -10,8 +10,8 @@ from model.faults import faults
 from model.stories import kind, told
 from model.worlds import empty, machines, moving, settled, wanted
 
+from quarterdeck.model.components import CONTROLLERS
 from quarterdeck.model.steps import RemoveMember, StartUnit, Step, StopUnit, Swap
-from quarterdeck.model.world import CONTROLLERS
 from quarterdeck.planner.dry_run import DryRun, dry_run
 from quarterdeck.planner.simulator import observe
 

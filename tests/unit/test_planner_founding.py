@@ -9,11 +9,12 @@ import pytest
 from model.stories import about_to, told, until, with_fact
 from model.worlds import empty
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health, MachineFact, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.founding import found, place
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.simulator import observe

@@ -7,9 +7,9 @@ from dataclasses import replace
 from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, with_fact
 from model.worlds import empty, machines, moving, settled, wanted
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import AddLearner, DecideBootstrap, PlaceReplica, ReleaseReplica, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick
 from quarterdeck.planner.truth import Power, Truth

@@ -9,6 +9,7 @@ from model.faults import UNSERVED, repaired
 from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, with_fact, with_member
 from model.worlds import empty, machines, moving, settled, wanted
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
     AddLearner,
@@ -22,7 +23,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health
+from quarterdeck.model.world import Health
 from quarterdeck.planner.membership import remove_dead
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick

@@ -10,10 +10,11 @@ import pytest
 from model.stories import serving, until, with_fact, with_member
 from model.worlds import moving
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import NoteCluster, NoteCreated, NoteDraining, NoteMembers, NoteRecord, NoteUnsettled, Step
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, Component, Health, Membership, World
+from quarterdeck.model.world import BalancerFact, Health, Membership, World
 from quarterdeck.planner.notes import note
 from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.view import view

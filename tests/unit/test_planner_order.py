@@ -10,9 +10,10 @@ import pytest
 from model.stories import about_to, serving, told, until, with_fact, with_member, with_unit
 from model.worlds import empty, moving, settled, wanted
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import AddLearner, ReleaseReplica, RemoveMember, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, Component, Health, MemberFact, ReplicaFact, World, WrongData
+from quarterdeck.model.world import BalancerFact, Health, MemberFact, ReplicaFact, World, WrongData
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.traffic import backends

@@ -9,9 +9,10 @@ import pytest
 from model.stories import about_to, told, until, with_fact
 from model.worlds import empty, moving, settled
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, Component, MemberFact, World
+from quarterdeck.model.world import BalancerFact, MemberFact, World
 from quarterdeck.planner.release import release, take_down
 from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.view import view

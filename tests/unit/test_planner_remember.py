@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.slots import Slot
@@ -24,7 +25,6 @@ from quarterdeck.model.steps import (
     Step,
     StopBalancer,
 )
-from quarterdeck.model.world import Component
 
 EAST = Slot(site="east", zone="a", storage_class="standard")
 WHY = "a test asks for it"

@@ -10,9 +10,10 @@ import pytest
 from model.stories import all_told, serving, until, with_fact, with_member, with_unit
 from model.worlds import moving
 
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.steps import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import CONTROLLERS, BalancerFact, Component, Health, World
+from quarterdeck.model.world import BalancerFact, Health, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.serving import control, rescue, retire, serve
 from quarterdeck.planner.serving import settled as as_wanted

@@ -7,6 +7,7 @@ from dataclasses import replace
 from model.stories import about_to, after_round, planned, steps_until, told, until, with_fact
 from model.worlds import empty, moving, settled, wanted
 
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.steps import (
     NoteDraining,
     NoteRecord,
@@ -18,7 +19,7 @@ from quarterdeck.model.steps import (
     StopUnit,
 )
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import CONTROLLERS, BalancerFact, Component, ReplicaFact, World
+from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.serving import control
 from quarterdeck.planner.simulator import apply, observe, tick

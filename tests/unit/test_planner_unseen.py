@@ -9,6 +9,7 @@ from model.faults import BEHIND
 from model.stories import about_to, is_done, planned, told, until, with_fact, with_member
 from model.worlds import empty, moving, settled
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import (
     AddLearner,
@@ -22,7 +23,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health, MemberFact, ReplicaFact, World
+from quarterdeck.model.world import Health, MemberFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick
 from quarterdeck.planner.truth import Truth, all_of, edge

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from quarterdeck.actions import members, units
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together
+from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import (
     AddLearner,
@@ -35,7 +36,7 @@ from quarterdeck.model.steps import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.world import Component, World
+from quarterdeck.model.world import World
 
 #: Steps that only write the plane's memory.
 NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteUnsettled, NoteDraining)

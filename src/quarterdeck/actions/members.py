@@ -13,9 +13,10 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import beside, cut_off, together
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.world import Component, Health, World
+from quarterdeck.model.world import Health, World
 from quarterdeck.planner.quorum import Change, Voter, after, home
 from quarterdeck.planner.view import voters
 

@@ -20,13 +20,13 @@ from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, Unavailable
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.kube.port import Address, Kube
+from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import BackendAddress, Claim
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import Step
 from quarterdeck.model.timeline import adopted
 from quarterdeck.model.units import Machine, MachineRole, Volume
-from quarterdeck.model.world import Component
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import ReplicaNames, with_replica, without_replica
 from quarterdeck.sites.port import Site

@@ -15,9 +15,10 @@ from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import ReleaseReplica, RestartUnit, StartUnit, StopUnit
-from quarterdeck.model.world import Component, Health, World
+from quarterdeck.model.world import Health, World
 
 #: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
 CONTROLLER_MANAGER_LEASE = "kube-controller-manager"

@@ -25,7 +25,7 @@ from quarterdeck.api.values import (
     StorageClassName,
     ZoneName,
 )
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 #: etcd's own defaults (server/embed/config.go), in milliseconds.
 ETCD_HEARTBEAT = 100

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from quarterdeck.api.base import Model
 from quarterdeck.model.memory import Memory, Replica, Timeline
+from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.slots import Slot
 
 
@@ -21,12 +22,37 @@ class SlotStatus(Model):
     temporary: bool = False
 
 
+class EndpointStatus(Model):
+    """A ``model.seats.Endpoint``."""
+
+    host: str
+    port: int
+
+
+class SeatPortStatus(Model):
+    """A ``model.seats.SeatPort``."""
+
+    name: str
+    listen: EndpointStatus
+    advertised: EndpointStatus
+
+
+class SeatStatus(Model):
+    """A ``model.seats.Seat``; its machine is the replica's."""
+
+    ports: tuple[SeatPortStatus, ...]
+
+
 class ReplicaStatus(Model):
-    """A ``model.memory.Replica``. ``served`` was not always written down: it may have."""
+    """A ``model.memory.Replica``. ``served`` was not always written down: it may have. Nor were ``revision`` and
+    ``seat``.
+    """
 
     name: str
     slot: SlotStatus
     machine: str
+    revision: str = ""
+    seat: SeatStatus | None = None
     listed: bool = False
     restarted: bool = False
     started: bool = False
@@ -111,6 +137,8 @@ def _replica_to_status(replica: Replica) -> ReplicaStatus:
             temporary=slot.temporary,
         ),
         machine=replica.machine,
+        revision=replica.revision,
+        seat=_seat_to_status(replica.seat),
         listed=replica.listed,
         restarted=replica.restarted,
         started=replica.started,
@@ -130,10 +158,43 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
             temporary=slot.temporary,
         ),
         machine=status.machine,
+        revision=status.revision,
+        seat=_seat_from_status(status.machine, status.seat),
         listed=status.listed,
         restarted=status.restarted,
         started=status.started,
         served=status.served,
+    )
+
+
+def _seat_to_status(seat: Seat | None) -> SeatStatus | None:
+    if seat is None:
+        return None
+    return SeatStatus(
+        ports=tuple(
+            SeatPortStatus(
+                name=each.name,
+                listen=EndpointStatus(host=each.listen.host, port=each.listen.port),
+                advertised=EndpointStatus(host=each.advertised.host, port=each.advertised.port),
+            )
+            for each in seat.ports
+        )
+    )
+
+
+def _seat_from_status(machine: str, status: SeatStatus | None) -> Seat | None:
+    if status is None:
+        return None
+    return Seat(
+        machine=machine,
+        ports=tuple(
+            SeatPort(
+                name=each.name,
+                listen=Endpoint(each.listen.host, each.listen.port),
+                advertised=Endpoint(each.advertised.host, each.advertised.port),
+            )
+            for each in status.ports
+        ),
     )
 
 

@@ -26,7 +26,7 @@ from quarterdeck.engine.facts import Status
 from quarterdeck.engine.home import Home, home_folder, home_key
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Watcher
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 from quarterdeck.planner.dry_run import DryRun
 from quarterdeck.probe.result import Failure, ProbeResult, Summary
 from quarterdeck.probe.session import ProbeSession

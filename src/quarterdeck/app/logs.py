@@ -10,7 +10,7 @@ from quarterdeck.components.settings import unit_name
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from quarterdeck.app import DryRun
 from quarterdeck.app.words import leading, quorum_of, what
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import show, table
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 
 def row(plane: ControlPlane) -> dict[str, JsonValue]:

@@ -24,7 +24,7 @@ from quarterdeck.cli.plane_text import age, print_forecast, print_status, row
 from quarterdeck.cli.work import confirm, detach, drive
 from quarterdeck.errors import InvalidInput
 from quarterdeck.files import write_secret
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 app = typer.Typer()
 

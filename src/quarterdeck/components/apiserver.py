@@ -15,8 +15,8 @@ from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name, url
 from quarterdeck.components.upstream_versions import has_mixed_version_proxy
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.model.world import Component
 
 #: kube-apiserver's --request-timeout: requests that are being served at SIGTERM may take this long, in seconds.
 _REQUEST_TIMEOUT = 60.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from quarterdeck.components.controllers import NICE, command, shared_defaults, s
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.model.world import Component
 
 #: Its lease, in kube-system.
 LEASE = "kube-controller-manager"

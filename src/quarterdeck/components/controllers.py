@@ -8,7 +8,7 @@ from quarterdeck.components.credentials import KeyPair, PlaneSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, url
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 #: Requests go before reconciliation: on a shared host controllers give way to apiservers, etcd and load balancers.
 #: Little enough that they keep their leases on a busy one (a third of the weight of a unit that does not give way).

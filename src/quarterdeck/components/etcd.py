@@ -12,8 +12,8 @@ from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name, url
 from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_flag, etcd_gate
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.model.world import Component
 
 #: Below the member's volume: its data folder, and the folder that is there once it has any data.
 DATA = "etcd"

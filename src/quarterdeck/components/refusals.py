@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from quarterdeck.components.admission_plugins import PROTECTIVE, listed
 from quarterdeck.components.ciphers import STRONG
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 #: Says what is wrong with a value; "" when nothing is.
 Rule = Callable[[str], str]

@@ -18,8 +18,8 @@ from quarterdeck.components.settings import (
     PlaneSettings,
     ReplicaSettings,
 )
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.model.world import Component
 
 
 def component_unit(

@@ -12,7 +12,7 @@ from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput, QuarterdeckError
-from quarterdeck.model.world import Component
+from quarterdeck.model.components import Component
 
 GIB = 2**30
 

@@ -26,8 +26,8 @@ from quarterdeck.engine.settings import planner_settings, wanted_slots
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, Paused, QuarterdeckError
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
-from quarterdeck.model.world import Component
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream

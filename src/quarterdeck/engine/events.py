@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health, World
+from quarterdeck.model.world import Health, World
 from quarterdeck.planner.view import listed
 from quarterdeck.stores.port import Event, EventType
 

@@ -14,8 +14,9 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine, lease_name
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.leaders import Leader, leaders
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
-from quarterdeck.model.world import Component, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.dry_run import DryRun, dry_run
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import home, margin

@@ -46,8 +46,8 @@ from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.files import distrust, file_errors
 from quarterdeck.kube.http import HttpKube
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
-from quarterdeck.model.world import Component
 from quarterdeck.pki.authority import subject_of
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import create_plane_secrets

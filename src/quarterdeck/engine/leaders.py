@@ -12,8 +12,9 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.engine.asking import or_none
 from quarterdeck.kube.port import Address
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import CONTROLLERS, Component, World
+from quarterdeck.model.world import World
 
 _LEASES = {
     Component.CONTROLLER_MANAGER: controller_manager.LEASE,

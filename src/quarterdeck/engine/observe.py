@@ -11,17 +11,11 @@ from quarterdeck.engine.asking import SOON, or_none
 from quarterdeck.engine.name_seen import see_name
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.errors import NotFound, Unavailable
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitState
-from quarterdeck.model.world import (
-    BalancerFact,
-    Component,
-    MachineFact,
-    ReplicaFact,
-    Settings,
-    World,
-)
+from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, Settings, World
 
 
 @dataclass(kw_only=True)

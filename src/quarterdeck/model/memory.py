@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A replica that was given a name and a machine. Names are never used again."""
+    """A replica that was given a name and a machine. Names are never used again.
+
+    ``revision`` names what it is to run ("": from before there were revisions), ``seat`` is its place on the machine
+    (None: not known yet).
+    """
 
     name: str
     slot: Slot
     machine: str
+    revision: str = ""
+    seat: Seat | None = None
     listed: bool = False  # etcd has listed it as a member: once removed, it can never come back
     restarted: bool = False  # its etcd was restarted because what it waited for could not come any more
     served: bool = False  # a load balancer was told to send it clients, now or before

@@ -27,7 +27,9 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:  # noqa: C901 - 
     """The memory after ``step``, taken at ``now`` (seconds on its timeline); unchanged by steps that need none."""
     match step:
         case PlaceReplica():
-            record = Replica(name=step.replica, slot=step.slot, machine=step.machine)
+            record = Replica(
+                name=step.replica, slot=step.slot, machine=step.machine, revision=step.revision, seat=step.seat
+            )
             # Of replicas placed together one may have failed: no name may come again all the same.
             following = int(step.replica.rsplit("-", 1)[1]) + 1
             ordinal = max(memory.next_ordinal, following)

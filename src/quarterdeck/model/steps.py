@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from quarterdeck.model.components import Component
+from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.world import Component
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +24,15 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceReplica(Base):
-    """Give a slot a replica: a name that was never used, and a free machine."""
+    """Give a slot a replica: a name that was never used, what it is to run, and a machine. The machine's site gives it
+    a ``seat`` there when the step is carried out.
+    """
 
     replica: str
     slot: Slot
     machine: str
+    revision: str = ""
+    seat: Seat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,22 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
-
-
-class Component(StrEnum):
-    """The programs of a replica, in the order in which they start."""
-
-    ETCD = "etcd"
-    APISERVER = "kube-apiserver"
-    CONTROLLER_MANAGER = "kube-controller-manager"
-    SCHEDULER = "kube-scheduler"
-
-
-#: The components that need an apiserver and do nothing for clients.
-CONTROLLERS = (Component.CONTROLLER_MANAGER, Component.SCHEDULER)
 
 
 class Health(StrEnum):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import Step, StopUnit
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import Component, Membership
+from quarterdeck.model.world import Membership
 from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit, Step
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, MachineFact, World
+from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
     AddLearner,
@@ -15,7 +16,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import Component, Health
+from quarterdeck.model.world import Health
 from quarterdeck.planner.founding import IDLE, waits_for_a_start
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap

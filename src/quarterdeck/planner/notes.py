@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps import (
     NoteCluster,
@@ -12,7 +13,7 @@ from quarterdeck.model.steps import (
     NoteUnsettled,
     Step,
 )
-from quarterdeck.model.world import Component, Health, Membership, World
+from quarterdeck.model.world import Health, Membership, World
 from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.traffic import may_drain

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import StartUnit, Step, StopUnit
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import CONTROLLERS, Component
 from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.traffic import may_drain

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import (
@@ -28,16 +29,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import (
-    BalancerFact,
-    Component,
-    Health,
-    MachineFact,
-    MemberFact,
-    Membership,
-    ReplicaFact,
-    World,
-)
+from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.quorum import has_quorum, quorum
 from quarterdeck.planner.truth import DNS, ETCD, Power, SimMachine, SimMember, SimReplica, Truth, all_of
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import SetBackends, SetRecord, Step, StopBalancer
-from quarterdeck.model.world import BalancerFact, Component, World
+from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.world import Component, Settings
+from quarterdeck.model.world import Settings
 from quarterdeck.planner.quorum import Voter, home, quorum
 
 #: Names in ``Truth.mute`` of what is no machine that hosts replicas.

@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Component, Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.quorum import Voter, home
 from quarterdeck.planner.slots import lent
 
