@@ -1,6 +1,6 @@
 """What users declare."""
 
-from quarterdeck.api.base import API_VERSION, Metadata, Model, Resource, instant
+from quarterdeck.api.base import API_VERSION, Metadata, Model, OwnerReference, Resource, instant, owner_reference
 from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import (
     Audit,
@@ -52,6 +52,7 @@ __all__ = [
     "OperationSpec",
     "OperationStatus",
     "OperationType",
+    "OwnerReference",
     "Placement",
     "PlaneSecrets",
     "Resource",
@@ -71,6 +72,7 @@ __all__ = [
     "memory_from_status",
     "memory_to_status",
     "new_control_plane",
+    "owner_reference",
     "parse",
     "with_condition",
 ]

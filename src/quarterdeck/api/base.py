@@ -30,10 +30,24 @@ class Model(BaseModel):
     )
 
 
+class OwnerReference(Model):
+    """The resource that another one belongs to, and goes with."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
 class Metadata(Model):
-    """Who a resource is. All but name, labels and annotations is the store's to write."""
+    """Who a resource is. All but name, labels and annotations is the store's, or quarterdeck's, to write.
+
+    There is one ``namespace`` so far. ``finalizers`` are works to be done before a resource that is to be deleted
+    goes: see ``Store.delete``.
+    """
 
     name: Annotated[str, AfterValidator(dns_label)]
+    namespace: Literal["default"] = "default"
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
     resource_version: str | None = None
@@ -41,6 +55,16 @@ class Metadata(Model):
     creation_timestamp: AwareDatetime | None = None
     uid: str | None = None
     deletion_timestamp: AwareDatetime | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+def owner_reference(owner: Resource) -> OwnerReference:
+    """The reference to a stored resource, for what belongs to it."""
+    assert owner.metadata.uid is not None, "a stored resource has a uid"
+    return OwnerReference(
+        api_version=owner.api_version, kind=type(owner).__name__, name=owner.name, uid=owner.metadata.uid
+    )
 
 
 class Resource(Model):

@@ -1,0 +1,32 @@
+"""Metadata: what a Kubernetes API server would keep of a resource."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import SecretStr
+
+from quarterdeck.api import ControlPlane, Metadata, PlaneSecrets, load, new_control_plane, owner_reference
+from quarterdeck.errors import InvalidInput
+from quarterdeck.stores.memory import MemoryStore
+
+
+async def test_what_belongs_to_a_plane_names_it_by_its_uid() -> None:
+    store = MemoryStore()
+    plane = await store.create(new_control_plane("alpha", site="east"))
+    metadata = Metadata(name="alpha", owner_references=(owner_reference(plane),))
+    stored = await store.create(PlaneSecrets(metadata=metadata, data=SecretStr("key")))
+    (owner,) = (await store.get(PlaneSecrets, stored.name)).metadata.owner_references
+    assert owner.model_dump(mode="json") == {
+        "apiVersion": "quarterdeck.dev/v1alpha1",
+        "kind": "ControlPlane",
+        "name": "alpha",
+        "uid": plane.metadata.uid,
+    }
+
+
+def test_there_is_one_namespace() -> None:
+    head = "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nspec: {placement: {site: east}}\n"
+    (plane,) = load(f"{head}metadata: {{name: a, namespace: default}}", "x")
+    assert isinstance(plane, ControlPlane)
+    with pytest.raises(InvalidInput, match="must be 'default', not 'team'"):
+        load(f"{head}metadata: {{name: a, namespace: team}}", "x")
