@@ -49,7 +49,9 @@ def newest_report(folder: Path) -> Path:
 
 def stall_of(report: dict) -> float:  # type: ignore[type-arg]
     """Milliseconds: the longest stall in the migration."""
-    return max(each["overall"]["stallMs"] for each in report["probe"]["periods"] if each["label"] == "migration")
+    probe = report["probe"]
+    during = probe["compared"][1]
+    return max(each["overall"]["stallMs"] for each in probe["periods"] if each["label"] == during)
 
 
 def keep(home: Path, report: Path, folder: Path) -> None:
@@ -65,7 +67,8 @@ def row(number: int, report: dict, noise: Noise) -> list[str]:  # type: ignore[t
     """What one migration showed; ``noise``: noted when it began."""
     probe = report["probe"]
     periods = {period["label"]: period for period in probe["periods"]}
-    quiet, during = periods["quiet"]["overall"], periods["migration"]["overall"]
+    change = periods[probe["compared"][1]]
+    quiet, during = periods["quiet"]["overall"], change["overall"]
     return [
         str(number),
         f"{report['seconds']:.1f}",
@@ -78,7 +81,7 @@ def row(number: int, report: dict, noise: Noise) -> list[str]:  # type: ignore[t
         f"{during['stallMs']:.0f}",
         f"{quiet['stallMs']:.0f}",
         f"{during['stallMs'] / quiet['stallMs']:.1f}",
-        f"{periods['migration']['ownLagMs']:.0f}",
+        f"{change['ownLagMs']:.0f}",
         *noise.cells(),
     ]
 

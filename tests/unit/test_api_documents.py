@@ -112,15 +112,15 @@ def test_a_plane_needs_only_a_name_and_a_site() -> None:
         ("replicas: 1", "spec.placement: required, but missing"),
         (
             "placement: {site: a}, replicas: 4",
-            "spec.replicas: must be 1, 3 or 5, not 4 (an even number survives no more failures than one less)",
+            "spec.replicas: must be 1, 3, 5 or 7, not 4 (an even number survives no more failures than one less)",
         ),
         (
             f"placement: {{site: {'a' * 21}}}",
             "spec.placement.site: has 21 characters; at most 20 are allowed",
         ),
-        ("placement: {site: a}, replicas: 7", "spec.replicas: must be 1, 3 or 5, not 7"),
-        ("placement: {site: a}, replicas: '3'", "spec.replicas: must be 1, 3 or 5, not '3'"),
-        ("placement: {site: a}, replicas: true", "spec.replicas: must be 1, 3 or 5, not True"),
+        ("placement: {site: a}, replicas: 9", "spec.replicas: must be 1, 3, 5 or 7, not 9"),
+        ("placement: {site: a}, replicas: '3'", "spec.replicas: must be 1, 3, 5 or 7, not '3'"),
+        ("placement: {site: a}, replicas: true", "spec.replicas: must be 1, 3, 5 or 7, not True"),
         ("placement: {site: a}, paused: 1", "spec.paused: must be true or false, not 1"),
         ("placement: {site: a, zones: [a, a]}", "spec.placement.zones: names a zone twice"),
         (
@@ -294,7 +294,7 @@ def test_flag_values_that_yaml_takes_for_other_things_stay_as_written() -> None:
 
 def test_a_plane_built_in_code_is_checked_alike() -> None:
     with (
-        pytest.raises(InvalidInput, match=r"^creating 'a': spec\.replicas: must be 1, 3 or 5, not 2 "),
+        pytest.raises(InvalidInput, match=r"^creating 'a': spec\.replicas: must be 1, 3, 5 or 7, not 2 "),
         explained("creating 'a'", ControlPlane),
     ):
         new_control_plane("a", site="east", replicas=2)

@@ -55,7 +55,7 @@ def test_a_plane_that_is_there_is_wanted_as_it_is(request_: Migrate) -> None:
 
 @pytest.mark.parametrize(
     ("request_", "says"),
-    [(Migrate("alpha", "west", 2), "use 1, 3 or 5"), (Migrate("alpha", "east", 1), "it is at east already")],
+    [(Migrate("alpha", "west", 2), "use 1, 3, 5 or 7"), (Migrate("alpha", "east", 1), "it is at east already")],
 )
 def test_a_move_that_makes_no_sense_is_no_plane(request_: Migrate, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
@@ -63,10 +63,10 @@ def test_a_move_that_makes_no_sense_is_no_plane(request_: Migrate, says: str) ->
 
 
 def test_a_plane_that_is_wanted_there_and_not_yet_so_is_named_with_what_is_left() -> None:
-    asked = Migrate("alpha", "east")
-    require_done(asked, Plan())
+    asked = ("migrating", "alpha", "it is wanted at east already")
+    require_done(*asked, Plan())
     with pytest.raises(Conflict, match="left to do is: note that the cluster exists; west-1 is awaited"):
-        require_done(asked, Plan(now=(NoteCreated(site="east", why=""),), waiting=("west-1 is awaited",)))
+        require_done(*asked, Plan(now=(NoteCreated(site="east", why=""),), waiting=("west-1 is awaited",)))
 
 
 def test_a_move_that_a_check_refuses_or_that_would_not_end_must_not_be() -> None:

@@ -39,7 +39,7 @@ def plane(spec: str, name: str = "demo") -> str:
         ("{placement: {site: east}, etcd: {quota: 1Gi}}", ("spec.etcd.quota", "quotaBytes")),
         ("{replicas: 3}", ("spec.placement", "required")),
         ("{placement: {}}", ("spec.placement.site", "required")),
-        ("{placement: {site: east}, replicas: 4}", ("spec.replicas", "1, 3 or 5", "even")),
+        ("{placement: {site: east}, replicas: 4}", ("spec.replicas", "1, 3, 5 or 7", "even")),
         ("{placement: {site: east}, replicas: three}", ("spec.replicas",)),
         ("{placement: {site: east}, endpoint: {mode: address}}", ("spec.endpoint.address", "required")),
         ("{placement: {site: east}, endpoint: {address: 192.0.2.1}}", ("spec.endpoint.address", "contradicts")),
@@ -71,7 +71,7 @@ def test_a_name_that_is_no_short_dns_label_is_refused(cli: Cli, name: str, says:
     ("argv", "code", "says"),
     [
         (("--site", "north"), MISSING, ("'north'", "east, west", "site list")),
-        (("--replicas", "2"), INVALID, ("1, 3 or 5", "even")),
+        (("--replicas", "2"), INVALID, ("1, 3, 5 or 7", "even")),
         (("--version", "v1.20.0"), INVALID, ("1.20.0",)),
         (("--version", "v9.99.9"), INVALID, ("9.99.9",)),
         (("--version", "1.36"), INVALID, ("'1.36'", "1.36.3")),
@@ -141,6 +141,7 @@ def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, says
         ("wait",),
         ("plan",),
         ("migrate", "--to", "west", "--yes"),
+        ("scale", "--replicas", "5", "--yes"),
         ("abort", "--yes"),
         ("delete", "--yes"),
         ("kubeconfig",),
@@ -166,9 +167,9 @@ def test_a_second_plane_of_a_name_is_refused(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "says"),
     [
-        (("--to", "east", "--replicas", "1"), INVALID, ("it is at east already", "apply")),
+        (("--to", "east", "--replicas", "1"), INVALID, ("it is at east already", "scale demo --replicas 1")),
         (("--to", "north"), MISSING, ("'north'", "east, west")),
-        (("--to", "west", "--replicas", "2"), INVALID, ("2 replicas", "1, 3 or 5")),
+        (("--to", "west", "--replicas", "2"), INVALID, ("2 replicas", "1, 3, 5 or 7")),
         (("--to", "west", "--probe", "--detach"), INVALID, ("--probe and --detach",)),
     ],
 )
@@ -178,6 +179,19 @@ def test_a_migration_that_makes_no_sense_is_refused(
     cli.plane()
     finish(cli)
     cli.refused("migrate", "demo", *argv, "--yes", code=code, says=says)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "says"),
+    [
+        ("4", ("scaling plane demo: 4 replicas", "use 1, 3, 5 or 7")),
+        ("0", ("0 replicas",)),
+        ("7", ("7 replicas need as many machines; it has 6", "add machines or zones")),
+    ],
+)
+def test_a_number_of_replicas_that_cannot_be_is_refused(cli: Cli, replicas: str, says: tuple[str, ...]) -> None:
+    cli.plane()
+    cli.refused("scale", "demo", "--replicas", replicas, "--yes", code=INVALID, says=says)
 
 
 def test_a_plane_that_is_wanted_there_already_but_is_not_well_is_no_success(cli: Cli) -> None:
@@ -212,6 +226,15 @@ def test_a_plane_that_moves_is_not_deleted_nor_moved_again(cli: Cli) -> None:
     under_way = "(Migrate) is under way"
     cli.refused("delete", "demo", "--yes", code=CONFLICT, says=(under_way, "wait demo", "abort demo"))
     cli.refused("migrate", "demo", "--to", "east", "--yes", code=CONFLICT, says=(under_way, "wait demo"))
+    cli.refused("scale", "demo", "--replicas", "5", "--yes", code=CONFLICT, says=("changing plane demo", under_way))
+    cli.refused(
+        "apply",
+        "-f",
+        "-",
+        stdin=plane("{placement: {site: west}, replicas: 5}"),
+        code=CONFLICT,
+        says=(under_way, "abort"),
+    )
     cli.refused("site", "remove", "west", "--yes", code=CONFLICT, says=("in use by demo",))
 
 
@@ -276,7 +299,7 @@ def test_a_file_that_is_not_there_is_refused(cli: Cli) -> None:
 
 def test_one_bad_resource_keeps_the_whole_file_from_being_applied(cli: Cli) -> None:
     text = SMALL + "---\n" + plane("{placement: {site: small}, replicas: 2}")
-    cli.refused("apply", "-f", "-", stdin=text, code=INVALID, says=("1, 3 or 5",))
+    cli.refused("apply", "-f", "-", stdin=text, code=INVALID, says=("1, 3, 5 or 7",))
     assert "small" not in cli("site", "list").out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,9 @@ import pytest
 from report_lab import probe_result
 from support.cli_lab import Cli
 
+from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher
+from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, inplace
 from quarterdeck.engine import facts, operations, preconditions
 from quarterdeck.engine.home import Home
 from quarterdeck.model.steps import StopBalancer
@@ -58,11 +60,14 @@ class Lab:
 
         return self.cli.with_store(read)
 
-    def site(self) -> str:
-        async def read(home: Home) -> str:
-            return (await operations.existing(home.store, "demo")).spec.placement.site
+    def spec(self) -> ControlPlaneSpec:
+        async def read(home: Home) -> ControlPlaneSpec:
+            return (await operations.existing(home.store, "demo")).spec
 
         return self.cli.with_store(read)
+
+    def site(self) -> str:
+        return self.spec().placement.site
 
 
 @pytest.fixture
@@ -82,6 +87,9 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     async def probing(*_: object, **__: object) -> AsyncIterator[FakeProbe]:
         yield made.probe
 
+    async def admit(*_: object, **__: object) -> None: ...
+
+    monkeypatch.setattr(inplace, "admit", admit)
     monkeypatch.setattr(preconditions, "examine", examine)
     monkeypatch.setattr(facts, "forecast", forecast)
     monkeypatch.setattr(Quarterdeck, "carry_out", carry_out)
@@ -135,7 +143,7 @@ def test_clients_look_at_the_quiet_plane_then_at_the_move_and_its_report_has_the
     said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--quiet", "0")
     assert (said.code, lab.site()) == (0, "west"), said
     assert "clients run; looking at the quiet plane for 0 s" in said.err
-    assert lab.probe.told == ["migration", "retire pinned", "after", "stop"]
+    assert lab.probe.told == ["change", "retire pinned", "after", "stop"]
     report = lab.cli("report", "demo", "-o", "json").out
     assert '"probe": {' in report
 
@@ -153,3 +161,45 @@ def test_an_abort_brings_the_plane_back_and_says_so(lab: Lab) -> None:
     assert (said.code, lab.site()) == (0, "east"), said
     assert said.out.rstrip().endswith("plane demo is back")
     assert [each.spec.type for each in lab.operations()[1:]] == [OperationType.MIGRATE, OperationType.ABORT]
+
+
+def test_scaling_shows_its_checks_and_ends_with_a_report_of_scaling(lab: Lab) -> None:
+    assert lab.cli("scale", "demo", "--replicas", "5").code == 4, "there is nobody to ask"
+    said = lab.cli("scale", "demo", "--replicas", "5", "--yes")
+    assert (said.code, lab.spec().replicas) == (0, 5), said
+    assert said.err.splitlines()[:2] == ["✓ health: 3 members healthy", "! distance: 90 ms"]
+    assert [each.spec.type for each in lab.operations()] == [OperationType.CREATE, OperationType.SCALE]
+    assert "demo scaled 3 → 5 in" in said.out
+    assert "migrat" not in said.out.replace("demo-migrate", "")
+    (_, last) = (line.split() for line in lab.cli("history", "demo").out.splitlines()[1:])
+    assert last[1:4] == ["Scale", "east/3", "east/5"]
+
+
+def test_scaling_that_a_check_refuses_changes_nothing_and_says_what_it_was(lab: Lab) -> None:
+    lab.findings = (Finding("machines", Verdict.REFUSE, "4 machines are up at east, 5 are needed"),)
+    says = ("scaling plane demo to 5 replicas (nothing was changed): machines: 4 machines are up",)
+    lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5, says=says)
+    lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=("a person",))
+    says = ("planning the scaling of demo to 5 replicas: it would wait for a person",)
+    lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5, says=says)
+
+
+def test_a_document_is_all_that_is_printed_where_one_is_wanted(lab: Lab) -> None:
+    report = json.loads(lab.cli("scale", "demo", "--replicas", "5", "--yes", "-o", "json").out)
+    assert (report["kind"], report["source"]["replicas"], report["target"]["replicas"]) == ("Scale", 3, 5)
+    assert report["changes"] == [{"path": "spec.replicas", "before": "3", "after": "5"}]
+
+
+def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab) -> None:
+    async def changing(home: Home) -> None:
+        plane = await operations.existing(home.store, "demo")
+        spec = plane.spec.model_copy(update={"replicas": 5, "service_cidr": "10.0.0.0/12"})
+        await operations.change(home, plane.model_copy(update={"spec": spec}), OperationType.APPLY, ASKER)
+
+    before = lab.spec()
+    lab.cli.with_store(changing)
+    says = ("abort demo-apply-", "go back to spec.replicas 3, spec.serviceCidr 10.96.0.0/16?")
+    lab.cli.refused("abort", "demo", code=4, says=says)
+    said = lab.cli("abort", "demo", "--yes")
+    assert (said.code, lab.spec()) == (0, before), said
+    assert "spec.serviceCidr: 10.0.0.0/12 → 10.96.0.0/16" in said.out

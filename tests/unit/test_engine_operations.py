@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
+from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
@@ -130,3 +131,76 @@ async def test_a_deletion_that_could_not_be_written_down_as_done_is_so_with_the_
     await store.delete(ControlPlane, "alpha")
     assert await operations.deleted(store, "alpha", ASKER)
     assert (await store.get(Operation, asked.metadata.name)).status.phase is OperationPhase.SUCCEEDED
+
+
+async def changed(store: MemoryStore, kind: OperationType = OperationType.APPLY, **spec: object) -> Operation:
+    plane = await store.get(ControlPlane, "alpha")
+    wanted = plane.model_copy(update={"spec": plane.spec.model_copy(update=spec)})
+    return await operations.change(home(store), wanted, kind, ASKER)
+
+
+async def test_any_change_can_be_taken_back_whatever_it_is(store: MemoryStore) -> None:
+    before = (await store.get(ControlPlane, "alpha")).spec
+    audit = Audit(policy_file=PurePosixPath("/policy.yaml"))
+    asked = await changed(store, audit=audit, encryption=Encryption(secrets=False), replicas=5)
+    now = await store.get(ControlPlane, "alpha")
+    now = now.model_copy(update={"spec": now.spec.model_copy(update={"paused": True})})
+    assert asked.spec.from_ is not None
+    back = operations.back(now, asked.spec.from_)
+    assert back.spec == before.model_copy(update={"paused": True}), "whether it is paused is the user's word of now"
+
+
+async def test_a_change_whose_spec_was_changed_back_has_not_succeeded_but_a_pause_is_no_change(
+    store: MemoryStore,
+) -> None:
+    asked = await changed(store, encryption=Encryption(secrets=False))
+    plane = await store.get(ControlPlane, "alpha")
+    other = plane.model_copy(update={"spec": plane.spec.model_copy(update={"encryption": Encryption()})})
+    assert asked.spec.to is not None
+    assert not operations.reached(asked.spec.to, other)
+    assert operations.reached(asked.spec.to, plane)
+    paused = plane.model_copy(update={"spec": plane.spec.model_copy(update={"paused": True})})
+    assert operations.reached(asked.spec.to, paused)
+
+
+async def test_an_operation_of_before_goes_back_by_place_and_number_of_replicas(store: MemoryStore) -> None:
+    plane = await store.get(ControlPlane, "alpha")
+    old = operations.goal_of(plane).model_copy(update={"spec": None})
+    newer = plane.model_copy(update={"spec": plane.spec.model_copy(update={"encryption": Encryption(secrets=False)})})
+    assert operations.reached(old, newer)
+    moved = operations.moved(newer, Placement(site="west"), 5)
+    assert not operations.reached(old, moved)
+    assert operations.back(moved, old).spec == newer.spec
+
+
+@pytest.mark.parametrize("kind", [OperationType.APPLY, OperationType.SCALE, OperationType.REPLACE])
+async def test_the_spec_of_a_plane_that_moves_is_not_changed_until_its_move_has_failed(
+    store: MemoryStore, kind: OperationType
+) -> None:
+    moving = await move(store, "west")
+    before = await store.get(ControlPlane, "alpha")
+    with pytest.raises(Conflict, match=r"\(Migrate\) is under way.*'wait alpha', or go back with 'abort alpha'"):
+        await changed(store, kind, encryption=Encryption(secrets=False))
+    assert await store.get(ControlPlane, "alpha") == before
+    await failed(store, moving)
+    await changed(store, kind, encryption=Encryption(secrets=False))
+
+
+async def test_a_move_that_was_applied_is_a_move_and_an_abort_is_only_waited_for(store: MemoryStore) -> None:
+    await changed(store, placement=Placement(site="west"))
+    with pytest.raises(Conflict, match=r"\(Apply\) is under way"):
+        await changed(store, encryption=Encryption(secrets=False))
+    await move(store, "east", OperationType.ABORT)
+    with pytest.raises(Conflict, match=r"let it end with 'wait alpha', then ask again$"):
+        await changed(store, encryption=Encryption(secrets=False))
+
+
+async def test_a_change_takes_the_place_of_one_that_stays_at_its_site(store: MemoryStore) -> None:
+    first = await changed(store, OperationType.SCALE, replicas=5)
+    second = await changed(store, encryption=Encryption(secrets=False))
+    assert (await store.get(Operation, first.name)).status.phase is OperationPhase.ABORTED
+    under_way = await operations.current(store, "alpha")
+    assert under_way is not None
+    assert under_way.name == second.name
+    plane = await store.get(ControlPlane, "alpha")
+    assert (plane.spec.replicas, plane.spec.encryption.secrets) == (5, False)

@@ -9,10 +9,9 @@ from typing import cast
 import pytest
 
 from quarterdeck.endpoint.fakes import FakeDns
+from quarterdeck.engine.findings import Finding, Verdict
 from quarterdeck.engine.preconditions import (
-    Finding,
     Move,
-    Verdict,
     _answer,
     certificates,
     clocks,
@@ -111,7 +110,7 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
     )
     spec = SimpleNamespace(replicas=1, placement=SimpleNamespace(site="west"))
     target = (machine("west-a1", state=MachineState.DOWN), machine("west-b1", "b"), machine("west-c1", "c"))
-    found = await free_memory_check(move(plane=plane, wanted=SimpleNamespace(spec=spec), target=target))
+    found = await free_memory_check(move(plane=plane, wanted=SimpleNamespace(spec=spec), target=target, coming=1))
     assert found.verdict is verdict
     assert "about 5,700 MiB" in found.seen
     assert asked == [("west-b1",)]
@@ -123,6 +122,7 @@ async def test_one_replica_needs_a_second_machine_to_move_to(up: int, verdict: V
     spec = SimpleNamespace(replicas=1, placement=SimpleNamespace(site="west", zones=None))
     found = await machines(
         move(
+            elsewhere=True,
             wanted=SimpleNamespace(spec=spec),
             plane=SimpleNamespace(resource=SimpleNamespace(spec=SimpleNamespace(replicas=1))),
             target=tuple(machine(f"west-{zone}1", zone, state) for zone, state in zip("abc", states, strict=True)),

@@ -246,6 +246,7 @@ def test_numbers_are_written_for_people() -> None:
         ("Create", None, ("east", 3), "demo created at east in 14.2 s"),
         ("Scale", ("east", 1), ("east", 3), "demo scaled 1 → 3 in 14.2 s"),
         ("Apply", ("east", 3), ("east", 3), "demo changed at east in 14.2 s"),
+        ("Replace", ("east", 3), ("east", 3), "replicas of demo replaced at east in 14.2 s"),
         ("Delete", None, None, "demo deleted in 14.2 s"),
     ],
 )

@@ -34,12 +34,17 @@ ETCD_ELECTION = 1_000
 ETCD_ELECTION_MAX = 50_000
 
 
-def _replica_count(count: object) -> object:
+#: How many replicas a plane may have, in words.
+REPLICA_COUNTS = "1, 3, 5 or 7"
+
+
+def replica_count(count: object) -> object:
+    """A number of replicas that can be; raises ValueError for another number."""
     if isinstance(count, bool):  # Python takes True for 1
-        raise ValueError(f"must be 1, 3 or 5, not {count}")
-    if isinstance(count, int) and count not in (1, 3, 5):
+        raise ValueError(f"must be {REPLICA_COUNTS}, not {count}")
+    if isinstance(count, int) and count not in (1, 3, 5, 7):
         even = " (an even number survives no more failures than one less)" if count % 2 == 0 else ""
-        raise ValueError(f"must be 1, 3 or 5, not {count}{even}")
+        raise ValueError(f"must be {REPLICA_COUNTS}, not {count}{even}")
     return count
 
 
@@ -68,7 +73,7 @@ def _flags(value: object) -> object:
     }
 
 
-ReplicaCount = Annotated[Literal[1, 3, 5], BeforeValidator(_replica_count)]
+ReplicaCount = Annotated[Literal[1, 3, 5, 7], BeforeValidator(replica_count)]
 ServiceCidr = Annotated[str, AfterValidator(_service_cidr)]
 Flags = Annotated[dict[str, str], BeforeValidator(_flags)]
 

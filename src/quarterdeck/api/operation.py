@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from quarterdeck.api.base import Model, Resource
-from quarterdeck.api.controlplane import Placement, ReplicaCount
+from quarterdeck.api.controlplane import ControlPlaneSpec, Placement, ReplicaCount
 from quarterdeck.api.names import PLANE_NAME_MAX, label_within
 from quarterdeck.api.problems import refuse_if_any
 from quarterdeck.api.values import AbsolutePath
@@ -23,6 +23,7 @@ class OperationType(StrEnum):
     MIGRATE = "Migrate"
     SCALE = "Scale"
     APPLY = "Apply"
+    REPLACE = "Replace"
     ABORT = "Abort"
     DELETE = "Delete"
 
@@ -47,10 +48,13 @@ class OperationPhase(StrEnum):
 
 
 class Goal(Model):
-    """The part of a plane's spec that an operation moves: put ``from`` back to undo it."""
+    """A plane's spec, before an operation (put ``from`` back to undo it) or as it wants it; whether the plane is paused
+    is no part of it. ``spec`` is None where only what a migration moves was written down.
+    """
 
     placement: Placement
     replicas: ReplicaCount
+    spec: ControlPlaneSpec | None = None
 
 
 class OperationSpec(Model):
@@ -68,10 +72,10 @@ class OperationSpec(Model):
     @model_validator(mode="after")
     def _goals_fit_the_type(self) -> OperationSpec:
         problems: list[tuple[str, str]] = []
-        moving = (OperationType.MIGRATE, OperationType.SCALE, OperationType.ABORT)
-        if self.from_ is None and self.type in moving:
+        undone = (OperationType.MIGRATE, OperationType.SCALE, OperationType.REPLACE, OperationType.ABORT)
+        if self.from_ is None and self.type in undone:
             problems.append(("from", f"required for {self.type.value}"))
-        if self.to is None and self.type in (*moving, OperationType.CREATE):
+        if self.to is None and self.type in (*undone, OperationType.CREATE):
             problems.append(("to", f"required for {self.type.value}"))
         if self.type is OperationType.MIGRATE and self.from_ is not None and self.to is not None:
             site = self.to.placement.site

@@ -8,10 +8,10 @@ from quarterdeck.app.face import Quarterdeck, asker
 from quarterdeck.app.onlookers import Onlookers
 from quarterdeck.app.programs import Programs
 from quarterdeck.app.reach import inside_argv
-from quarterdeck.app.requests import Abort, Apply, Create, Delete, Migrate, Request
+from quarterdeck.app.requests import Abort, Apply, Create, Delete, Migrate, Request, Scale
+from quarterdeck.engine.findings import Finding, Verdict
 from quarterdeck.engine.home import home_folder, home_key, key_file
 from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.preconditions import Finding, Verdict
 from quarterdeck.engine.watchers import Unwatched, Watcher
 from quarterdeck.planner.dry_run import DryRun
 from quarterdeck.probe.result import Failure, ProbeResult, Summary
@@ -33,6 +33,7 @@ __all__ = [
     "Programs",
     "Quarterdeck",
     "Request",
+    "Scale",
     "Summary",
     "Unwatched",
     "Verdict",

@@ -9,9 +9,10 @@ from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.app.examined import Examined
+from quarterdeck.app.inplace import examined_scale
 from quarterdeck.app.moves import examined_abort, examined_move
 from quarterdeck.app.reach import require_in_reach
-from quarterdeck.app.requests import Abort, Apply, Create, Delete, Migrate, Request
+from quarterdeck.app.requests import Abort, Apply, Create, Delete, Migrate, Request, Scale
 from quarterdeck.engine import facts, operations
 from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
@@ -34,11 +35,13 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
             return await _applied(engine(), plane)
         case Migrate():
             return await examined_move(engine(), request)
+        case Scale():
+            return await examined_scale(engine(), request)
         case Abort():
             return await examined_abort(home.store, request)
         case Delete(name):
             plane = await operations.require_deletable(home.store, name)
-            return Examined(kind=OperationType.DELETE, wanted=plane)
+            return Examined(kind=OperationType.DELETE, wanted=plane, current=plane)
 
 
 async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
@@ -48,10 +51,12 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         await admit(engine, declared)
         return Examined(kind=OperationType.CREATE, wanted=declared)
     wanted = applied_plane(current, declared)
+    if wanted.spec != current.spec:
+        await operations.require_changeable(engine.home.store, current)
     if wanted.spec.placement.site != current.spec.placement.site:
         await require_in_reach(engine.home, current)  # it is looked at
     await admit(engine, wanted, current=current)
-    return Examined(kind=OperationType.APPLY, wanted=wanted, needed=wanted.spec != current.spec)
+    return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, needed=wanted.spec != current.spec)
 
 
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.differences import Difference, differences
 from quarterdeck.api.operation import Operation, OperationType
-from quarterdeck.engine.preconditions import Finding, Verdict, enforce
+from quarterdeck.engine.findings import Finding, Verdict, enforce
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.planner.dry_run import DryRun
 
@@ -17,14 +18,16 @@ class Examined:
     """A request, thought through. It changes nothing until it is asked for, and then only if the plane is still as it
     was: its generation is in ``wanted``.
 
-    ``wanted``: the plane as it would be. ``findings``: what each check of a migration says. ``forecast``: every step
-    with the quorum's margin after it; None where none is made: for a plane that is not there yet, for one that a check
-    refuses, and for an abort and a deletion, which depend on nobody's answer. ``under_way``: the operation that an
-    abort would undo. ``needed``: whether asking would change anything.
+    ``wanted``: the plane as it would be; ``current``: as it is (None: there is none). ``findings``: what each check of
+    a change of replicas says. ``forecast``: every step with the quorum's margin after it; None where none is made: for
+    a plane that is not there yet, for one that a check refuses, and for an abort and a deletion, which depend on
+    nobody's answer. ``under_way``: the operation that an abort would undo. ``needed``: whether asking would change
+    anything.
     """
 
     kind: OperationType
     wanted: ControlPlane
+    current: ControlPlane | None = None
     findings: Sequence[Finding] = ()
     forecast: DryRun | None = None
     under_way: Operation | None = None
@@ -40,12 +43,33 @@ class Examined:
         """Whether a check says no."""
         return any(each.verdict is Verdict.REFUSE for each in self.findings)
 
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """Every field of the spec that would change."""
+        return () if self.current is None else differences(self.current.spec, self.wanted.spec)
+
     def require(self) -> None:
-        """Raise PreconditionFailed for a migration that a check refuses, with all that do, or that would not end."""
-        enforce(self.findings, self.wanted)
-        if self.kind is OperationType.MIGRATE and self.forecast is not None and self.forecast.stuck_on:
+        """Raise PreconditionFailed for a change of replicas that a check refuses, with all that do, or that would not
+        end.
+        """
+        doing, noun = self._in_words()
+        enforce(self.findings, doing)
+        if noun and self.forecast is not None and self.forecast.stuck_on:
             raise PreconditionFailed(
-                f"planning the move of {self.name} to {self.wanted.spec.placement.site}",
-                f"it would wait for {'; '.join(self.forecast.stuck_on)}",
-                "mend that first",
+                f"planning {noun}", f"it would wait for {'; '.join(self.forecast.stuck_on)}", "mend that first"
             )
+
+    def _in_words(self) -> tuple[str, str]:
+        """What is done, and what it is called where it must come to an end by itself."""
+        spec = self.wanted.spec
+        match self.kind:
+            case OperationType.MIGRATE:
+                to = spec.placement.site
+                return f"moving plane {self.name} to {to}", f"the move of {self.name} to {to}"
+            case OperationType.SCALE:
+                to = f"{spec.replicas} replica{'s' if spec.replicas > 1 else ''}"
+                return f"scaling plane {self.name} to {to}", f"the scaling of {self.name} to {to}"
+            case OperationType.REPLACE:
+                return f"replacing replicas of plane {self.name}", f"the replacement of replicas of {self.name}"
+            case _:
+                return f"changing plane {self.name}", ""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.errors import explained
+from quarterdeck.api.controlplane import REPLICA_COUNTS, ControlPlane, replica_count
 from quarterdeck.api.operation import OperationType
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.reach import require_in_reach
@@ -20,22 +19,30 @@ from quarterdeck.stores.port import Store
 
 
 def at_site(plane: ControlPlane, site: str, replicas: int | None = None) -> ControlPlane:
-    """The plane at another site: zones and storage class are then that site's own, unless etcd names one.
-
-    Raises InvalidInput for a number of replicas that cannot be.
-    """
+    """The plane at another site: zones and storage class are then that site's own, unless etcd names one."""
     placement = plane.spec.placement.model_copy(update={"site": site, "zones": None, "storage_class": None})
     return operations.moved(plane, placement, replicas)
 
 
+def require_count(doing: str, replicas: int | None) -> None:
+    """Raise InvalidInput for a number of replicas that cannot be."""
+    if replicas is not None:
+        try:
+            replica_count(replicas)
+        except ValueError:
+            raise InvalidInput(doing, f"{replicas} replicas", f"use {REPLICA_COUNTS}") from None
+
+
 def destination(current: ControlPlane, request: Migrate) -> ControlPlane:
     """The plane as a migration wants it; as it is, if that is there already. Raises InvalidInput."""
-    doing, to, replicas = f"migrating plane {current.metadata.name}", request.to, request.replicas
-    if replicas is not None and replicas not in (1, 3, 5):
-        raise InvalidInput(doing, f"{replicas} replicas", "use 1, 3 or 5")
+    name, to, replicas = current.metadata.name, request.to, request.replicas
+    doing = f"migrating plane {name}"
+    require_count(doing, replicas)
     if to == current.spec.placement.site:
         if replicas not in (None, current.spec.replicas):
-            raise InvalidInput(doing, f"it is at {to} already", "name another site, or change the number by 'apply'")
+            raise InvalidInput(
+                doing, f"it is at {to} already", f"name another site, or use 'scale {name} --replicas {replicas}'"
+            )
         return current
     return at_site(current, to, replicas)
 
@@ -51,35 +58,28 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
     wanted = destination(current, request)
     running = await operations.current(store, request.name)
     if running is not None:
-        raise Conflict(
-            f"migrating plane {request.name}",
-            f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
-            f"let it end with 'wait {request.name}', or go back with 'abort {request.name}'",
-        )
+        raise operations.busy(f"migrating plane {request.name}", running, "then migrate")
     await require_in_reach(engine.home, current)
     if wanted.spec == current.spec:
-        require_done(request, (await facts.look(engine, request.name)).plan)
-        return Examined(kind=OperationType.MIGRATE, wanted=wanted, needed=False)
+        plan = (await facts.look(engine, request.name)).plan
+        require_done(f"migrating plane {request.name}", request.name, f"it is wanted at {request.to} already", plan)
+        return Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, needed=False)
     findings = await preconditions.examine(engine, current, wanted, allow_distance=request.allow_distance)
-    examined = Examined(kind=OperationType.MIGRATE, wanted=wanted, findings=findings)
+    examined = Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, findings=findings)
     if examined.refused:
         return examined
     return replace(examined, forecast=await facts.forecast(engine, wanted))
 
 
-def require_done(request: Migrate, plan: Plan) -> None:
-    """Raise Conflict that says what is left to do of a plane that is wanted there already."""
+def require_done(doing: str, name: str, already: str, plan: Plan) -> None:
+    """Raise Conflict that says what is left to do of a plane that is wanted so ``already``."""
     if not plan.done:
         left = "; ".join((*(what(step) for step in plan.now), *plan.waiting))
-        raise Conflict(
-            f"migrating plane {request.name}",
-            f"it is wanted at {request.to} already, and left to do is: {left}",
-            f"use 'wait {request.name}'",
-        )
+        raise Conflict(doing, f"{already}, and left to do is: {left}", f"use 'wait {name}'")
 
 
 async def examined_abort(store: Store, request: Abort) -> Examined:
-    """Where an abort would bring the plane; not ``needed`` when it is on its way back already.
+    """The plane as an abort would have it: as it was before. Not ``needed`` when it is on its way back already.
 
     Raises Gone, and Conflict when nothing that could be undone is under way.
     """
@@ -90,10 +90,9 @@ async def examined_abort(store: Store, request: Abort) -> Examined:
         raise Conflict(
             f"aborting on plane {name}", "no operation that could be undone is under way", f"see 'history {name}'"
         )
-    goal = running.spec.from_
-    wanted = operations.moved(plane, goal.placement, goal.replicas)
+    wanted = operations.back(plane, running.spec.from_)
     needed = running.spec.type is not OperationType.ABORT
-    return Examined(kind=OperationType.ABORT, wanted=wanted, under_way=running, needed=needed)
+    return Examined(kind=OperationType.ABORT, wanted=wanted, current=plane, under_way=running, needed=needed)
 
 
 async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | None) -> DryRun:
@@ -103,9 +102,9 @@ async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | No
     current = await operations.existing(engine.home.store, name)
     wanted = current
     if to is not None or replicas is not None:
-        with explained(f"planning for plane {name}", ControlPlane):
-            here = current.spec.placement
-            wanted = operations.moved(current, here, replicas) if to is None else at_site(current, to, replicas)
+        require_count(f"planning for plane {name}", replicas)
+        here = current.spec.placement
+        wanted = operations.moved(current, here, replicas) if to is None else at_site(current, to, replicas)
     await engine.home.site(wanted.spec.placement.site)
     await require_in_reach(engine.home, current)
     return await facts.forecast(engine, wanted)

@@ -18,7 +18,7 @@ from quarterdeck.probe.session import ProbeSession
 from quarterdeck.probe.target import Kind, ProbeSettings
 
 #: The periods of a probe that looks on; before them is the quiet plane.
-DURING = "migration"
+DURING = "change"
 AFTER = "after"
 #: Seconds for which the probe looks on once all is done.
 _AFTERWARDS = 2.0

@@ -23,7 +23,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Migrate:
-    """The plane at another site, with as many replicas as now or with 1, 3 or 5.
+    """The plane at another site, with as many replicas as now or with 1, 3, 5 or 7.
 
     ``allow_distance``: also where a round trip takes more than 180 ms.
     """
@@ -35,8 +35,16 @@ class Migrate:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """The plane with another number of replicas, where it is."""
+
+    name: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
 class Abort:
-    """The plane where it was before the operation that is under way."""
+    """The plane as it was before the operation that is under way."""
 
     name: str
 
@@ -48,4 +56,4 @@ class Delete:
     name: str
 
 
-Request = Create | Apply | Migrate | Abort | Delete
+Request = Create | Apply | Migrate | Scale | Abort | Delete

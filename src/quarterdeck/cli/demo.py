@@ -25,7 +25,7 @@ SITES = ("east", "west")
 @app.command()
 def demo(
     name: Annotated[str, typer.Option(help="The plane's name.")] = "demo",
-    replicas: Annotated[int, typer.Option(help="1, 3 or 5.")] = 3,
+    replicas: Annotated[int, typer.Option(help="1, 3, 5 or 7.")] = 3,
     quiet: Annotated[float, typer.Option(help="Seconds that the clients look at the quiet plane before.")] = 15.0,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the plane running at the end.")] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Commands that move planes: migrate, wait, abort."""
+"""Commands that exchange replicas of planes: migrate, scale, wait, abort."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from quarterdeck.api.differences import shown
 from quarterdeck.api.operation import Operation
-from quarterdeck.app import Abort, Examined, Migrate, Request, Verdict
-from quarterdeck.cli.arguments import Detach, Name, Yes
+from quarterdeck.app import Abort, Examined, Migrate, Request, Scale, Verdict
+from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, err, go_inside, opened, out, run
+from quarterdeck.cli.output import document
 from quarterdeck.cli.plane_text import print_forecast
 from quarterdeck.cli.watching import probed_drive, write_report
 from quarterdeck.cli.work import confirm, detach, drive, follow
@@ -38,44 +40,76 @@ def migrate(
     if probe and detached:
         raise InvalidInput(f"migrating plane {name}", "--probe and --detach exclude each other", "use one of them")
 
-    examined = run(_planned(Migrate(name, to, replicas, allow_distance)))
+    examined = run(planned(Migrate(name, to, replicas, allow_distance)))
     if not examined.needed:
         out.print(f"plane {name} is at {to} already, and as wanted: nothing to do")
         return
-    _show(examined)
+    show_examined(examined)
     confirm(f"move plane {name} to {to}?", yes=yes)
-    if detached:
-        run(_asked(examined))
-        detach(name)
-    elif probe:
-        run(probed_drive(name, quiet=quiet, ask=lambda: _asked(examined)))
+    if probe:
+        run(probed_drive(name, quiet=quiet, ask=lambda: asked(examined)))
     else:
-        operation = run(_asked(examined))
-        run(drive(name))
-        run(write_report(operation))
+        bring_about(examined, detached=detached)
 
 
-async def _planned(request: Request) -> Examined:
+@app.command()
+def scale(
+    name: Name,
+    replicas: Annotated[int, typer.Option(help="How many it is to have: 1, 3, 5 or 7.", show_default=False)],
+    yes: Yes = False,
+    detached: Detach = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Give a plane another number of replicas, where it is, while it serves: plan, question, progress, report."""
+    go_inside(name, drives=True)
+    examined = run(planned(Scale(name, replicas)))
+    if not examined.needed:
+        out.print(f"plane {name} has {replicas} replicas, as wanted: nothing to do")
+        return
+    show_examined(examined, output)
+    confirm(f"scale plane {name} to {replicas}?", yes=yes)
+    bring_about(examined, detached=detached, output=output)
+
+
+def bring_about(examined: Examined, *, detached: bool, output: Output = Output.TABLE) -> None:
+    """Ask for what was examined, and drive the plane: here, to the report, or by a process of its own."""
+    operation = run(asked(examined))
+    if detached:
+        if output in (Output.JSON, Output.YAML):
+            document((operation,), output)
+            detach(examined.name, tell=err)
+        else:
+            detach(examined.name)
+        return
+    run(drive(examined.name))
+    run(write_report(operation, output=output))
+
+
+async def planned(request: Request) -> Examined:
+    """A request, checked and simulated."""
     async with opened() as quarterdeck:
         return await quarterdeck.plan(request)
 
 
-async def _asked(examined: Examined) -> Operation:
+async def asked(examined: Examined) -> Operation:
+    """Put down what was examined."""
     async with opened() as quarterdeck:
         operation = await quarterdeck.ask(examined)
     assert operation is not None, "something is to be done"
     return operation
 
 
-def _show(examined: Examined) -> None:
-    """Print what every check found, and the plan. Raises PreconditionFailed for what must not be."""
+def show_examined(examined: Examined, output: Output = Output.TABLE) -> None:
+    """Print what every check found, and the plan. Raises PreconditionFailed for what must not be. Where documents are
+    wanted, the plan is not printed: the report is the only one.
+    """
     if not examined.refused:
         for each in examined.findings:
             mark = "[green]✓[/green]" if each.verdict is Verdict.OK else "[yellow]![/yellow]"
             err.print(f"{mark} {each.check}: {each.seen}", highlight=False)
     examined.require()
-    if examined.forecast is not None:
-        print_forecast(examined.forecast, Output.TABLE)
+    if examined.forecast is not None and output in (Output.TABLE, Output.WIDE):
+        print_forecast(examined.forecast, output)
 
 
 @app.command()
@@ -93,18 +127,26 @@ def wait(
 
 @app.command()
 def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
-    """Go back to where the plane was before the operation that is under way. Possible at any moment."""
+    """Take back the operation that is under way, whatever it changes. Possible at any moment."""
     go_inside(name, drives=True)
 
-    examined = run(_planned(Abort(name)))
+    examined = run(planned(Abort(name)))
     if examined.needed:
         assert examined.under_way is not None
-        undone, site = examined.under_way.metadata.name, examined.wanted.spec.placement.site
-        confirm(f"abort {undone} and go back to {site}?", yes=yes)
-    operation = run(_asked(examined))
+        undone = examined.under_way.metadata.name
+        confirm(f"abort {undone} and go back to {_taken_back(examined)}?", yes=yes)
+    operation = run(asked(examined))
     if detached:
         detach(name)
         return
     run(follow(name, timeout=None))
     run(write_report(operation))
     out.print(f"plane {name} is back")
+
+
+def _taken_back(examined: Examined) -> str:
+    """What an abort brings back: the site, else the fields that it changes."""
+    assert examined.current is not None
+    if examined.current.spec.placement.site != (site := examined.wanted.spec.placement.site):
+        return site
+    return ", ".join(f"{each.path} {shown(each.after)}" for each in examined.differences) or "what it was"

@@ -10,6 +10,8 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
+from quarterdeck.api.base import Resource
+from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.cli.context import Output, out
 
 #: More than any line has characters.
@@ -29,6 +31,12 @@ def show(
 def show_one(fact: Mapping[str, JsonValue], output: Output) -> None:
     """Print one mapping as JSON or YAML."""
     _document(fact, output)
+
+
+def document(resources: Sequence[Resource], output: Output) -> None:
+    """Print resources as JSON or YAML, as ``load`` reads them."""
+    text = dump_json(resources) if output is Output.JSON else dump_yaml(resources)
+    out.print(text, end="" if output is Output.YAML else "\n", highlight=False, markup=False, soft_wrap=True)
 
 
 def _document(fact: object, output: Output) -> None:

@@ -10,7 +10,7 @@ import typer
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.documents import dump_json, dump_yaml, load
+from quarterdeck.api.documents import load
 from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
@@ -19,7 +19,7 @@ from quarterdeck.app import Apply, Create, Delete, DryRun
 from quarterdeck.app.words import summary
 from quarterdeck.cli.arguments import Detach, FileOption, MaybeName, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside, opened, out, run, tidy, wait_inside
-from quarterdeck.cli.output import show, show_one
+from quarterdeck.cli.output import document, show, show_one
 from quarterdeck.cli.plane_text import age, print_forecast, print_status, row
 from quarterdeck.cli.work import confirm, detach, drive
 from quarterdeck.errors import InvalidInput
@@ -33,7 +33,7 @@ app = typer.Typer()
 def create(
     name: Annotated[str, typer.Argument(help="The new plane's name: a DNS label.", show_default=False)],
     site: Annotated[str, typer.Option(help="Where it is to be.")] = "east",
-    replicas: Annotated[int, typer.Option(help="1, 3 or 5.")] = 3,
+    replicas: Annotated[int, typer.Option(help="1, 3, 5 or 7.")] = 3,
     version: Annotated[str, typer.Option(help="The Kubernetes version.")] = DEFAULT_KUBERNETES_VERSION,
     detached: Detach = False,
 ) -> None:
@@ -115,10 +115,8 @@ def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
             return [await quarterdeck.plane(name)] if name is not None else list(await quarterdeck.planes())
 
     found = run(ask())
-    if output is Output.YAML:
-        out.print(dump_yaml(found), end="", highlight=False, markup=False, soft_wrap=True)
-    elif output is Output.JSON:
-        out.print(dump_json(found), highlight=False, markup=False, soft_wrap=True)
+    if output in (Output.JSON, Output.YAML):
+        document(found, output)
     elif not found and name is None:
         out.print("no planes; create one with 'quarterdeck create NAME'")
     else:

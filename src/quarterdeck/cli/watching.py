@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Failure, Onlookers, ProbeResult
-from quarterdeck.cli.context import err, opened, out
+from quarterdeck.cli.context import Output, err, opened, out
+from quarterdeck.cli.output import show_one
 from quarterdeck.cli.work import drive
 from quarterdeck.report.schema import Report
 from quarterdeck.report.text import render_text
@@ -29,10 +30,15 @@ def tell(failure: Failure) -> None:
     err.print(f"[red]failed[/red] {failure.kind} {failure.request}: {failure.reason}", highlight=False)
 
 
-async def write_report(operation: Operation, *, probe: ProbeResult | None = None) -> Report:
-    """Have the report's files made, and print the summary."""
+async def write_report(
+    operation: Operation, *, probe: ProbeResult | None = None, output: Output = Output.TABLE
+) -> Report:
+    """Have the report's files made, and print the summary, or all of it as a document."""
     async with opened() as quarterdeck:
         kept = await quarterdeck.keep_report(operation.metadata.name, probe=probe)
+    if output in (Output.JSON, Output.YAML):
+        show_one(kept.report.model_dump(mode="json"), output)
+        return kept.report
     out.print(render_text(kept.report))
     out.print(f"report: {kept.folder / 'report.html'}", highlight=False, soft_wrap=True)
     return kept.report

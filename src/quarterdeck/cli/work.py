@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import typer
+from rich.console import Console
 
 from quarterdeck.app import Hand, Watcher
 from quarterdeck.cli.context import err, here, opened, out
@@ -63,7 +64,7 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
             loop.remove_signal_handler(each)
 
 
-def detach(name: str) -> None:
+def detach(name: str, *, tell: Console = out) -> None:
     """Start a process that drives the plane, and outlives this one."""
     folder = here() / "log"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -78,7 +79,7 @@ def detach(name: str) -> None:
             cwd="/",
             env=_environment(),
         )
-    out.print(f"driving plane {name} in the background; follow it with 'quarterdeck wait {name}' (its log: {path})")
+    tell.print(f"driving plane {name} in the background; follow it with 'quarterdeck wait {name}' (its log: {path})")
 
 
 def _environment() -> dict[str, str]:

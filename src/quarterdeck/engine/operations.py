@@ -37,7 +37,21 @@ class Asker:
 
 def goal_of(plane: ControlPlane) -> Goal:
     """What an operation would have to go back to."""
-    return Goal(placement=plane.spec.placement, replicas=plane.spec.replicas)
+    spec = plane.spec.model_copy(update={"paused": False})
+    return Goal(placement=spec.placement, replicas=spec.replicas, spec=spec)
+
+
+def reached(goal: Goal, plane: ControlPlane) -> bool:
+    """Whether the plane's spec is that of a goal, as far as the goal says."""
+    now = goal_of(plane)
+    return (goal if goal.spec is not None else goal.model_copy(update={"spec": now.spec})) == now
+
+
+def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
+    """The plane as it is to be for a goal; paused as it is now."""
+    if goal.spec is None:
+        return moved(plane, goal.placement, goal.replicas)
+    return plane.model_copy(update={"spec": goal.spec.model_copy(update={"paused": plane.spec.paused})})
 
 
 async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
@@ -68,11 +82,13 @@ async def free_number(store: Store, name: str) -> int:
 async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: Asker) -> Operation:
     """Store a changed spec, and end the operation that is under way: the new one takes over where it is.
 
-    Raises Conflict if the plane was changed since it was read.
+    Raises Conflict if the plane was changed since it was read, and what ``require_changeable`` does.
     """
     before = await existing(home.store, plane.metadata.name)
     if before.metadata.deletion_timestamp is not None:
         raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is gone")
+    if kind not in (OperationType.MIGRATE, OperationType.ABORT):
+        await require_changeable(home.store, before)
 
     def respecified(seen: ControlPlane) -> ControlPlane:
         # The status may have moved on, the spec must not have.
@@ -87,11 +103,8 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
 
 def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:
     """The plane wanted elsewhere, or with another number of replicas."""
-    spec = plane.spec.model_dump()
-    spec["placement"] = placement.model_dump()
-    if replicas is not None:
-        spec["replicas"] = replicas
-    return plane.model_copy(update={"spec": type(plane.spec).model_validate(spec)})
+    changes = {"placement": placement, "replicas": plane.spec.replicas if replicas is None else replicas}
+    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
 
 
 async def delete(home: Home, name: str, asker: Asker) -> Operation:
@@ -108,17 +121,41 @@ async def delete(home: Home, name: str, asker: Asker) -> Operation:
 
 
 async def require_deletable(store: Store, name: str) -> ControlPlane:
-    """The plane; raises Gone, and Conflict while an exchange of it is under way that did not fail."""
+    """The plane; raises Gone, and Conflict while it moves."""
     plane = await existing(store, name)
     running = await current(store, name)
-    failed = running is not None and running.status.phase is OperationPhase.FAILED
-    if running is not None and not failed and running.spec.type in (OperationType.MIGRATE, OperationType.ABORT):
-        raise Conflict(
-            f"deleting plane {name}",
-            f"operation {running.metadata.name} ({running.spec.type.value}) is under way",
-            f"let it end with 'wait {name}', or go back with 'abort {name}', then delete",
-        )
+    if running is not None and moves(running):
+        raise busy(f"deleting plane {name}", running, "then delete")
     return plane
+
+
+async def require_changeable(store: Store, plane: ControlPlane) -> None:
+    """Raise Conflict while the plane moves: what a move goes back to, or goes to, must stay what it was."""
+    running = await current(store, plane.name)
+    if running is not None and moves(running):
+        raise busy(f"changing plane {plane.name}", running, "then ask again")
+
+
+def moves(running: Operation) -> bool:
+    """Whether an operation that is under way moves its plane between sites, or brings it back. One that failed is
+    left to a person, who may have to change the spec to mend it.
+    """
+    if running.status.phase is OperationPhase.FAILED:
+        return False
+    before, after = running.spec.from_, running.spec.to
+    elsewhere = before is not None and after is not None and before.placement.site != after.placement.site
+    return elsewhere or running.spec.type in (OperationType.MIGRATE, OperationType.ABORT)
+
+
+def busy(doing: str, running: Operation, then: str) -> Conflict:
+    """What is not to be done while an operation is under way."""
+    plane, kind = running.spec.plane, running.spec.type
+    undo = f", or go back with 'abort {plane}'" if kind is not OperationType.ABORT else ""
+    return Conflict(
+        doing,
+        f"operation {running.metadata.name} ({kind.value}) is under way",
+        f"let it end with 'wait {plane}'{undo}, {then}",
+    )
 
 
 async def existing(store: Store, name: str) -> ControlPlane:
@@ -177,7 +214,7 @@ async def succeed(
     """Mark it as over, now that ``plane`` is as wanted. An operation with another goal than the plane has been left:
     whoever asked for something else died before that could be written down.
     """
-    if operation.spec.to is not None and operation.spec.to != goal_of(plane):
+    if operation.spec.to is not None and not reached(operation.spec.to, plane):
         return await finish(store, operation, OperationPhase.ABORTED, "something else was asked for", asker)
     return await finish(store, operation, OperationPhase.SUCCEEDED, "; ".join(("as wanted", *leftovers)), asker)
 
@@ -220,16 +257,13 @@ async def _record(
 ) -> Operation:
     name = f"{plane.metadata.name}-{kind.value.lower()}-{uuid.uuid4().hex[:6]}"
     last = (await operations_of(store, plane.metadata.name))[-1:]
-    fields: Mapping[str, object] = {
-        "plane": plane.metadata.name,
-        "number": 1 + max((each.spec.number for each in last), default=0),
-        "type": kind,
-        "from": came_from,
-        "to": to,
-        "requested_by": asker.who,
-    }
-    spec = OperationSpec.model_validate(
-        {key: value.model_dump(by_alias=True) if isinstance(value, Goal) else value for key, value in fields.items()}
+    spec = OperationSpec(
+        plane=plane.metadata.name,
+        number=1 + max((each.spec.number for each in last), default=0),
+        type=kind,
+        from_=came_from,
+        to=to,
+        requested_by=asker.who,
     )
     return await store.create(
         Operation(metadata=Metadata(name=name), spec=spec, status=OperationStatus(phase=OperationPhase.PENDING))

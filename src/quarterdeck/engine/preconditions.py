@@ -1,20 +1,22 @@
-"""What must be so before a plane is moved: looked at before the first change, each failing check named."""
+"""What must be so before replicas of a plane are exchanged, added or removed: looked at before the first change, each
+failing check named.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.drive import Engine
-from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.engine.findings import Finding, Verdict, enforce, ok, refuse
+from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
@@ -36,24 +38,6 @@ _MEMORY_LEAST = 700 * 2**20
 _MEMORY_FACTOR = 5
 
 
-class Verdict(StrEnum):
-    """What a check says."""
-
-    OK = "ok"
-    WARN = "warn"
-    REFUSE = "refuse"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check's answer. ``seen`` and ``next_step`` are for a person."""
-
-    check: str
-    verdict: Verdict
-    seen: str
-    next_step: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """All that the checks look at. ``wanted`` is the resource as it is to be."""
@@ -66,15 +50,16 @@ class Move:
     target_site: SiteResource
     allow_distance: bool
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether all replicas go to another site."""
+        return self.wanted.spec.placement.site != self.plane.resource.spec.placement.site
 
-def ok(check: str, seen: str) -> Finding:
-    """The check found nothing wrong."""
-    return Finding(check, Verdict.OK, seen)
-
-
-def refuse(check: str, seen: str, next_step: str) -> Finding:
-    """The check says no."""
-    return Finding(check, Verdict.REFUSE, seen, next_step)
+    @property
+    def coming(self) -> int:
+        """How many replicas are started at once at most, while all that there are go on."""
+        more = self.wanted.spec.replicas - self.plane.resource.spec.replicas
+        return self.wanted.spec.replicas if self.elsewhere else max(1, more)
 
 
 async def examine(
@@ -98,7 +83,7 @@ async def examine(
             network = target_site.spec.isolation
             seen = f"site {wanted.spec.placement.site} is on another network ({network}) than the plane"
             return (refuse("network", seen, "choose a site of the same isolation"),)
-        return tuple(await asyncio.gather(*(_answer(check, move) for check in CHECKS)))
+        return tuple(await asyncio.gather(*(_answer(check, move) for check in checks(move))))
 
 
 async def require(
@@ -106,22 +91,11 @@ async def require(
 ) -> tuple[Finding, ...]:
     """The findings, if none refuses. Raises PreconditionFailed that names every one that does."""
     findings = await examine(engine, resource, wanted, allow_distance=allow_distance)
-    enforce(findings, wanted)
+    enforce(findings, f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site}")
     return findings
 
 
-def enforce(findings: Sequence[Finding], wanted: ControlPlane) -> None:
-    """Raise PreconditionFailed that names every check that says no."""
-    bad = [each for each in findings if each.verdict is Verdict.REFUSE]
-    if bad:
-        raise PreconditionFailed(
-            f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site} (nothing was changed)",
-            "; ".join(f"{each.check}: {each.seen}" for each in bad),
-            "; ".join(dict.fromkeys(each.next_step for each in bad if each.next_step)),
-        )
-
-
-async def _answer(check: Callable[[Move], Awaitable[Finding]], move: Move) -> Finding:
+async def _answer(check: Check, move: Move) -> Finding:
     name = check.__name__.replace("_", " ")
     try:
         return await check(move)
@@ -187,7 +161,8 @@ async def machines(move: Move) -> Finding:
     """There are enough machines that are up, in enough zones."""
     spec = move.wanted.spec
     up = [machine for machine in move.target if machine.state is MachineState.UP]
-    need = spec.replicas + (1 if spec.replicas == 1 and move.plane.resource.spec.replicas == 1 else 0)
+    lent = move.elsewhere and spec.replicas == 1 and move.plane.resource.spec.replicas == 1
+    need = spec.replicas + (1 if lent else 0)
     zones = set(spec.placement.zones or move.target_site.spec.zones)
     missing = zones - set(move.target_site.spec.zones)
     if missing:
@@ -195,10 +170,19 @@ async def machines(move: Move) -> Finding:
         return refuse("machines", f"no zone {', '.join(sorted(missing))} at {spec.placement.site}", f"zones: {known}")
     usable = [machine for machine in up if machine.zone in zones]
     if len(usable) < need:
-        lent = " (one is lent for the move)" if need > spec.replicas else ""
-        seen = f"{len(usable)} machines are up at {spec.placement.site}, {need} are needed{lent}"
+        why = " (one is lent for the move)" if lent else ""
+        seen = f"{len(usable)} machines are up at {spec.placement.site}, {need} are needed{why}"
         return refuse("machines", seen, f"see 'site machines {spec.placement.site}'")
     return ok("machines", f"{len(usable)} up, {need} needed")
+
+
+async def learners(move: Move) -> Finding:
+    """All replicas of another site join as learners together, and etcd takes only so many."""
+    most, coming = move.plane.settings.max_learners, move.wanted.spec.replicas
+    if coming > most:
+        seen = f"{coming} members would join at once, and etcd lets {most}"
+        return refuse("learners", seen, f"move with {most} replicas, and scale up again there")
+    return ok("learners", f"{coming} will join, etcd lets {most}")
 
 
 async def storage_class(move: Move) -> Finding:
@@ -238,7 +222,7 @@ async def free_memory(move: Move) -> Finding:
     up = [machine.name for machine in move.target if machine.state is MachineState.UP]
     if not up:
         return refuse("free memory", f"no machine is up at {site.name}", f"see 'site machines {site.name}'")
-    room = await site.free_memory(tuple(up[: move.wanted.spec.replicas]))
+    room = await site.free_memory(tuple(up[: move.coming]))
     seen = f"a replica takes about {_mib(need)} while it starts, each machine has {_mib(room)}"
     if 2 * room < need:
         return refuse("free memory", seen, "make room, or move to larger machines")
@@ -326,7 +310,7 @@ async def ports(move: Move) -> Finding:
 
 async def host_limits(move: Move) -> Finding:
     """All local sites share this host's limits."""
-    left = await asyncio.to_thread(require_inotify, "looking at the host's limits", move.wanted.spec.replicas)
+    left = await asyncio.to_thread(require_inotify, "looking at the host's limits", move.coming)
     return ok("host limits", f"{left} inotify instances left")
 
 
@@ -362,12 +346,15 @@ async def audit_policy(move: Move) -> Finding:
     return ok("audit policy", "there")
 
 
-#: In the order in which they are shown.
-CHECKS = (
+Check = Callable[[Move], Awaitable[Finding]]
+#: In the order in which they are shown: of a move to another site, of replicas that come at the plane's own, and of
+#: replicas that only go.
+MOVING: tuple[Check, ...] = (
     health,
     versions,
     alarms,
     machines,
+    learners,
     storage_class,
     free_disk,
     free_memory,
@@ -381,3 +368,14 @@ CHECKS = (
     endpoint,
     name,
 )
+COMING: tuple[Check, ...] = tuple(
+    check for check in MOVING if check not in (learners, distance, etcd_tuning, endpoint, name)
+)
+GOING: tuple[Check, ...] = (health, alarms)
+
+
+def checks(move: Move) -> tuple[Check, ...]:
+    """Those that a change of a plane's replicas has to pass."""
+    if move.elsewhere:
+        return MOVING
+    return COMING if move.wanted.spec.replicas >= move.plane.resource.spec.replicas else GOING

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 
 import psutil
 
+from quarterdeck.api.differences import differences, shown
 from quarterdeck.api.operation import Goal, Operation, OperationPhase
 from quarterdeck.errors import NotFound
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
 from quarterdeck.report.probing import probe_part
-from quarterdeck.report.schema import Machine, Outcome, Place, Report
+from quarterdeck.report.schema import Change, Machine, Outcome, Place, Report
 from quarterdeck.report.verdicts import Limits, verdicts
 from quarterdeck.stores.port import JournalEntry
 
@@ -58,6 +59,7 @@ def build(
         message=status.message,
         source=_place(operation.spec.from_),
         target=_place(operation.spec.to),
+        changes=_changes(operation.spec.from_, operation.spec.to),
         started=status.started_at.astimezone(UTC),
         seconds=round((ended - status.started_at).total_seconds(), 3),
         swap_window_ms=window_ms,
@@ -83,3 +85,10 @@ def this_machine(versions: Mapping[str, str]) -> Machine:
 
 def _place(goal: Goal | None) -> Place | None:
     return None if goal is None else Place(site=goal.placement.site, replicas=goal.replicas)
+
+
+def _changes(before: Goal | None, after: Goal | None) -> tuple[Change, ...]:
+    if before is None or after is None or before.spec is None or after.spec is None:
+        return ()
+    found = differences(before.spec, after.spec)
+    return tuple(Change(path=each.path, before=shown(each.before), after=shown(each.after)) for each in found)

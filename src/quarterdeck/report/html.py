@@ -10,7 +10,18 @@ from plotly.offline import get_plotlyjs
 
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.schema import Figures, Machine, Probe, Report, Step, StepOutcome, Verdict
-from quarterdeck.report.words import by_period, count, headline, mark, milliseconds, seconds, summary, times, totals
+from quarterdeck.report.words import (
+    by_period,
+    changes,
+    count,
+    headline,
+    mark,
+    milliseconds,
+    seconds,
+    summary,
+    times,
+    totals,
+)
 
 
 def render_html(report: Report) -> str:
@@ -48,7 +59,8 @@ def render_html(report: Report) -> str:
 
 def _header(report: Report) -> str:
     began = report.started.strftime("%Y-%m-%d %H:%M:%S UTC")
-    message = f'<p class="note">{escape(report.message)}</p>' if report.message else ""
+    notes = (*changes(report), *([report.message] if report.message else []))
+    message = "".join(f'<p class="note">{escape(each)}</p>' for each in notes)
     return (
         f'<header><p class="eyebrow">{escape(report.kind)} of {escape(report.plane)}, {began}</p>'
         f'<h1><span class="mark">{"✓" if report.holds else "✗"}</span> {escape(headline(report))}</h1>'

@@ -66,6 +66,17 @@ class Place(Part):
     """How many replicas."""
 
 
+class Change(Part):
+    """A field of the plane's spec that the operation changed."""
+
+    path: str
+    """Which, such as `spec.replicas`."""
+    before: str
+    """What it was, in words."""
+    after: str
+    """What was wanted."""
+
+
 class Step(Part):
     """One step that was taken."""
 
@@ -338,7 +349,7 @@ class Report(Part):
     operation: str
     """The operation's name."""
     kind: str
-    """What was asked for: `Create`, `Migrate`, `Scale`, `Apply`, `Abort` or `Delete`."""
+    """What was asked for: `Create`, `Migrate`, `Scale`, `Apply`, `Replace`, `Abort` or `Delete`."""
     outcome: Outcome
     """How it ended."""
     message: str = ""
@@ -347,6 +358,8 @@ class Report(Part):
     """Where the plane was."""
     target: Place | None
     """Where it was wanted."""
+    changes: tuple[Change, ...] = ()
+    """What of the plane's spec was changed."""
     started: AwareDatetime
     """When it started: the zero of all times here."""
     seconds: float

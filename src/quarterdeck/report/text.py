@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quarterdeck.report.schema import Figures, Probe, Report
-from quarterdeck.report.words import count, headline, mark, milliseconds, seconds, summary, times, totals
+from quarterdeck.report.words import changes, count, headline, mark, milliseconds, seconds, summary, times, totals
 
 _COLORS = {"✓": "green", "✗": "red", "!": "yellow"}
 
@@ -20,6 +20,7 @@ def render_text(report: Report) -> RenderableType:
         Text.assemble(("✓ " if report.holds else "✗ ", f"bold {color}"), (headline(report), "bold")),
         Text(f"  {summary(report)}", style="dim"),
     ]
+    parts += [Text(f"  {each}") for each in changes(report)]
     if report.message:
         parts.append(Text(f"  {report.message}"))
     if report.verdicts:

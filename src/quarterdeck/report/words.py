@@ -9,6 +9,7 @@ _VERBS = {
     "Migrate": "moved",
     "Scale": "scaled",
     "Apply": "changed",
+    "Replace": "replaced",
     "Abort": "brought back",
     "Delete": "deleted",
 }
@@ -48,15 +49,17 @@ def times(value: float, base: float) -> str:
 def headline(report: Report) -> str:
     """Such as ``demo moved east → west in 14.2 s``."""
     verb = _VERBS.get(report.kind, report.kind.lower())
+    some = report.kind == "Replace"
+    who, is_, was = (f"replicas of {report.plane}", "are", "were") if some else (report.plane, "is", "was")
     took = f"in {seconds(report.seconds)}"
     place = _where(report.source, report.target, verb)
     match report.outcome:
         case Outcome.SUCCEEDED:
-            return f"{report.plane} {verb} {place} {took}".replace("  ", " ")
+            return f"{who} {verb} {place} {took}".replace("  ", " ")
         case Outcome.RUNNING:
-            return f"{report.plane} is being {verb} {place}, {seconds(report.seconds)} so far".replace(" ,", ",")
+            return f"{who} {is_} being {verb} {place}, {seconds(report.seconds)} so far".replace(" ,", ",")
         case Outcome.FAILED | Outcome.ABORTED:
-            return f"{report.plane} was not {verb} {place}: {report.outcome.value} after {seconds(report.seconds)}"
+            return f"{who} {was} not {verb} {place}: {report.outcome.value} after {seconds(report.seconds)}"
 
 
 def _where(source: Place | None, target: Place | None, verb: str) -> str:
@@ -90,6 +93,12 @@ def totals(probe: Probe) -> tuple[int, int]:
 
 
 def by_period(probe: Probe) -> str:
-    """Such as ``2,310 requests in all: 900 in 'quiet', 1,310 in 'migration', 100 in 'after'``."""
+    """Such as ``2,310 requests in all: 900 in 'quiet', 1,310 in 'change', 100 in 'after'``."""
     parts = ", ".join(f"{count(period.overall.requests)} in '{period.label}'" for period in probe.periods)
     return f"{count(totals(probe)[0])} requests in all: {parts}"
+
+
+def changes(report: Report) -> list[str]:
+    """Such as ``spec.audit.maxAgeDays: 30 → 7``: the changes that the headline does not name."""
+    named = ("spec.placement.site", "spec.replicas")
+    return [f"{each.path}: {each.before} → {each.after}" for each in report.changes if each.path not in named]

@@ -1,0 +1,54 @@
+"""What tells two specs of a plane apart, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from quarterdeck.api.controlplane import ControlPlaneSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field (``spec.etcd.quotaBytes``), and its values as documents have them; None where it is not set."""
+
+    path: str
+    before: JsonValue
+    after: JsonValue
+
+    def __str__(self) -> str:
+        """Such as ``spec.replicas: 1 → 3``."""
+        return f"{self.path}: {shown(self.before)} → {shown(self.after)}"
+
+
+def differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[Difference, ...]:
+    """Every field that differs, in the order of the spec. Lists are compared as a whole."""
+    return tuple(_differences("spec", _plain(before), _plain(after)))
+
+
+def shown(value: JsonValue) -> str:
+    """A value in one line, for people."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(shown(each) for each in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {shown(each)}" for key, each in value.items()) or "{}"
+    return str(value)
+
+
+def _plain(spec: ControlPlaneSpec) -> dict[str, JsonValue]:
+    plain: dict[str, JsonValue] = spec.model_dump(mode="json", exclude_none=True)
+    return plain
+
+
+def _differences(path: str, before: JsonValue, after: JsonValue) -> Iterator[Difference]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys((*before, *after)):
+            yield from _differences(f"{path}.{key}", before.get(key), after.get(key))
+    elif before != after:
+        yield Difference(path, before, after)

@@ -1,0 +1,48 @@
+"""What checks say before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from quarterdeck.errors import PreconditionFailed
+
+
+class Verdict(StrEnum):
+    """What a check says."""
+
+    OK = "ok"
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check's answer. ``seen`` and ``next_step`` are for a person."""
+
+    check: str
+    verdict: Verdict
+    seen: str
+    next_step: str = ""
+
+
+def ok(check: str, seen: str) -> Finding:
+    """The check found nothing wrong."""
+    return Finding(check, Verdict.OK, seen)
+
+
+def refuse(check: str, seen: str, next_step: str) -> Finding:
+    """The check says no."""
+    return Finding(check, Verdict.REFUSE, seen, next_step)
+
+
+def enforce(findings: Sequence[Finding], doing: str) -> None:
+    """Raise PreconditionFailed that names every check that says no."""
+    bad = [each for each in findings if each.verdict is Verdict.REFUSE]
+    if bad:
+        raise PreconditionFailed(
+            f"{doing} (nothing was changed)",
+            "; ".join(f"{each.check}: {each.seen}" for each in bad),
+            "; ".join(dict.fromkeys(each.next_step for each in bad if each.next_step)),
+        )
