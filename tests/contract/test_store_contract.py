@@ -14,15 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
+from support.templates import template
 
 from quarterdeck.api import (
     ControlPlane,
     Metadata,
     PlaneSecrets,
+    ReplicaRevision,
     Resource,
     Site,
+    Tracing,
     default_sites,
     new_control_plane,
+    revision_of,
 )
 from quarterdeck.api.operation import Operation, OperationSpec, OperationType
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, QuarterdeckError
@@ -195,6 +199,20 @@ async def test_what_belongs_together_is_deleted_together_or_not_at_all(store: St
     assert await there() == {"ControlPlane beta"}
     await store.delete_together(*both_of_alpha, (ControlPlane, "beta"))
     assert await there() == set(), "what is not there is gone already, and holds up nothing"
+
+
+async def test_a_revision_is_kept_like_any_resource_and_never_changed(store: Store) -> None:
+    owner = await store.create(plane())
+    made = await store.create(revision_of(owner, template()))
+    assert made.name == f"alpha-{template().digest[:10]}"
+    assert made.metadata.owner_references[0].uid == owner.metadata.uid
+    assert await store.list(ReplicaRevision) == (made,) == (await store.get(ReplicaRevision, made.name),)
+    with pytest.raises(Conflict, match="its spec is never changed"):
+        await store.update(made.model_copy(update={"spec": template(tracing=Tracing(endpoint="a:1"))}))
+    labelled = made.model_copy(update={"metadata": made.metadata.model_copy(update={"labels": {"a": "b"}})})
+    assert (await store.update(labelled)).metadata.generation == 1
+    await store.delete_together((ControlPlane, "alpha"), (ReplicaRevision, made.name))
+    assert await store.list(ReplicaRevision) == ()
 
 
 async def test_secrets_are_read_by_name_and_never_listed(store: Store) -> None:

@@ -188,7 +188,7 @@ def test_a_member_asks_clients_and_peers_for_certificates(build: Build) -> None:
 )
 def test_flags_have_the_names_of_their_version(build: Build, etcd: str, learners: str, progress: str) -> None:
     found = flags(build(Component.ETCD, replace(PLANE, etcd=etcd)))
-    assert found[learners] == "5"
+    assert found[learners] == "7"
     assert found[progress] == "5s"
 
 

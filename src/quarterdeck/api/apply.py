@@ -33,6 +33,10 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
         ("spec.encryption", before.encryption, after.encryption),
         ("spec.audit", before.audit, after.audit),
         ("spec.extraArgs", before.extra_args, after.extra_args),
+        ("spec.authentication", before.authentication, after.authentication),
+        ("spec.admission", before.admission, after.admission),
+        ("spec.tracing", before.tracing, after.tracing),
+        ("spec.certificates", before.certificates, after.certificates),
     )
     problems = [
         f"{path}: cannot be changed once the plane exists (from {_shown(old)} to {_shown(new)})"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from ipaddress import IPv4Network, ip_network
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from quarterdeck.api.apiserver import Admission, Tracing
+from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.endpoint import Endpoint
 from quarterdeck.api.memory import MemoryStatus
-from quarterdeck.api.names import DNS_NAME_MAX, PLANE_NAME_MAX, shortened
+from quarterdeck.api.names import DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
 from quarterdeck.api.problems import refuse
 from quarterdeck.api.values import (
     DEFAULT_ETCD_VERSION,
@@ -74,6 +77,7 @@ def _flags(value: object) -> object:
 
 
 ReplicaCount = Annotated[Literal[1, 3, 5, 7], BeforeValidator(replica_count)]
+ReplicaName = Annotated[str, AfterValidator(dns_label)]
 ServiceCidr = Annotated[str, AfterValidator(_service_cidr)]
 Flags = Annotated[dict[str, str], BeforeValidator(_flags)]
 
@@ -129,7 +133,9 @@ class Encryption(Model):
 
 
 class Audit(Model):
-    """The apiserver's audit log, by the policy in ``policy_file`` (read when the plane's units are made)."""
+    """The apiserver's audit log, by the policy in ``policy_file``: read when the plane is asked for, and when it is
+    applied again.
+    """
 
     policy_file: AbsolutePath
     max_age_days: Annotated[int, Field(ge=1)] = 30
@@ -155,8 +161,29 @@ class ExtraArgs(Model):
         }
 
 
+class Certificates(Model):
+    """``generation`` counts how often all leaf certificates were wanted anew."""
+
+    generation: Annotated[int, Field(ge=0)] = 0
+
+
+class OnFailure(StrEnum):
+    """What becomes of a change when the first replica that takes it up does not get well."""
+
+    GO_BACK = "GoBack"
+    STAY = "Stay"
+
+
+class Rollout(Model):
+    """How a change goes through the replicas."""
+
+    on_failure: OnFailure = OnFailure.GO_BACK
+
+
 class ControlPlaneSpec(Model):
-    """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck."""
+    """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck.
+    ``replace_replicas`` names replicas that a person wants exchanged, also while they are well.
+    """
 
     kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
     replicas: ReplicaCount = 3
@@ -166,8 +193,20 @@ class ControlPlaneSpec(Model):
     service_cidr: ServiceCidr = "10.96.0.0/16"
     encryption: Encryption = Encryption()
     audit: Audit | None = None
+    authentication: Authentication | None = None
+    admission: Admission | None = None
+    tracing: Tracing | None = None
     extra_args: ExtraArgs = ExtraArgs()
+    certificates: Certificates = Certificates()
+    replace_replicas: tuple[ReplicaName, ...] = ()
+    rollout: Rollout = Rollout()
     paused: bool = False
+
+    @model_validator(mode="after")
+    def _replicas_are_named_once(self) -> ControlPlaneSpec:
+        if len(set(self.replace_replicas)) < len(self.replace_replicas):
+            refuse(("replaceReplicas", "names a replica twice"))
+        return self
 
     @property
     def etcd_storage_class(self) -> str | None:
@@ -177,13 +216,15 @@ class ControlPlaneSpec(Model):
 
 class ControlPlaneStatus(Model):
     """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from;
-    ``baseline`` says with which defaults it was made (``components.settings.Baseline``).
+    ``baseline`` says with which defaults it was made (``components.settings.Baseline``). ``revision`` names the
+    ReplicaRevision that all its replicas are to run ("": it was made when there were none).
     """
 
     observed_generation: int | None = None
     conditions: tuple[Condition, ...] = ()
     port_offset: Annotated[int, Field(ge=0)] | None = None
     baseline: Annotated[int, Field(ge=0)] = 0
+    revision: str = ""
     memory: MemoryStatus = MemoryStatus()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import yaml
+
+from quarterdeck.api.apiserver import AdmissionPlugin
 
 #: Always on: without it a kubelet may change any node and any pod.
 NEEDED = "NodeRestriction"
@@ -57,15 +59,33 @@ def plugins(extra: Mapping[str, str]) -> dict[str, str]:
     return {"enable-admission-plugins": ",".join(dict.fromkeys(each for each in named if each not in disabled))}
 
 
+def admission_configuration(given: Sequence[AdmissionPlugin], *, limited: bool) -> str:
+    """An AdmissionConfiguration with the user's plugins, and with the limits for events unless the user gave others.
+
+    ``limited``: whether the plane has limits for events of its own.
+    """
+    if not given:
+        return _own_configuration()
+    ours = _own() if limited else {}
+    return _document({**ours, **{each.name: each.configuration for each in given}})
+
+
 @cache
-def admission_configuration() -> str:
-    """An AdmissionConfiguration with the limits for events."""
+def _own_configuration() -> str:
+    return _document(_own())
+
+
+def _own() -> dict[str, object]:
     limits = [{"type": kind, "qps": qps, "burst": burst} for kind, qps, burst in _EVENT_LIMITS]
-    event_rate = {"apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration", "limits": limits}
+    group = "eventratelimit.admission.k8s.io/v1alpha1"
+    return {"EventRateLimit": {"apiVersion": group, "kind": "Configuration", "limits": limits}}
+
+
+def _document(plugins: Mapping[str, object]) -> str:
     return yaml.safe_dump(
         {
             "apiVersion": "apiserver.config.k8s.io/v1",
             "kind": "AdmissionConfiguration",
-            "plugins": [{"name": "EventRateLimit", "configuration": event_rate}],
+            "plugins": [{"name": name, "configuration": plugins[name]} for name in sorted(plugins)],
         }
     )

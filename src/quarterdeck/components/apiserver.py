@@ -8,6 +8,7 @@ from quarterdeck.components.admission_plugins import NEEDED, admission_configura
 from quarterdeck.components.apiserver_config import (
     authentication_configuration,
     encryption_configuration,
+    tracing_configuration,
 )
 from quarterdeck.components.arguments import Arguments, boolean, seconds
 from quarterdeck.components.ciphers import suites
@@ -39,6 +40,7 @@ def apiserver_unit(
         **_shutdown(plane),
         "allow-privileged": boolean(True),
         "service-cluster-ip-range": plane.service_cidr,
+        **_configured(plane, folder),
     }
     extra = plane.extra_args.get(Component.APISERVER, {})
     defaults = {
@@ -51,7 +53,7 @@ def apiserver_unit(
         **_audit(plane, replica, folder),
     }
     if plane.baseline >= Baseline.HARDENED:
-        defaults |= _hardened(folder, secrets)
+        defaults |= _hardened(plane, folder, secrets)
         extra = {**extra, **plugins(extra)}
     arguments = Arguments(owned=owned, defaults=defaults)
     longest = max(_REQUEST_TIMEOUT, plane.shutdown.watch_grace)
@@ -85,7 +87,9 @@ def _authentication(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets)
     """Who may come in, what they may do, and how Secrets are stored."""
     encryption = encryption_configuration(secrets.encryption_key, encrypt=plane.encrypt_secrets)
     return {
-        "authentication-config": folder.file("authentication.yaml", authentication_configuration(plane.kubernetes)),
+        "authentication-config": folder.file(
+            "authentication.yaml", authentication_configuration(plane.kubernetes, plane.authenticators)
+        ),
         "authorization-mode": "Node,RBAC",
         "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
         "encryption-provider-config": folder.file("encryption.yaml", encryption),
@@ -131,10 +135,27 @@ def _shutdown(plane: PlaneSettings) -> dict[str, str]:
     }
 
 
-def _hardened(folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
+def _configured(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
+    """The files of what the user configured: then no flag may name others."""
+    flags: dict[str, str] = {}
+    if plane.admission:
+        flags |= _admission(plane, folder)
+    if plane.tracing is not None:
+        file = tracing_configuration(plane.kubernetes, plane.tracing)
+        flags["tracing-config-file"] = folder.file("tracing.yaml", file)
+    return flags
+
+
+def _admission(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
+    limited = plane.baseline >= Baseline.HARDENED
+    file = admission_configuration(plane.admission, limited=limited)
+    return {"admission-control-config-file": folder.file("admission.yaml", file)}
+
+
+def _hardened(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
     """What may refuse a request that was answered before: set for planes that were made with it, and for their life."""
     return {
-        "admission-control-config-file": folder.file("admission.yaml", admission_configuration()),
+        **_admission(plane, folder),
         "kubelet-certificate-authority": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
         "service-account-extend-token-expiration": boolean(False),
     }

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import base64
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import yaml
 
-from quarterdeck.components.upstream_versions import authentication_api
+from quarterdeck.api.apiserver import Tracing
+from quarterdeck.api.authentication import JwtAuthenticator
+from quarterdeck.components.upstream_versions import authentication_api, tracing_api
 
 #: What anybody may ask: whether it is alive. Exact paths; ``/readyz/etcd`` is not among them.
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
 
 
-@cache
-def authentication_configuration(kubernetes: str) -> str:
-    """An AuthenticationConfiguration that lets anonymous requests see the health paths and nothing else."""
-    return yaml.safe_dump(
-        {
-            "apiVersion": authentication_api(kubernetes),
-            "kind": "AuthenticationConfiguration",
-            "anonymous": {"enabled": True, "conditions": [{"path": path} for path in ANONYMOUS_PATHS]},
-        }
-    )
+@lru_cache(maxsize=8)
+def authentication_configuration(kubernetes: str, authenticators: tuple[JwtAuthenticator, ...] = ()) -> str:
+    """An AuthenticationConfiguration that lets anonymous requests see the health paths and nothing else, and those in
+    who show a token of one of the user's issuers.
+    """
+    document: dict[str, object] = {
+        "apiVersion": authentication_api(kubernetes),
+        "kind": "AuthenticationConfiguration",
+        "anonymous": {"enabled": True, "conditions": [{"path": path} for path in ANONYMOUS_PATHS]},
+    }
+    if authenticators:
+        document["jwt"] = [each.model_dump(mode="json", exclude_none=True) for each in authenticators]
+    return yaml.safe_dump(document)
+
+
+def tracing_configuration(kubernetes: str, tracing: Tracing) -> str:
+    """A TracingConfiguration."""
+    said = tracing.model_dump(mode="json", exclude_none=True)
+    return yaml.safe_dump({"apiVersion": tracing_api(kubernetes), "kind": "TracingConfiguration", **said})
 
 
 @lru_cache(maxsize=8)

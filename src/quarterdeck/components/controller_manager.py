@@ -14,7 +14,8 @@ from quarterdeck.model.units import UnitSpec
 LEASE = "kube-controller-manager"
 
 #: How many finished pods are kept, of all namespaces together: upstream's number lets them fill etcd for months.
-_FINISHED_PODS = {Baseline.FIRST: 12_500, Baseline.HARDENED: 1_000}
+_FINISHED_PODS = 1_000
+_FINISHED_PODS_FIRST = 12_500
 
 
 def controller_manager_unit(
@@ -41,11 +42,12 @@ def controller_manager_unit(
         "service-cluster-ip-range": plane.service_cidr,
         "use-service-account-credentials": boolean(True),
     }
+    finished = _FINISHED_PODS if plane.baseline >= Baseline.HARDENED else _FINISHED_PODS_FIRST
     defaults = {
         **shared_defaults(),
         "allocate-node-cidrs": boolean(False),
         "cluster-name": plane.name,
-        "terminated-pod-gc-threshold": str(_FINISHED_PODS[plane.baseline]),
+        "terminated-pod-gc-threshold": str(finished),
     }
     arguments = Arguments(owned=owned, defaults=defaults)
     extra = plane.extra_args.get(component, {})

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import PurePosixPath
 
+from quarterdeck.api.apiserver import AdmissionPlugin, Tracing
+from quarterdeck.api.authentication import JwtAuthenticator
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.tuning import Tuning
@@ -68,6 +70,9 @@ class Baseline(IntEnum):
     #: service accounts live as long as they say, finished pods are deleted above a thousand. Readers of etcd's metrics
     #: show certificates. Extra arguments that undo this are refused.
     HARDENED = 1
+    #: A cluster takes seven learners at once, so that seven replicas can move. All members must agree on that number:
+    #: each decides by itself whether it applies a change.
+    SEVEN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +81,8 @@ class PlaneSettings:
 
     ``kubernetes`` and ``etcd`` are versions (``1.36.3``). ``endpoint_name`` is the plane's DNS name ("" if it has
     none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database. ``encrypt_secrets``:
-    whether new Secrets are stored encrypted. ``extra_args`` maps flags, without dashes, to values, per component.
+    whether new Secrets are stored encrypted. ``authenticators`` and ``admission`` are the user's, to be merged with
+    quarterdeck's own. ``extra_args`` maps flags, without dashes, to values, per component.
     """
 
     name: str
@@ -87,12 +93,14 @@ class PlaneSettings:
     cluster_domain: str = "cluster.local"
     endpoint_name: str = ""
     tuning: Tuning = field(default_factory=Tuning)
-    max_learners: int = 5
     quota_bytes: int = 8 * GIB
     shutdown: Shutdown = field(default_factory=Shutdown)
     encrypt_secrets: bool = True
     audit: Audit = field(default_factory=Audit)
-    baseline: Baseline = Baseline.HARDENED
+    authenticators: tuple[JwtAuthenticator, ...] = ()
+    admission: tuple[AdmissionPlugin, ...] = ()
+    tracing: Tracing | None = None
+    baseline: Baseline = Baseline.SEVEN
     extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -104,6 +112,11 @@ class PlaneSettings:
     def metrics_scheme(self) -> str:
         """How etcd's metrics are read: the same on all members, for as long as the plane lives."""
         return "https" if self.baseline >= Baseline.HARDENED else "http"
+
+    @property
+    def max_learners(self) -> int:
+        """How many learners a cluster takes at once: the same on all members, for as long as the plane lives."""
+        return 7 if self.baseline >= Baseline.SEVEN else 5
 
     @property
     def issuer(self) -> str:

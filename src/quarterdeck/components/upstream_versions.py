@@ -50,6 +50,11 @@ def authentication_api(kubernetes: str) -> str:
     return "apiserver.config.k8s.io/" + ("v1" if minor(kubernetes) >= (1, 34) else "v1beta1")
 
 
+def tracing_api(kubernetes: str) -> str:
+    """The apiVersion of the apiserver's TracingConfiguration: v1 since 1.34 (KEP-647)."""
+    return "apiserver.config.k8s.io/" + ("v1" if minor(kubernetes) >= (1, 34) else "v1beta1")
+
+
 def has_mixed_version_proxy(kubernetes: str) -> bool:
     """Whether UnknownVersionInteroperabilityProxy is on by default; where it is off, its flags are refused."""
     return minor(kubernetes) >= (1, 36)

@@ -44,6 +44,9 @@ def known_settings(plane: ControlPlane) -> PlaneSettings:
         quota_bytes=spec.etcd.quota_bytes,
         encrypt_secrets=spec.encryption.secrets,
         audit=_audit(plane),
+        authenticators=spec.authentication.jwt if spec.authentication is not None else (),
+        admission=spec.admission.plugins if spec.admission is not None else (),
+        tracing=spec.tracing,
         baseline=Baseline(min(plane.status.baseline, max(Baseline))),
         extra_args=spec.extra_args.by_component(),
     )

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from quarterdeck.api.base import R, Resource, instant
 from quarterdeck.api.errors import problems_in
+from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.secrets import REVEAL, PlaneSecrets
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, LeaseLost, NotFound
 from quarterdeck.stores.port import Event, Lease
@@ -77,6 +78,8 @@ def updated(stored: R, resource: R, *, version: int) -> R:
     old, new = stored.metadata, resource.metadata
     _check_version(f"writing {_called(stored)}", old.resource_version, new.resource_version)
     same = _wish(stored) == _wish(resource)
+    if isinstance(stored, ReplicaRevision) and _wish(stored)[0] != _wish(resource)[0]:
+        raise Conflict(f"writing {_called(stored)}", "its spec is never changed", "make another revision")
     metadata = new.model_copy(
         update={
             "resource_version": str(version),

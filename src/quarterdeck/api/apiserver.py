@@ -1,0 +1,90 @@
+"""What users say of the apiservers besides flags: the configuration of admission plugins, and tracing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, JsonValue, model_validator
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.names import host, shortened
+from quarterdeck.api.problems import refuse, refuse_if_any
+
+#: The plugins that take a configuration, and of which group and kind it is ("": it says neither).
+CONFIGURED: Mapping[str, tuple[str, str]] = {
+    "EventRateLimit": ("eventratelimit.admission.k8s.io", "Configuration"),
+    "PodNodeSelector": ("", ""),
+    "PodSecurity": ("pod-security.admission.config.k8s.io", "PodSecurityConfiguration"),
+    "PodTolerationRestriction": ("podtolerationrestriction.admission.k8s.io", "Configuration"),
+    "ResourceQuota": ("apiserver.config.k8s.io", "ResourceQuotaConfiguration"),
+}
+_FILE = "its configuration names a file on the machine, which would not come along when the plane moves"
+_REFUSED: Mapping[str, str] = {
+    "ImagePolicyWebhook": _FILE,
+    "MutatingAdmissionWebhook": _FILE,
+    "ValidatingAdmissionWebhook": _FILE,
+}
+
+
+def _plugin(name: str) -> str:
+    if name in _REFUSED:
+        raise ValueError(f"{name}: {_REFUSED[name]}")
+    if name not in CONFIGURED:
+        raise ValueError(f"{shortened(name)} takes no configuration; there are {', '.join(CONFIGURED)}")
+    return name
+
+
+def _collector(text: str) -> str:
+    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\s/]+):(\d{1,5})", text)
+    if match is None or not 0 < int(match[2]) < 65536:
+        raise ValueError(f"{shortened(text)} is not a host and a port, such as collector.example:4317")
+    host(match[1].strip("[]"))
+    return text
+
+
+class AdmissionPlugin(Model):
+    """What one plugin is told: the object that upstream's AdmissionConfiguration has under ``configuration``."""
+
+    name: Annotated[str, AfterValidator(_plugin)]
+    configuration: dict[str, JsonValue]
+
+    @model_validator(mode="after")
+    def _is_of_its_kind(self) -> AdmissionPlugin:
+        group, kind = CONFIGURED[self.name]
+        if group:
+            said = self.configuration.get("apiVersion"), self.configuration.get("kind")
+            if not isinstance(said[0], str) or said[0].split("/")[0] != group:
+                refuse(("configuration.apiVersion", f"must be of {group} for {self.name}, not {shortened(said[0])}"))
+            if said[1] != kind:
+                refuse(("configuration.kind", f"must be {kind!r} for {self.name}, not {shortened(said[1])}"))
+        return self
+
+
+class Admission(Model):
+    """The configuration of admission plugins. One that is named here replaces quarterdeck's own for that plugin."""
+
+    plugins: tuple[AdmissionPlugin, ...] = ()
+
+    @model_validator(mode="after")
+    def _plugins_are_distinct(self) -> Admission:
+        names = [each.name for each in self.plugins]
+        refuse_if_any(
+            [
+                (f"plugins[{number}].name", f"{name!r} was there before")
+                for number, name in enumerate(names)
+                if name in names[:number]
+            ]
+        )
+        return self
+
+
+class Tracing(Model):
+    """Where an apiserver sends its traces: OTLP over gRPC, without TLS, which is all that upstream can.
+
+    No ``sampling_rate_per_million``: only what a client already traces.
+    """
+
+    endpoint: Annotated[str, AfterValidator(_collector)]
+    sampling_rate_per_million: Annotated[int, Field(ge=0, le=1_000_000)] | None = None

@@ -1,0 +1,212 @@
+"""Who may come in with a token of somebody else: upstream's AuthenticationConfiguration, as far as users write it.
+
+The shape and the rules are upstream's (kubernetes: apiserver/pkg/apis/apiserver/validation), so that what an apiserver
+would refuse when it starts is refused before. CEL expressions are only looked at by the apiserver itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.names import dns_name, shortened
+from quarterdeck.api.problems import refuse_if_any
+
+#: Upstream reads no more.
+ISSUERS_MAX = 64
+#: The issuer of the plane's own service accounts.
+OWN_ISSUER = "https://kubernetes.default.svc.cluster.local"
+_RESERVED = ("k8s.io", "kubernetes.io")
+_PEM = re.compile(r"\s*(-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+")
+
+
+def _https(text: str) -> str:
+    parsed = urlsplit(text)
+    if parsed.scheme != "https" or not parsed.hostname:
+        raise ValueError(f"{shortened(text)} is not a URL of the form https://issuer.example")
+    if "@" in parsed.netloc:
+        raise ValueError("must not hold a user name or a password")
+    if parsed.query or parsed.fragment:
+        raise ValueError(f"{shortened(text)} must not have a query or a fragment")
+    return text
+
+
+def _certificates(text: str) -> str:
+    if not _PEM.fullmatch(text):
+        raise ValueError("is not a list of certificates in PEM")
+    return text
+
+
+def _extra_key(key: str) -> str:
+    domain, _, path = key.partition("/")
+    if not path:
+        raise ValueError(f"{shortened(key)} has no domain in front, as example.com/team has")
+    if key != key.lower():
+        raise ValueError(f"{shortened(key)} must be in lower case")
+    if any(domain == each or domain.endswith(f".{each}") for each in _RESERVED):
+        raise ValueError(f"{shortened(key)} is in a domain that Kubernetes keeps to itself")
+    dns_name(domain)
+    return key
+
+
+HttpsUrl = Annotated[str, AfterValidator(_https)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Issuer(Model):
+    """Who signs the tokens, and for whom. ``certificate_authority`` (PEM) is who vouches for its server."""
+
+    url: HttpsUrl
+    discovery_url: Annotated[HttpsUrl | None, Field(alias="discoveryURL")] = None
+    certificate_authority: Annotated[str, AfterValidator(_certificates)] | None = None
+    audiences: Annotated[tuple[Text, ...], Field(min_length=1)]
+    audience_match_policy: Literal["MatchAny"] | None = None
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Issuer:
+        problems: list[tuple[str, str]] = []
+        if self.url == OWN_ISSUER:
+            problems.append(("url", f"{self.url} is the issuer of the plane's own service accounts"))
+        if self.discovery_url is not None and self.discovery_url.rstrip("/") == self.url.rstrip("/"):
+            problems.append(("discoveryURL", "is the same as url; leave it out"))
+        if len(set(self.audiences)) < len(self.audiences):
+            problems.append(("audiences", "names an audience twice"))
+        if len(self.audiences) > 1 and self.audience_match_policy is None:
+            problems.append(("audienceMatchPolicy", "must be MatchAny where there are several audiences"))
+        refuse_if_any(problems)
+        return self
+
+
+class ClaimValidationRule(Model):
+    """A claim that must be there, or an expression (CEL) that must be true."""
+
+    claim: Text | None = None
+    required_value: str | None = None
+    expression: Text | None = None
+    message: str | None = None
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> ClaimValidationRule:
+        problems = _claim_xor_expression(self.claim, self.expression)
+        if self.claim is not None and self.message is not None:
+            problems.append(("message", "belongs to an expression, not to a claim"))
+        if self.expression is not None and self.required_value is not None:
+            problems.append(("requiredValue", "belongs to a claim, not to an expression"))
+        refuse_if_any(problems)
+        return self
+
+
+class PrefixedClaim(Model):
+    """A claim with a prefix ("" for none), or an expression."""
+
+    claim: Text | None = None
+    prefix: str | None = None
+    expression: Text | None = None
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> PrefixedClaim:
+        problems = _claim_xor_expression(self.claim, self.expression)
+        if self.claim is not None and self.prefix is None:
+            problems.append(("prefix", "required where there is a claim; '' for none"))
+        if self.expression is not None and self.prefix is not None:
+            problems.append(("prefix", "belongs to a claim, not to an expression"))
+        refuse_if_any(problems)
+        return self
+
+
+class PlainClaim(Model):
+    """A claim, or an expression."""
+
+    claim: Text | None = None
+    expression: Text | None = None
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> PlainClaim:
+        refuse_if_any(_claim_xor_expression(self.claim, self.expression))
+        return self
+
+
+class ExtraMapping(Model):
+    """An attribute of the user besides: ``value_expression`` is CEL."""
+
+    key: Annotated[str, AfterValidator(_extra_key)]
+    value_expression: Text
+
+
+class ClaimMappings(Model):
+    """From the token's claims to a user of Kubernetes."""
+
+    username: PrefixedClaim
+    groups: PrefixedClaim | None = None
+    uid: PlainClaim | None = None
+    extra: tuple[ExtraMapping, ...] = ()
+
+    @model_validator(mode="after")
+    def _keys_are_distinct(self) -> ClaimMappings:
+        refuse_if_any(_twice("extra", "key", [each.key for each in self.extra]))
+        return self
+
+
+class UserValidationRule(Model):
+    """An expression (CEL) that must be true of the user."""
+
+    expression: Text
+    message: str | None = None
+
+
+class JwtAuthenticator(Model):
+    """One issuer, and what its tokens mean."""
+
+    issuer: Issuer
+    claim_validation_rules: tuple[ClaimValidationRule, ...] = ()
+    claim_mappings: ClaimMappings
+    user_validation_rules: tuple[UserValidationRule, ...] = ()
+
+    @model_validator(mode="after")
+    def _rules_are_distinct(self) -> JwtAuthenticator:
+        rules = self.claim_validation_rules
+        refuse_if_any(
+            [
+                *_twice("claimValidationRules", "claim", [each.claim for each in rules]),
+                *_twice("claimValidationRules", "expression", [each.expression for each in rules]),
+                *_twice("userValidationRules", "expression", [each.expression for each in self.user_validation_rules]),
+            ]
+        )
+        return self
+
+
+class Authentication(Model):
+    """Whose tokens the apiservers take besides the plane's own."""
+
+    jwt: Annotated[tuple[JwtAuthenticator, ...], Field(max_length=ISSUERS_MAX)] = ()
+
+    @model_validator(mode="after")
+    def _issuers_are_distinct(self) -> Authentication:
+        issuers = [each.issuer for each in self.jwt]
+        refuse_if_any(
+            [
+                *_twice("jwt", "issuer.url", [each.url for each in issuers]),
+                *_twice("jwt", "issuer.discoveryURL", [each.discovery_url for each in issuers]),
+            ]
+        )
+        return self
+
+
+def _claim_xor_expression(claim: str | None, expression: str | None) -> list[tuple[str, str]]:
+    if claim is not None and expression is not None:
+        return [("expression", "contradicts claim; give one of them")]
+    return [("claim", "required, or an expression")] if claim is None and expression is None else []
+
+
+def _twice(items: str, path: str, values: Sequence[str | None]) -> list[tuple[str, str]]:
+    """A problem for each value that was there before."""
+    return [
+        (f"{items}[{number}].{path}", f"{shortened(value)} was there before")
+        for number, value in enumerate(values)
+        if value is not None and value in values[:number]
+    ]

@@ -1,0 +1,80 @@
+"""ReplicaRevision: what a replica's units are rendered from. Made by quarterdeck, never changed, kept while needed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from quarterdeck.api.apiserver import Admission, Tracing
+from quarterdeck.api.authentication import Authentication
+from quarterdeck.api.base import Metadata, Model, Resource, named_within, owner_reference
+from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption, ExtraArgs
+from quarterdeck.api.names import PLANE_NAME_MAX
+from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
+
+#: Hexadecimal digits of the content's hash in a name.
+_DIGITS = 10
+
+
+class EtcdTemplate(Model):
+    """A member of etcd: everything that the spec left open is decided."""
+
+    version: EtcdVersion
+    quota_bytes: int
+    heartbeat_milliseconds: int
+    election_milliseconds: int
+    storage_class: StorageClassName
+
+
+class AuditTemplate(Model):
+    """The audit log, with the policy itself (YAML): nobody depends on the file that it came from any more."""
+
+    policy: str
+    max_age_days: int
+    max_backups: int
+    max_size_megabytes: int
+
+
+class ReplicaTemplate(Model):
+    """Everything that is equal on all replicas of a revision. It is whole: rendering asks nobody else.
+
+    ``endpoint_name`` is the plane's DNS name ("": it has none). A field that comes later is None where nobody set it,
+    and then no part of the content: revisions that are stored keep their names.
+    """
+
+    kubernetes_version: KubernetesVersion
+    etcd: EtcdTemplate
+    service_cidr: str
+    endpoint_name: str
+    encryption: Encryption
+    audit: AuditTemplate
+    extra_args: ExtraArgs
+    authentication: Authentication | None = None
+    admission: Admission | None = None
+    tracing: Tracing | None = None
+    certificates: Certificates
+    baseline: Annotated[int, Field(ge=0)]
+
+    @property
+    def digest(self) -> str:
+        """A hash of the content: equal content, equal hash, in all processes and versions."""
+        content = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class ReplicaRevision(Resource):
+    """A revision of the plane that owns it. Its spec is never changed: another content is another revision."""
+
+    kind: Literal["ReplicaRevision"] = "ReplicaRevision"
+    metadata: Annotated[Metadata, AfterValidator(named_within(PLANE_NAME_MAX + 1 + _DIGITS))]
+    spec: ReplicaTemplate
+
+
+def revision_of(plane: ControlPlane, template: ReplicaTemplate) -> ReplicaRevision:
+    """The revision of a stored plane with that content."""
+    name = f"{plane.name}-{template.digest[:_DIGITS]}"
+    return ReplicaRevision(metadata=Metadata(name=name, owner_references=(owner_reference(plane),)), spec=template)

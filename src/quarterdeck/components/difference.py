@@ -1,0 +1,167 @@
+"""What differs between two revisions, as the user writes it, and what each difference needs of a replica that runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.names import shortened
+from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.model.components import Component
+from quarterdeck.model.revisions import Change
+
+#: Longer values are told by their hash: policies, certificates.
+_SHORT = 60
+_UNSET = "unset"
+
+
+class Need(StrEnum):
+    """What a difference needs."""
+
+    NOTHING = "nothing"  # it counts from the next look on
+    RESTART = "restart"  # programs of each replica are started anew
+    EXCHANGE = "exchange"  # replicas come and go
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One value that differs. ``before`` and ``after`` are short; ``restart`` says which programs of each replica are
+    made from it.
+    """
+
+    path: str
+    before: str
+    after: str
+    needs: Need
+    restart: tuple[Component, ...] = ()
+
+
+_ETCD = (Component.ETCD,)
+_APISERVER = (Component.APISERVER,)
+_KUBERNETES = (Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
+
+#: Where a part of a template is in a user's document, and which programs are made from it. None: all that a replica
+#: has is, its volume and the names in its certificates included.
+PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
+    "kubernetesVersion": ("spec.kubernetesVersion", _KUBERNETES),
+    "etcd.version": ("spec.etcd.version", _ETCD),
+    "etcd.quotaBytes": ("spec.etcd.quotaBytes", _ETCD),
+    "etcd.heartbeatMilliseconds": ("spec.etcd.heartbeatMilliseconds", _ETCD),
+    "etcd.electionMilliseconds": ("spec.etcd.electionMilliseconds", _ETCD),
+    "etcd.storageClass": ("spec.etcd.storageClass", ()),
+    "serviceCidr": ("spec.serviceCidr", ()),
+    "endpointName": ("spec.endpoint.name", ()),
+    "encryption": ("spec.encryption", _APISERVER),
+    "audit.policy": ("spec.audit.policyFile", _APISERVER),
+    "audit": ("spec.audit", _APISERVER),
+    "extraArgs.etcd": ("spec.extraArgs.etcd", _ETCD),
+    "extraArgs.kubeApiserver": ("spec.extraArgs.kubeApiserver", _APISERVER),
+    "extraArgs.kubeControllerManager": ("spec.extraArgs.kubeControllerManager", (Component.CONTROLLER_MANAGER,)),
+    "extraArgs.kubeScheduler": ("spec.extraArgs.kubeScheduler", (Component.SCHEDULER,)),
+    "authentication": ("spec.authentication", _APISERVER),
+    "admission": ("spec.admission", _APISERVER),
+    "tracing": ("spec.tracing", _APISERVER),
+    "certificates": ("spec.certificates", tuple(Component)),
+    "baseline": ("status.baseline", (Component.ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER)),
+}
+
+#: Fields of the spec that no unit is rendered from, and that replicas come and go by.
+_PLACING = ("placement.site", "placement.zones", "replicas", "replaceReplicas")
+_RENDERED = frozenset(path.removeprefix("spec.") for path, _ in PARTS.values()) | {"placement.storageClass"}
+
+
+def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Difference, ...]:
+    """All that differs, by path."""
+    found = [_difference(*each) for each in _leaves("", _plain(before), _plain(after))]
+    return tuple(sorted(found, key=lambda each: each.path))
+
+
+def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[Difference, ...]:
+    """All that differs of what no unit is rendered from, by path."""
+    return tuple(
+        Difference(
+            path=f"spec.{path}",
+            before=_shown(old),
+            after=_shown(new),
+            needs=Need.EXCHANGE if _part(path, _PLACING) else Need.NOTHING,
+        )
+        for path, old, new in _leaves("", _plain(before), _plain(after))
+        if _part(path, _RENDERED) is None
+    )
+
+
+def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
+    """What a replica of revision ``before`` needs to be one of ``after``.
+
+    An apiserver has one member, its own: when that one is started anew, so is the apiserver.
+    """
+    found = differences(before, after)
+    restart = {component for each in found for component in each.restart}
+    if Component.ETCD in restart:
+        restart.add(Component.APISERVER)
+    return Change(exchange=any(each.needs is Need.EXCHANGE for each in found), restart=frozenset(restart))
+
+
+def _difference(path: str, before: JsonValue, after: JsonValue) -> Difference:
+    part = _part(path, PARTS)
+    if part is None:
+        raise ValueError(f"nobody says what a change of {path} needs")
+    where, components = PARTS[part]
+    return Difference(
+        path=where + path.removeprefix(part),
+        before=_shown(before),
+        after=_shown(after),
+        needs=Need.RESTART if components else Need.EXCHANGE,
+        restart=components,
+    )
+
+
+def _part(path: str, parts: Mapping[str, object] | frozenset[str] | tuple[str, ...]) -> str | None:
+    """The longest of the parts that the path is in."""
+    inside = [each for each in parts if path == each or path.startswith((f"{each}.", f"{each}["))]
+    return max(inside, key=len, default=None)
+
+
+def _plain(model: ReplicaTemplate | ControlPlaneSpec) -> JsonValue:
+    plain: JsonValue = model.model_dump(mode="json")
+    return plain
+
+
+def _leaves(path: str, before: JsonValue, after: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
+    """The places where two documents differ, as deep down as both have something there."""
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}):
+            yield from _leaves(f"{path}.{key}" if path else key, before.get(key), after.get(key))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from _leaves(f"{path}[{number}]", old, new)
+    else:
+        yield path, before, after
+
+
+def _shown(value: JsonValue) -> str:
+    """A value in a few words."""
+    if value is None:
+        return _UNSET
+    if isinstance(value, str):
+        if "\n" in value or len(value) > _SHORT:
+            return f"{value.count(chr(10)) + 1} lines, sha256 {hashlib.sha256(value.encode()).hexdigest()[:8]}"
+        return value
+    text = json.dumps(_without_nothing(value), sort_keys=True)
+    return text if len(text) <= _SHORT else shortened(text, _SHORT).strip("'")
+
+
+def _without_nothing(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _without_nothing(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_without_nothing(each) for each in value]
+    return value

@@ -1,0 +1,55 @@
+"""A template of a revision, and the units that are rendered from one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import PurePosixPath
+
+from quarterdeck.api.controlplane import new_control_plane
+from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.api.site import default_sites
+from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.replica import component_unit
+from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, ReplicaSettings
+from quarterdeck.components.template import settings_of
+from quarterdeck.engine.revisions import audit_wanted, template_of
+from quarterdeck.model.components import Component
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+
+CLUSTER = InitialCluster(state=ClusterState.EXISTING, members=(("demo-1", "10.0.0.1"),), token="demo-a1")
+REPLICA = ReplicaSettings(
+    name="demo-1",
+    address="10.0.0.1",
+    volume=PurePosixPath("/volumes/demo-1"),
+    audit=PurePosixPath("/volumes/demo-audit"),
+    folders={each: PurePosixPath(f"/units/{each}") for each in Component},
+    programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
+)
+
+
+def template(**changes: object) -> ReplicaTemplate:
+    """That of a plane of defaults, with these fields changed."""
+    plane = new_control_plane("demo", site="east")
+    status = plane.status.model_copy(update={"baseline": max(Baseline)})
+    plane = plane.model_copy(update={"status": status})
+    return template_of(plane, default_sites()[0], audit_wanted(plane)).model_copy(update=changes)
+
+
+@cache
+def secrets() -> PlaneSecrets:
+    """Made once: keys take time."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    names = ReplicaNames(replica="demo-1", address="10.0.0.1", service_ip="10.96.0.1")
+    return with_replica(create_plane_secrets("demo", now), names, now)
+
+
+def units_of(wanted: ReplicaTemplate) -> Mapping[Component, UnitSpec]:
+    """All units of replica demo-1."""
+    certificates = secrets().replica("demo-1")
+    assert certificates is not None
+    plane = settings_of("demo", PlanePorts.of(0), wanted)
+    return {each: component_unit(each, plane, REPLICA, secrets(), certificates, CLUSTER) for each in Component}

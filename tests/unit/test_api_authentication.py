@@ -1,0 +1,160 @@
+"""Structured authentication, admission and tracing: what upstream would refuse is refused by path."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.documents import parse
+from quarterdeck.errors import InvalidInput
+
+#: Throw-away, of no key that anybody has.
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+ISSUER: dict[str, Any] = {
+    "issuer": {
+        "url": "https://login.example/realm",
+        "discoveryURL": "https://inside.example/.well-known/openid-configuration",
+        "certificateAuthority": PEM,
+        "audiences": ["a", "b"],
+        "audienceMatchPolicy": "MatchAny",
+    },
+    "claimValidationRules": [
+        {"claim": "hd", "requiredValue": "example.com"},
+        {"expression": "claims.exp - claims.nbf <= 86400", "message": "lives too long"},
+    ],
+    "claimMappings": {
+        "username": {"claim": "sub", "prefix": ""},
+        "groups": {"expression": "claims.roles.split(',')"},
+        "uid": {"claim": "sub"},
+        "extra": [{"key": "example.com/tenant", "valueExpression": "claims.tenant"}],
+    },
+    "userValidationRules": [{"expression": "!user.username.startsWith('system:')", "message": "reserved"}],
+}
+LIMITS: dict[str, JsonValue] = {
+    "apiVersion": "eventratelimit.admission.k8s.io/v1alpha1",
+    "kind": "Configuration",
+    "limits": [],
+}
+
+
+def read(**spec: JsonValue) -> ControlPlane:
+    document = {
+        "apiVersion": "quarterdeck.dev/v1alpha1",
+        "kind": "ControlPlane",
+        "metadata": {"name": "a"},
+        "spec": {"placement": {"site": "east"}, **spec},
+    }
+    return parse(ControlPlane, document, "reading it")
+
+
+def changed(path: str, value: JsonValue) -> dict[str, Any]:
+    """The issuer with the value at that path; None: without it."""
+    document = copy.deepcopy(ISSUER)
+    place: Any = document
+    *above, last = path.split(".")
+    for each in above:
+        place = place[int(each) if each.isdigit() else each]
+    if value is None:
+        del place[last]
+    else:
+        place[int(last) if last.isdigit() else last] = value
+    return document
+
+
+def test_what_upstream_documents_is_taken_and_written_as_it_was() -> None:
+    plane = read(authentication={"jwt": [ISSUER]})
+    assert plane.spec.authentication is not None
+    written = plane.spec.authentication.model_dump(mode="json", exclude_none=True)
+    assert written == {"jwt": [ISSUER]}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("issuer.url", "http://login.example", "issuer.url: 'http://login.example' is not a URL of the form https://"),
+        ("issuer.url", "https://me:secret@login.example", "issuer.url: must not hold a user name or a password"),
+        ("issuer.url", "https://login.example?a=b", "must not have a query or a fragment"),
+        ("issuer.url", "https://kubernetes.default.svc.cluster.local", "issuer of the plane's own service accounts"),
+        ("issuer.discoveryURL", "https://login.example/realm/", "issuer.discoveryURL: is the same as url"),
+        ("issuer.certificateAuthority", "secret", "issuer.certificateAuthority: is not a list of certificates in PEM"),
+        ("issuer.audiences", [], "issuer.audiences: "),
+        ("issuer.audiences", ["a", "a"], "issuer.audiences: names an audience twice"),
+        ("issuer.audienceMatchPolicy", None, "issuer.audienceMatchPolicy: must be MatchAny"),
+        ("issuer.audienceMatchPolicy", "MatchAll", "issuer.audienceMatchPolicy: must be 'MatchAny'"),
+        ("issuer.audience", "a", "issuer.audience: unknown field; did you mean 'audiences'?"),
+        ("claimMappings.username", {}, "claimMappings.username.claim: required, or an expression"),
+        ("claimMappings.username", {"claim": "sub"}, "claimMappings.username.prefix: required where there is a claim"),
+        ("claimMappings.groups.prefix", "x:", "claimMappings.groups.prefix: belongs to a claim"),
+        ("claimMappings.uid.expression", "claims.sub", "claimMappings.uid.expression: contradicts claim"),
+        ("claimMappings.extra.0.key", "tenant", "claimMappings.extra[0].key: 'tenant' has no domain in front"),
+        ("claimMappings.extra.0.key", "example.com/Tenant", "must be in lower case"),
+        ("claimMappings.extra.0.key", "a.k8s.io/tenant", "a domain that Kubernetes keeps to itself"),
+        ("claimMappings.extra.0.valueExpression", "", "claimMappings.extra[0].valueExpression: "),
+        ("claimValidationRules.1.requiredValue", "x", "claimValidationRules[1].requiredValue: belongs to a claim"),
+        ("claimValidationRules.0.message", "x", "claimValidationRules[0].message: belongs to an expression"),
+        ("claimMappings", None, "claimMappings: required, but missing"),
+    ],
+)
+def test_an_issuer_that_an_apiserver_would_refuse_is_refused_by_path(path: str, value: JsonValue, says: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(authentication={"jwt": [changed(path, value)]})
+    assert "spec.authentication.jwt[0]." in str(refused.value)
+    assert says in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_what_must_be_there_once_is_refused_where_it_comes_again() -> None:
+    with pytest.raises(InvalidInput, match=r"spec\.authentication\.jwt\[1\]\.issuer\.url: .* was there before"):
+        read(authentication={"jwt": [ISSUER, ISSUER]})
+    extra = changed("claimMappings.extra", ISSUER["claimMappings"]["extra"] * 2)
+    with pytest.raises(InvalidInput, match=r"jwt\[0\]\.claimMappings\.extra\[1\]\.key: .* was there before"):
+        read(authentication={"jwt": [extra]})
+    rules = changed("claimValidationRules", [*ISSUER["claimValidationRules"], {"claim": "hd"}])
+    with pytest.raises(InvalidInput, match=r"jwt\[0\]\.claimValidationRules\[2\]\.claim: 'hd' was there before"):
+        read(authentication={"jwt": [rules]})
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        (
+            {"admission": {"plugins": [{"name": "EventRatelimit", "configuration": {}}]}},
+            "spec.admission.plugins[0].name: 'EventRatelimit' takes no configuration; there are EventRateLimit, ",
+        ),
+        (
+            {"admission": {"plugins": [{"name": "ImagePolicyWebhook", "configuration": {}}]}},
+            "spec.admission.plugins[0].name: ImagePolicyWebhook: its configuration names a file on the machine",
+        ),
+        (
+            {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": {"kind": "Configuration"}}]}},
+            "spec.admission.plugins[0].configuration.apiVersion: must be of eventratelimit.admission.k8s.io",
+        ),
+        (
+            {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": {**LIMITS, "kind": "Limits"}}]}},
+            "spec.admission.plugins[0].configuration.kind: must be 'Configuration' for EventRateLimit, not 'Limits'",
+        ),
+        (
+            {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": LIMITS}] * 2}},
+            "spec.admission.plugins[1].name: 'EventRateLimit' was there before",
+        ),
+        ({"tracing": {"endpoint": "collector.example"}}, "spec.tracing.endpoint: 'collector.example' is not a host"),
+        ({"tracing": {"endpoint": "http://collector.example:4317"}}, "spec.tracing.endpoint: "),
+        ({"tracing": {"endpoint": "collector.example:65536"}}, "spec.tracing.endpoint: "),
+        (
+            {"tracing": {"endpoint": "[2001:db8::1]:4317", "samplingRatePerMillion": 1_000_001}},
+            "spec.tracing.samplingRatePerMillion: ",
+        ),
+        ({"certificates": {"generation": -1}}, "spec.certificates.generation: "),
+        ({"replaceReplicas": ["a-1", "a-1"]}, "spec.replaceReplicas: names a replica twice"),
+        ({"replaceReplicas": ["A 1"]}, "spec.replaceReplicas[0]: 'A 1' is not a DNS label"),
+        ({"rollout": {"onFailure": "Panic"}}, "spec.rollout.onFailure: must be 'GoBack' or 'Stay', not 'Panic'"),
+    ],
+)
+def test_other_nonsense_is_refused_by_path(spec: dict[str, JsonValue], says: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(**spec)
+    assert says in str(refused.value)

@@ -1,0 +1,76 @@
+"""Revisions: whole, named by their content, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+from support.templates import template
+
+from quarterdeck.api.apiserver import Tracing
+from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, new_control_plane
+from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate, revision_of
+from quarterdeck.api.site import default_sites
+from quarterdeck.engine.revisions import audit_wanted, template_of
+from quarterdeck.errors import InvalidInput
+
+
+def plane(**spec: object) -> ControlPlane:
+    made = new_control_plane("demo", site="east")
+    metadata = made.metadata.model_copy(update={"uid": "uid-1"})
+    return made.model_copy(update={"metadata": metadata, "spec": made.spec.model_copy(update=spec)})
+
+
+def test_equal_content_has_one_name_and_other_content_another() -> None:
+    there, back = template(), template()
+    other = template(encryption=Encryption(secrets=False))
+    assert revision_of(plane(), there).name == revision_of(plane(), back).name
+    assert revision_of(plane(), there).name != revision_of(plane(), other).name
+    # Names are stored: the same content must have the same one in every version.
+    assert template(audit=there.audit.model_copy(update={"policy": "kind: Policy"}), baseline=1).digest.startswith(
+        "6a5b844d01"
+    )
+
+
+def test_a_revision_is_read_as_it_was_written() -> None:
+    made = revision_of(plane(), template(tracing=Tracing(endpoint="collector.example:4317")))
+    assert ReplicaRevision.model_validate_json(made.model_dump_json(exclude_none=True)) == made
+
+
+def test_a_template_is_whole() -> None:
+    made = template()
+    assert made.etcd.storage_class == "standard"
+    assert (made.etcd.heartbeat_milliseconds, made.etcd.election_milliseconds) == (100, 1000)
+    assert made.audit.policy.startswith("apiVersion: audit.k8s.io/v1")
+    assert made.endpoint_name == "demo.quarterdeck.internal"
+
+
+def test_the_policy_is_part_of_the_revision_and_its_file_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n")
+    declared = plane(audit=Audit(policy_file=PurePosixPath(file), max_age_days=3))
+    made = template_of(declared, default_sites()[0], audit_wanted(declared))
+    assert (made.audit.policy, made.audit.max_age_days) == (file.read_text(), 3)
+    assert str(file) not in ReplicaTemplate.model_dump_json(made)
+
+
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        (None, "No such file or directory"),
+        (b"\xff\xfe", "it is not text"),
+        (b"a: [", "it is not YAML"),
+        (b"kind: ConfigMap", "it is no Policy of audit.k8s.io/v1"),
+        (b"kind: Policy\n" + b"#" * 2**20, "it is larger than 1 MiB"),
+    ],
+)
+def test_a_policy_that_is_none_is_refused_when_it_is_asked_for(
+    tmp_path: Path, content: bytes | None, seen: str
+) -> None:
+    file = tmp_path / "policy.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(InvalidInput) as refused:
+        audit_wanted(plane(audit=Audit(policy_file=PurePosixPath(file))))
+    assert f"spec.audit.policyFile: {file}: {seen}" in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1

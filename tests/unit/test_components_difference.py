@@ -1,0 +1,234 @@
+"""What a change of a revision needs is what its units show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+import yaml
+from pydantic import BaseModel
+from support.templates import template, units_of
+
+from quarterdeck.api.apiserver import Admission, AdmissionPlugin, Tracing
+from quarterdeck.api.authentication import Authentication
+from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
+from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.difference import Need, change, differences, spec_differences
+from quarterdeck.components.settings import Baseline
+from quarterdeck.model.components import Component
+from quarterdeck.model.revisions import Change
+
+BEFORE = template()
+ISSUER = {
+    "issuer": {"url": "https://login.example", "audiences": ["quarterdeck"]},
+    "claimMappings": {"username": {"claim": "sub", "prefix": "login:"}},
+}
+EVERYTHING = frozenset(Component)
+APISERVER = frozenset({Component.APISERVER})
+MEMBER = frozenset({Component.ETCD, Component.APISERVER})
+
+
+def etcd(**changes: object) -> ReplicaTemplate:
+    return template(etcd=BEFORE.etcd.model_copy(update=changes))
+
+
+def audit(**changes: object) -> ReplicaTemplate:
+    return template(audit=BEFORE.audit.model_copy(update=changes))
+
+
+def extra(component: str, **flags: str) -> ReplicaTemplate:
+    return template(extra_args=ExtraArgs.model_validate({component: flags}))
+
+
+#: Each field of a template by its name, changed.
+CHANGED: Mapping[str, ReplicaTemplate] = {
+    "kubernetes_version": template(kubernetes_version="v1.35.1"),
+    "etcd.version": etcd(version="3.5.31"),
+    "etcd.quota_bytes": etcd(quota_bytes=2**30),
+    "etcd.heartbeat_milliseconds": etcd(heartbeat_milliseconds=150),
+    "etcd.election_milliseconds": etcd(election_milliseconds=2_000),
+    "etcd.storage_class": etcd(storage_class="fast"),
+    "service_cidr": template(service_cidr="10.97.0.0/16"),
+    "endpoint_name": template(endpoint_name="other.example"),
+    "encryption.secrets": template(encryption=Encryption(secrets=False)),
+    "audit.policy": audit(policy="kind: Policy\nrules: []"),
+    "audit.max_age_days": audit(max_age_days=3),
+    "audit.max_backups": audit(max_backups=3),
+    "audit.max_size_megabytes": audit(max_size_megabytes=3),
+    "extra_args.etcd": extra("etcd", **{"snapshot-count": "5000"}),
+    "extra_args.kube_apiserver": extra("kubeApiserver", **{"event-ttl": "2h"}),
+    "extra_args.kube_controller_manager": extra("kubeControllerManager", v="2"),
+    "extra_args.kube_scheduler": extra("kubeScheduler", v="2"),
+    "authentication": template(authentication=Authentication.model_validate({"jwt": [ISSUER]}, strict=False)),
+    "admission": template(
+        admission=Admission(
+            plugins=(AdmissionPlugin(name="PodNodeSelector", configuration={"podNodeSelectorPluginConfig": {}}),)
+        )
+    ),
+    "tracing": template(tracing=Tracing(endpoint="collector.example:4317")),
+    "certificates.generation": template(certificates=Certificates(generation=1)),
+    "baseline": template(baseline=Baseline.FIRST),
+}
+#: What is in a unit's files and not in its template's other fields: certificates are the replica's own.
+BEYOND_RENDERING = {"certificates.generation", "kubernetes_version", "etcd.version"}
+
+
+def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from leaves(inner, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def test_no_field_of_a_template_is_without_an_answer_to_what_its_change_needs() -> None:
+    assert set(CHANGED) == set(leaves(ReplicaTemplate))
+    for path, after in CHANGED.items():
+        assert differences(BEFORE, after), path
+
+
+@pytest.mark.parametrize("path", [each for each in CHANGED if each not in BEYOND_RENDERING])
+def test_what_is_restarted_is_what_is_rendered_anew_and_the_apiserver_of_a_restarted_member(path: str) -> None:
+    needed = change(BEFORE, CHANGED[path])
+    old, new = units_of(BEFORE), units_of(CHANGED[path])
+    rendered = {
+        each for each in Component if (old[each].digest, old[each].boot_argv) != (new[each].digest, new[each].boot_argv)
+    }
+    if Component.ETCD in rendered:
+        rendered.add(Component.APISERVER)
+    if needed.exchange:
+        assert path in {"etcd.storage_class", "service_cidr", "endpoint_name"}
+    else:
+        assert needed.restart == rendered != set()
+
+
+def test_feature_gates_of_etcd_restart_it_although_they_are_no_part_of_what_tells_units_apart() -> None:
+    after = extra("etcd", **{"feature-gates": "TxnModeWriteWithSharedBuffer=true"})
+    assert units_of(BEFORE)[Component.ETCD].digest == units_of(after)[Component.ETCD].digest
+    assert change(BEFORE, after).restart == MEMBER
+
+
+@pytest.mark.parametrize(
+    ("path", "where", "before", "after", "needed"),
+    [
+        ("etcd.quota_bytes", "spec.etcd.quotaBytes", str(8 * 2**30), str(2**30), Change(restart=MEMBER)),
+        ("etcd.storage_class", "spec.etcd.storageClass", "standard", "fast", Change(exchange=True)),
+        ("encryption.secrets", "spec.encryption.secrets", "true", "false", Change(restart=APISERVER)),
+        (
+            "extra_args.kube_apiserver",
+            "spec.extraArgs.kubeApiserver.event-ttl",
+            "unset",
+            "2h",
+            Change(restart=APISERVER),
+        ),
+        (
+            "tracing",
+            "spec.tracing",
+            "unset",
+            '{"endpoint": "collector.example:4317"}',
+            Change(restart=APISERVER),
+        ),
+        ("certificates.generation", "spec.certificates.generation", "0", "1", Change(restart=EVERYTHING)),
+    ],
+)
+def test_a_difference_is_told_as_the_user_writes_it(
+    path: str, where: str, before: str, after: str, needed: Change
+) -> None:
+    (found,) = differences(BEFORE, CHANGED[path])
+    assert (found.path, found.before, found.after) == (where, before, after)
+    assert change(BEFORE, CHANGED[path]) == needed
+
+
+def test_long_values_are_told_by_their_hash() -> None:
+    (found,) = differences(BEFORE, CHANGED["audit.policy"])
+    assert found.path == "spec.audit.policyFile"
+    assert found.after.startswith("2 lines, sha256 ")
+    assert "Policy" not in found.before + found.after
+
+
+def test_a_difference_deep_in_a_list_is_told_by_its_place() -> None:
+    other = {**ISSUER, "issuer": {**ISSUER["issuer"], "audiences": ["other"]}}
+    after = template(authentication=Authentication.model_validate({"jwt": [other]}, strict=False))
+    (found,) = differences(CHANGED["authentication"], after)
+    assert (found.path, found.before, found.after) == (
+        "spec.authentication.jwt[0].issuer.audiences[0]",
+        "quarterdeck",
+        "other",
+    )
+
+
+def test_several_differences_need_all_that_each_of_them_needs() -> None:
+    after = etcd(quota_bytes=2**30).model_copy(
+        update={"extra_args": ExtraArgs(kube_scheduler={"v": "2"}), "tracing": Tracing(endpoint="a:1")}
+    )
+    assert change(BEFORE, after) == Change(restart=MEMBER | {Component.SCHEDULER})
+    assert change(BEFORE, BEFORE) == Change()
+
+
+def test_what_no_unit_is_rendered_from_needs_no_restart() -> None:
+    plane = new_control_plane("demo", site="east").spec
+    after = ControlPlaneSpec.model_validate(
+        {
+            **plane.model_dump(),
+            "replicas": 5,
+            "placement": {"site": "east", "zones": ("b", "a"), "storageClass": "fast"},
+            "endpoint": {"ttl": 10},
+            "replaceReplicas": ("demo-1",),
+            "rollout": {"onFailure": "Stay"},
+            "extraArgs": {"etcd": {"snapshot-count": "5000"}},
+        },
+        strict=False,
+    )
+    found = {each.path: each.needs for each in spec_differences(plane, after)}
+    assert found == {
+        "spec.endpoint.ttl": Need.NOTHING,
+        "spec.placement.zones": Need.EXCHANGE,
+        "spec.replaceReplicas": Need.EXCHANGE,
+        "spec.replicas": Need.EXCHANGE,
+        "spec.rollout.onFailure": Need.NOTHING,
+    }
+
+
+def test_issuers_plugins_and_tracing_are_written_for_the_apiserver_beside_quarterdecks_own() -> None:
+    after = template(
+        authentication=CHANGED["authentication"].authentication,
+        admission=CHANGED["admission"].admission,
+        tracing=Tracing(endpoint="collector.example:4317", sampling_rate_per_million=100),
+    )
+    unit = units_of(after)[Component.APISERVER]
+    files = {each.path.name: yaml.safe_load(each.content) for each in unit.files if each.path.suffix == ".yaml"}
+    assert files["authentication.yaml"]["jwt"] == [
+        {**ISSUER, "claimValidationRules": [], "userValidationRules": []}
+        | {"claimMappings": {**ISSUER["claimMappings"], "extra": []}}
+    ]
+    assert files["authentication.yaml"]["anonymous"]["conditions"][0] == {"path": "/healthz"}
+    assert [each["name"] for each in files["admission.yaml"]["plugins"]] == ["EventRateLimit", "PodNodeSelector"]
+    assert files["tracing.yaml"] == {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "TracingConfiguration",
+        "endpoint": "collector.example:4317",
+        "samplingRatePerMillion": 100,
+    }
+    assert "--tracing-config-file=/units/kube-apiserver/tracing.yaml" in unit.argv
+    older = units_of(after.model_copy(update={"kubernetes_version": "v1.33.1"}))[Component.APISERVER]
+    assert b"apiserver.config.k8s.io/v1beta1" in next(
+        each.content for each in older.files if each.path.name == "tracing.yaml"
+    )
+
+
+def test_a_plugin_that_the_user_configures_is_as_the_user_says() -> None:
+    limits = {
+        "apiVersion": "eventratelimit.admission.k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "limits": [{"type": "Server", "qps": 1, "burst": 1}],
+    }
+    after = template(admission=Admission(plugins=(AdmissionPlugin(name="EventRateLimit", configuration=limits),)))
+    unit = units_of(after)[Component.APISERVER]
+    (written,) = (yaml.safe_load(each.content) for each in unit.files if each.path.name == "admission.yaml")
+    assert written["plugins"] == [{"name": "EventRateLimit", "configuration": limits}]
+
+
+def test_seven_learners_are_taken_only_by_the_clusters_of_planes_that_were_made_so() -> None:
+    for baseline, learners in ((Baseline.FIRST, 5), (Baseline.HARDENED, 5), (Baseline.SEVEN, 7)):
+        assert f"--max-learners={learners}" in units_of(template(baseline=baseline))[Component.ETCD].argv
