@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -153,8 +154,80 @@ async def test_the_generation_counts_changes_of_the_wish_and_not_of_the_status(s
     assert noted.metadata.generation == 1
     grown = await store.update(scaled(noted, 5))
     assert grown.metadata.generation == 2
-    going = grown.metadata.model_copy(update={"deletion_timestamp": grown.metadata.creation_timestamp})
-    assert (await store.update(grown.model_copy(update={"metadata": going}))).metadata.generation == 3
+
+
+def guarded(resource: ControlPlane, *finalizers: str) -> ControlPlane:
+    return resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"finalizers": finalizers})})
+
+
+async def test_a_resource_with_finalizers_is_marked_once_and_goes_with_the_last_of_them(store: Store) -> None:
+    await store.create(guarded(plane(), "one", "two"))
+    await store.delete(ControlPlane, "alpha")
+    marked = await store.get(ControlPlane, "alpha")
+    assert (marked.metadata.generation, marked.metadata.finalizers) == (2, ("one", "two"))
+    assert marked.metadata.deletion_timestamp is not None
+    await store.delete(ControlPlane, "alpha")
+    again = await store.get(ControlPlane, "alpha")
+    assert again.metadata.generation == 2, "it was wanted already"
+    assert again.metadata.deletion_timestamp == marked.metadata.deletion_timestamp
+    left = await store.update(guarded(again, "two"))
+    assert await store.get(ControlPlane, "alpha") == left
+    with pytest.raises(InvalidInput, match="it is being deleted, and three would be new"):
+        await store.update(guarded(left, "two", "three"))
+    await store.update(guarded(left))
+    assert not await store.list(ControlPlane)
+
+
+async def test_only_a_deletion_marks_and_nothing_takes_the_mark_away(store: Store) -> None:
+    made = await store.create(guarded(plane(), "one"))
+    wish = made.metadata.model_copy(update={"deletion_timestamp": made.metadata.creation_timestamp})
+    same = await store.update(made.model_copy(update={"metadata": wish}))
+    assert (same.metadata.deletion_timestamp, same.metadata.generation) == (None, 1)
+    await store.delete(ControlPlane, "alpha")
+    marked = await store.get(ControlPlane, "alpha")
+    back = marked.metadata.model_copy(update={"deletion_timestamp": None})
+    assert (await store.update(marked.model_copy(update={"metadata": back}))).metadata.deletion_timestamp is not None
+
+
+async def test_what_goes_together_goes_with_its_finalizer_and_is_only_marked_while_there_are_others(
+    store: Store,
+) -> None:
+    await store.create(PlaneSecrets(metadata=Metadata(name="alpha"), data=SecretStr("key")))
+    await store.create(guarded(plane(), "mine"))
+    await store.create(guarded(plane("beta"), "mine", "yours"))
+    all_ = ((ControlPlane, "alpha"), (ControlPlane, "beta"), (PlaneSecrets, "alpha"))
+    await store.delete_together(*all_, finalizer="mine")
+    (left,) = await store.list(ControlPlane)
+    assert (left.name, left.metadata.finalizers) == ("beta", ("yours",))
+    assert left.metadata.deletion_timestamp is not None
+    with pytest.raises(NotFound):
+        await store.get(PlaneSecrets, "alpha")
+
+
+async def test_a_plane_that_older_versions_marked_goes_when_it_is_said_to_be_done_with_and_not_before(
+    store: Store,
+) -> None:
+    """They knew no finalizers: nothing that is written of its status makes it go."""
+    made = await store.create(guarded(plane(), "one"))
+    await store.delete(ControlPlane, "alpha")
+    old = guarded(await store.get(ControlPlane, "alpha"))
+    replace_body(store, old)
+    noted = await store.update(with_offset(old, 3))
+    assert await store.get(ControlPlane, "alpha") == noted
+    await store.delete_together((ControlPlane, "alpha"), finalizer="one")
+    assert not await store.list(ControlPlane)
+    assert made.metadata.uid == noted.metadata.uid
+
+
+def replace_body(store: Store, resource: ControlPlane) -> None:
+    """What is stored, as another version wrote it."""
+    if isinstance(store, MemoryStore):
+        store._bodies["ControlPlane", resource.name] = rules.encoded(resource)
+    else:
+        assert isinstance(store, SqliteStore)
+        with sqlite3.connect(store._path) as db:
+            db.execute("UPDATE resources SET body = ? WHERE name = ?", (rules.encoded(resource), resource.name))
+        db.close()
 
 
 async def test_what_the_store_gave_cannot_be_written_over(store: Store) -> None:

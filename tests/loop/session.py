@@ -20,7 +20,7 @@ from loop.joined import Joined
 from loop.truths import Call, Truths, step_of
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home, front_site
@@ -324,7 +324,9 @@ class LoopHome(Home):
 
     async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
         """As a home does that has no door."""
-        await self.store.delete_together((ControlPlane, plane.name), (PlaneSecrets, plane.name), lease=lease)
+        await self.store.delete_together(
+            (ControlPlane, plane.name), (PlaneSecrets, plane.name), finalizer=PLANE_FINALIZER, lease=lease
+        )
 
     async def plane(
         self,

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, ControlPlane, new_control_plane
 from quarterdeck.api.endpoint import EndpointMode, Rfc2136, Tsig
 from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
@@ -96,7 +96,8 @@ async def test_a_plane_goes_with_its_secrets_and_its_place_at_the_door(home: Hom
 
 async def test_a_plane_never_inherits_the_authority_of_one_that_had_its_name(home: Home) -> None:
     former = await home.secrets(await created(home))
-    await home.store.delete(ControlPlane, "alpha")  # a deletion that ended half way, as older versions could leave it
+    # A deletion that ended half way, as older versions could leave it.
+    await home.store.delete_together((ControlPlane, "alpha"), finalizer=PLANE_FINALIZER)
     plane = await created(home)
     assert (await home.secrets(plane)).kubernetes_ca != former.kubernetes_ca
 
@@ -104,7 +105,7 @@ async def test_a_plane_never_inherits_the_authority_of_one_that_had_its_name(hom
 async def test_not_even_when_secrets_did_not_say_whose_they_are(home: Home) -> None:
     former = await home.secrets(await created(home))
     await home.store.update((await stored(home)).model_copy(update={"plane_uid": None}))
-    await home.store.delete(ControlPlane, "alpha")
+    await home.store.delete_together((ControlPlane, "alpha"), finalizer=PLANE_FINALIZER)
     plane = await created(home)
     assert (await home.secrets(plane)).kubernetes_ca != former.kubernetes_ca
 

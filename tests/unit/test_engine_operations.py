@@ -9,7 +9,14 @@ from typing import cast
 
 import pytest
 
-from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, Placement, new_control_plane
+from quarterdeck.api.controlplane import (
+    PLANE_FINALIZER,
+    Audit,
+    ControlPlane,
+    Encryption,
+    Placement,
+    new_control_plane,
+)
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
@@ -128,7 +135,7 @@ async def test_an_operation_whose_goal_was_left_has_not_succeeded(store: MemoryS
 async def test_a_deletion_that_could_not_be_written_down_as_done_is_so_with_the_next_look(store: MemoryStore) -> None:
     assert not await operations.deleted(store, "alpha", ASKER)
     asked = await operations.delete(home(store), "alpha", ASKER)
-    await store.delete(ControlPlane, "alpha")
+    await store.delete_together((ControlPlane, "alpha"), finalizer=PLANE_FINALIZER)
     assert await operations.deleted(store, "alpha", ASKER)
     assert (await store.get(Operation, asked.metadata.name)).status.phase is OperationPhase.SUCCEEDED
 
@@ -204,3 +211,18 @@ async def test_a_change_takes_the_place_of_one_that_stays_at_its_site(store: Mem
     assert under_way.name == second.name
     plane = await store.get(ControlPlane, "alpha")
     assert (plane.spec.replicas, plane.spec.encryption.secrets) == (5, False)
+
+
+async def test_a_deletion_marks_a_plane_and_leaves_it_to_who_takes_it_down_also_one_of_before(
+    store: MemoryStore,
+) -> None:
+    assert (await store.get(ControlPlane, "alpha")).metadata.finalizers == ()
+    await operations.delete(home(store), "alpha", ASKER)
+    marked = await store.get(ControlPlane, "alpha")
+    assert marked.metadata.finalizers == (PLANE_FINALIZER,)
+    assert (marked.metadata.deletion_timestamp is not None, marked.metadata.generation) == (True, 2)
+
+
+async def test_a_plane_of_before_gets_its_finalizer_with_the_first_change(store: MemoryStore) -> None:
+    await changed(store, replicas=5)
+    assert (await store.get(ControlPlane, "alpha")).metadata.finalizers == (PLANE_FINALIZER,)

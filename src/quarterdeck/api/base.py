@@ -42,7 +42,7 @@ class OwnerReference(Model):
 class Metadata(Model):
     """Who a resource is. All but name, labels and annotations is the store's, or quarterdeck's, to write.
 
-    There is one ``namespace`` so far. ``finalizers`` are works to be done before a resource that is to be deleted
+    There is one ``namespace`` so far. ``finalizers`` name works to be done before a resource that is to be deleted
     goes: see ``Store.delete``.
     """
 

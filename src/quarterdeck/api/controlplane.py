@@ -30,6 +30,8 @@ from quarterdeck.api.values import (
 )
 from quarterdeck.model.components import Component
 
+#: Whoever takes a plane down takes this away when nothing is left of it.
+PLANE_FINALIZER = "quarterdeck.dev/plane"
 #: etcd's own defaults (server/embed/config.go), in milliseconds.
 ETCD_HEARTBEAT = 100
 ETCD_ELECTION = 1_000

@@ -28,6 +28,7 @@ from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, Paused, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
+from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
@@ -96,6 +97,7 @@ class Engine:
         async with AsyncExitStack() as stack:
             try:
                 resource = await operations.existing(self.home.store, name)
+                resource = await amend(self.home.store, ControlPlane, name, operations.finalized, lease=guard.lease)
             except Gone:
                 # Deleted by the round before this one, which could not write down that this was the end.
                 if await operations.deleted(self.home.store, name, self.asker):

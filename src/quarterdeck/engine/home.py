@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from quarterdeck import clocks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Isolation, SiteSpec, default_sites
@@ -250,7 +250,9 @@ class Home:
         with file_errors(f"closing the door to plane {name}"):
             for kind in Isolation:
                 await asyncio.to_thread(uninvite, guests_file(self.folder, kind), name)
-        await self.store.delete_together((ControlPlane, name), (SecretsResource, name), lease=lease)
+        await self.store.delete_together(
+            (ControlPlane, name), (SecretsResource, name), finalizer=PLANE_FINALIZER, lease=lease
+        )
 
     async def plane(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, Placement
+from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, ControlPlaneStatus, Placement
 from quarterdeck.api.operation import (
     Goal,
     Operation,
@@ -65,8 +65,12 @@ async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
             )
         number = await free_number(home.store, name)
         await home.make_room(name)
+        given = plane.metadata
+        metadata = Metadata(
+            name=name, labels=given.labels, annotations=given.annotations, finalizers=(PLANE_FINALIZER,)
+        )
         status = ControlPlaneStatus(port_offset=number, baseline=max(Baseline))
-        stored = await home.store.create(plane.model_copy(update={"status": status}))
+        stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
     return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
 
 
@@ -94,7 +98,7 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
         # The status may have moved on, the spec must not have.
         if seen.metadata.generation != plane.metadata.generation:
             raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
-        return seen.model_copy(update={"spec": plane.spec})
+        return finalized(seen).model_copy(update={"spec": plane.spec})
 
     stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)
     await supersede(home.store, plane.metadata.name, asker)
@@ -110,14 +114,20 @@ def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> Co
 async def delete(home: Home, name: str, asker: Asker) -> Operation:
     """Mark a plane for deletion; the loop takes it down. Raises Conflict while an exchange is under way."""
     await require_deletable(home.store, name)
-
-    def marked(seen: ControlPlane) -> ControlPlane:
-        when = seen.metadata.deletion_timestamp or asker.now()
-        return seen.model_copy(update={"metadata": seen.metadata.model_copy(update={"deletion_timestamp": when})})
-
-    plane = await amend(home.store, ControlPlane, name, marked)
+    await amend(home.store, ControlPlane, name, finalized)
+    await home.store.delete(ControlPlane, name)
+    plane = await existing(home.store, name)
     await supersede(home.store, name, asker)
     return await _record(home.store, plane, OperationType.DELETE, asker)
+
+
+def finalized(plane: ControlPlane) -> ControlPlane:
+    """The plane with the finalizer that planes of before do not have. One that is being deleted gets none any more."""
+    metadata = plane.metadata
+    if metadata.deletion_timestamp is not None or PLANE_FINALIZER in metadata.finalizers:
+        return plane
+    finalizers = (*metadata.finalizers, PLANE_FINALIZER)
+    return plane.model_copy(update={"metadata": metadata.model_copy(update={"finalizers": finalizers})})
 
 
 async def require_deletable(store: Store, name: str) -> ControlPlane:

@@ -46,7 +46,10 @@ class MemoryStore:
         """See ``Store``."""
         self._check(lease)
         stored = self._read("writing", type(resource), resource.name)
-        return self._write(rules.updated(stored, resource, version=self._version + 1))
+        new = self._write(rules.updated(stored, resource, version=self._version + 1))
+        if rules.released_by(stored, new):
+            del self._bodies[type(resource).__name__, resource.name]
+        return new
 
     async def delete(
         self, kind: type[Resource], name: str, *, version: str | None = None, lease: Lease | None = None
@@ -54,13 +57,25 @@ class MemoryStore:
         """See ``Store``."""
         self._check(lease)
         rules.check_deletable(self._read("deleting", kind, name), version)
-        del self._bodies[kind.__name__, name]
+        self._delete(kind, name)
 
-    async def delete_together(self, *gone: tuple[type[Resource], str], lease: Lease | None = None) -> None:
+    async def delete_together(
+        self, *gone: tuple[type[Resource], str], finalizer: str = "", lease: Lease | None = None
+    ) -> None:
         """See ``Store``."""
         self._check(lease)
         for kind, name in gone:
-            self._bodies.pop((kind.__name__, name), None)
+            if (kind.__name__, name) in self._bodies:
+                self._delete(kind, name, finalizer)
+
+    def _delete(self, kind: type[Resource], name: str, finalizer: str = "") -> None:
+        if rules.may_have_finalizers(kind):
+            stored = self._read("deleting", kind, name)
+            left = rules.marked(stored, finalizer=finalizer, version=self._version + 1, now=self._clock())
+            if left is not None:
+                self._write(left)
+                return
+        del self._bodies[kind.__name__, name]
 
     async def append(self, entry: JournalEntry) -> JournalEntry:
         """See ``Store``."""

@@ -101,19 +101,28 @@ class Store(Protocol):
     async def update(self, resource: R, *, lease: Lease | None = None) -> R:
         """Replace the resource if it still has the given ``metadata.resource_version``; gives it the next one.
 
-        The generation grows when the spec or the wish to delete differs. Raises NotFound; Conflict if somebody
-        wrote it since, or if no version is given.
+        The generation grows when the spec differs. A resource that is to be deleted goes when its last finalizer is
+        taken away. Raises NotFound; Conflict if somebody wrote it since, or if no version is given; InvalidInput for a
+        new finalizer of one that is to be deleted.
         """
         ...
 
     async def delete(
         self, kind: type[Resource], name: str, *, version: str | None = None, lease: Lease | None = None
     ) -> None:
-        """Raises NotFound; Conflict if ``version`` is given and not the stored one."""
+        """A resource without finalizers goes at once. One that has some is only marked (``deletion_timestamp``, and a
+        generation more): it goes with the last of them.
+
+        Raises NotFound; Conflict if ``version`` is given and not the stored one.
+        """
         ...
 
-    async def delete_together(self, *gone: tuple[type[Resource], str], lease: Lease | None = None) -> None:
-        """Delete these, all at once or none of them; one that is not there is gone already."""
+    async def delete_together(
+        self, *gone: tuple[type[Resource], str], finalizer: str = "", lease: Lease | None = None
+    ) -> None:
+        """Delete these, all at once or none of them; one that is not there is gone already. ``finalizer``: the one
+        whose work is done with that. What has others is only marked.
+        """
         ...
 
     async def append(self, entry: JournalEntry) -> JournalEntry:

@@ -68,33 +68,64 @@ def created(resource: R, *, version: int, now: float, uid: str) -> R:
             "generation": 1,
             "uid": uid,
             "creation_timestamp": instant(now),
+            "deletion_timestamp": None,
         }
     )
     return resource.model_copy(update={"metadata": metadata})
 
 
 def updated(stored: R, resource: R, *, version: int) -> R:
-    """The resource as it is stored in the place of ``stored``. Raises Conflict."""
+    """The resource as it is stored in the place of ``stored``. Raises Conflict, InvalidInput."""
     old, new = stored.metadata, resource.metadata
-    _check_version(f"writing {_called(stored)}", old.resource_version, new.resource_version)
+    doing = f"writing {_called(stored)}"
+    _check_version(doing, old.resource_version, new.resource_version)
+    if old.deletion_timestamp is not None and (added := sorted(set(new.finalizers) - set(old.finalizers))):
+        raise InvalidInput(doing, f"metadata.finalizers: it is being deleted, and {', '.join(added)} would be new")
     same = _wish(stored) == _wish(resource)
-    if isinstance(stored, ReplicaRevision) and _wish(stored)[0] != _wish(resource)[0]:
-        raise Conflict(f"writing {_called(stored)}", "its spec is never changed", "make another revision")
+    if isinstance(stored, ReplicaRevision) and not same:
+        raise Conflict(doing, "its spec is never changed", "make another revision")
     metadata = new.model_copy(
         update={
             "resource_version": str(version),
             "generation": old.generation + (0 if same else 1),
             "uid": old.uid,
             "creation_timestamp": old.creation_timestamp,
+            "deletion_timestamp": old.deletion_timestamp,
         }
     )
     return resource.model_copy(update={"metadata": metadata})
+
+
+def released_by(stored: Resource, updated: Resource) -> bool:
+    """Whether an update takes the last finalizer of a resource that is to be deleted: it goes then."""
+    metadata = updated.metadata
+    return metadata.deletion_timestamp is not None and bool(stored.metadata.finalizers) and not metadata.finalizers
 
 
 def check_deletable(stored: Resource, version: str | None) -> None:
     """Raises Conflict if ``version`` is given and is not the stored one."""
     if version is not None:
         _check_version(f"deleting {_called(stored)}", stored.metadata.resource_version, version)
+
+
+def marked(stored: Resource, *, finalizer: str = "", version: int, now: float) -> Resource | None:
+    """What is left of a resource that is to be deleted, now that the work of ``finalizer`` is done. None: nothing."""
+    old = stored.metadata
+    left = tuple(each for each in old.finalizers if each != finalizer)
+    if not left:
+        return None
+    changes = {
+        "resource_version": str(version),
+        "generation": old.generation + (0 if old.deletion_timestamp else 1),
+        "deletion_timestamp": old.deletion_timestamp or instant(now),
+        "finalizers": left,
+    }
+    return stored.model_copy(update={"metadata": old.model_copy(update=changes)})
+
+
+def may_have_finalizers(kind: type[Resource]) -> bool:
+    """Whether a resource must be read before it goes. Keys need not be: they go also when nobody can read them."""
+    return not issubclass(kind, PlaneSecrets)
 
 
 def missing(doing: str, kind: type[Resource], name: str) -> NoReturn:
@@ -201,8 +232,8 @@ def _check_version(doing: str, stored: str | None, given: str | None) -> None:
         raise Conflict(doing, f"somebody changed it since (version {stored}, not {given})", "read it again and retry")
 
 
-def _wish(resource: Resource) -> tuple[object, object]:
-    return (resource.model_dump(include={"spec"}), resource.metadata.deletion_timestamp)
+def _wish(resource: Resource) -> object:
+    return resource.model_dump(include={"spec"})
 
 
 def _called(resource: Resource) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from quarterdeck.api.base import R, Resource
+from quarterdeck.errors import NotFound
 from quarterdeck.stores import rules
 from quarterdeck.stores.identity import new_uid
 from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome
@@ -22,6 +24,7 @@ from quarterdeck.stores.sqlite_file import in_words, opened, transaction
 T = TypeVar("T")
 
 _JOURNAL = "plane, time, kind, text, outcome, operation, site, replica, detail"
+_DELETE = "DELETE FROM resources WHERE kind = ? AND name = ?"
 _EVENT = "plane, type, reason, message, first, last, count"
 
 
@@ -107,7 +110,10 @@ class SqliteStore:
             stored = self._resource("writing", type(resource), resource.name)
             new = rules.updated(stored, resource, version=self._next())
             key = (type(resource).__name__, resource.name)
-            self._db.execute("UPDATE resources SET body = ? WHERE kind = ? AND name = ?", (self._encoded(new), *key))
+            if rules.released_by(stored, new):
+                self._db.execute(_DELETE, key)
+            else:
+                self._put_body(new)
             return new
 
         return await self._write(work)
@@ -120,17 +126,20 @@ class SqliteStore:
         def work() -> None:
             self._check(lease)
             rules.check_deletable(self._resource("deleting", kind, name), version)
-            self._db.execute("DELETE FROM resources WHERE kind = ? AND name = ?", (kind.__name__, name))
+            self._delete(kind, name)
 
         await self._write(work)
 
-    async def delete_together(self, *gone: tuple[type[Resource], str], lease: Lease | None = None) -> None:
+    async def delete_together(
+        self, *gone: tuple[type[Resource], str], finalizer: str = "", lease: Lease | None = None
+    ) -> None:
         """See ``Store``."""
 
         def work() -> None:
             self._check(lease)
             for kind, name in gone:
-                self._db.execute("DELETE FROM resources WHERE kind = ? AND name = ?", (kind.__name__, name))
+                with contextlib.suppress(NotFound):
+                    self._delete(kind, name, finalizer)
 
         await self._write(work)
 
@@ -257,6 +266,19 @@ class SqliteStore:
         if row is None:
             rules.missing(doing, kind, name)
         return rules.decoded(kind, name, self._seal.open(self._db, kind.__name__, name, row[0]))
+
+    def _delete(self, kind: type[Resource], name: str, finalizer: str = "") -> None:
+        if rules.may_have_finalizers(kind):
+            stored = self._resource("deleting", kind, name)
+            left = rules.marked(stored, finalizer=finalizer, version=self._next(), now=self._clock())
+            if left is not None:
+                self._put_body(left)
+                return
+        self._db.execute(_DELETE, (kind.__name__, name))
+
+    def _put_body(self, resource: Resource) -> None:
+        query = "UPDATE resources SET body = ? WHERE kind = ? AND name = ?"
+        self._db.execute(query, (self._encoded(resource), type(resource).__name__, resource.name))
 
     def _encoded(self, resource: Resource) -> str:
         return self._seal.close(self._db, type(resource).__name__, resource.name, rules.encoded(resource))
