@@ -13,7 +13,7 @@ from loop.units import PLANE, replica_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.engine.settings import planner_settings, wanted_slots
+from quarterdeck.engine.settings import goal_of, planner_settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
@@ -73,7 +73,7 @@ class Truths:
             )
             wanted = Wanted(
                 memory=memory_from_status(plane.status.memory),
-                slots=wanted_slots(plane, site),
+                slots=goal_of(plane, site).slots(memory_from_status(plane.status.memory).replicas),
                 settings=planner_settings(plane),
                 deleting=plane.metadata.deletion_timestamp is not None,
             )

@@ -128,6 +128,7 @@ class Explorer:
             number(truth.balancers),
             number(truth.checked),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
+            number((truth.revision, truth.condemned)),
             number(state.clients),
             number((state.late, state.stamped)),
         )

@@ -2,8 +2,10 @@
 
 A fault can take a property away; a step must not. So the claims on a step are: what held before holds after, in truth,
 whatever the driver sees of it. Where nothing of the world has failed so far (``calm``), the claims on the state are
-absolute. Besides the ten: (11) controllers work as long as apiservers serve, (12) each replica has a machine for
-itself, in the zone of its slot.
+absolute. Besides the ten: (11) controllers work as long as apiservers serve, and inside a site at most one wanted voter
+is out by our own doing and at most one member more than wanted there; (12) each replica has a machine for itself, but
+while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
+has it.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from dataclasses import replace
 from model.addresses import felt, held_healthy
 from model.clients import Clients, listed
 from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
+    AdoptRevision,
     DecideBootstrap,
     PlaceReplica,
     Plan,
@@ -35,8 +39,12 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
+from quarterdeck.planner.machines import busy
+from quarterdeck.planner.match import match
+from quarterdeck.planner.members import serves
 from quarterdeck.planner.quorum import Voter, has_quorum, home
 from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.view import view
 
 #: Steps that need to know who is a member, or that take something away.
 NEEDS_A_QUORUM = (
@@ -93,7 +101,11 @@ def _name(step: Step) -> str:
 def check_plan(world: World, plan: Plan) -> None:
     """What a plan may hold, given nothing but its observation."""
     if world.membership is None and not world.deleting:
-        taking = [step for step in plan.now if isinstance(step, NEEDS_A_QUORUM) and not _withholds(world, step)]
+        taking = [
+            step
+            for step in plan.now
+            if isinstance(step, NEEDS_A_QUORUM) and not _withholds(world, step) and not _ends_anyway(world, step)
+        ]
         claim(not taking, "8: unknown membership is not zero")
         claim(not plan.done, "8: unknown membership is not done")
     for step in (change for each in plan.now for change in flat(each)):
@@ -111,6 +123,7 @@ def check_plan(world: World, plan: Plan) -> None:
             case _:
                 pass
     _check_all_added(world, plan)
+    _check_one_rests(world, plan)
     _check_voters(world, plan)
     _check_unseen(world, plan)
 
@@ -125,6 +138,32 @@ def _withholds(world: World, step: Step) -> bool:
     idle = fact.unit(Component.ETCD) is not UnitState.RUNNING
     wrong = any(each.replica == step.replica for each in world.wrong)
     return wrong or (record.started and fact.has_data is False and idle)
+
+
+def _ends_anyway(world: World, step: Step) -> bool:
+    """Whether a step stops what is of no use to anybody: it ends again and again, or its apiserver is known not to
+    serve.
+    """
+    if not isinstance(step, StopUnit):
+        return False
+    fact = world.replica(step.replica)
+    ends = fact.unit(step.component) is UnitState.FAILED
+    return ends or (step.component is not Component.ETCD and fact.ready is False)
+
+
+def _check_one_rests(world: World, plan: Plan) -> None:
+    """Inside a site at most one wanted voter is out by our own doing."""
+    now = view(world)
+    if world.membership is None or world.deleting:
+        return
+    for step in plan.now:
+        if not isinstance(step, StopUnit) or step.component not in (Component.ETCD, Component.APISERVER):
+            continue
+        rested = next((each for each in now.wanted if each.name == step.replica), None)
+        if rested is None or _ends_anyway(world, step) or _withholds(world, step):
+            continue
+        out = [each.name for each in now.wanted if each is not rested and not serves(world, each)]
+        claim(not out, f"11: {step.component} of {step.replica} stops while {out} does not serve")
 
 
 def _check_known(world: World, step: Step) -> None:
@@ -158,9 +197,18 @@ def _check_unseen(world: World, plan: Plan) -> None:
 def _check_place(world: World, step: PlaceReplica) -> None:
     names = {record.name for record in world.memory.replicas}
     claim(step.replica not in names, f"7: the name {step.replica} is used again")
-    others = {record.name for record in world.memory.replicas if record.machine == step.machine}
-    listed = {member.replica for member in world.membership.members} if world.membership else others
-    claim(not others & listed, f"7: {step.replica} is placed on the machine of a member")
+    members = {member.replica for member in world.membership.members} if world.membership else names
+    crowd = [record for record in world.memory.replicas if record.machine == step.machine and record.name in members]
+    used = {record.machine for record in world.memory.replicas if busy(world, record)}
+    where = next(each for each in world.machines if each.name == step.machine)
+    free = [
+        each.name
+        for each in world.machines
+        if (each.site, each.zone) == (where.site, where.zone) and each.state is MachineState.UP
+    ]
+    alone = set(free) - used
+    claim(not crowd or not alone, f"12: {step.replica} is placed on the machine of a member, and {alone} is free")
+    claim(len(crowd) <= 1, f"12: {step.replica} is placed on {step.machine}, where {len(crowd)} members are")
 
 
 def _check_promotion(world: World, step: Promote) -> None:
@@ -175,10 +223,9 @@ def _check_all_added(world: World, plan: Plan) -> None:
     added = {step.replica for step in plan.now if isinstance(step, AddLearner)}
     if not added or world.membership is None:
         return
+    wanted = view(world).wanted
     needed = {
-        record.name
-        for record in world.memory.replicas
-        if record.slot in world.slots and world.membership.of(record.name) is None and not record.listed
+        record.name for record in world.memory.replicas if record in wanted and world.membership.of(record.name) is None
     }
     reachable = {name for name in needed if world.replica(name).machine is MachineState.UP}
     claim(reachable <= added, "2: learners are added one after the other")
@@ -206,6 +253,8 @@ def _check_voters(world: World, plan: Plan) -> None:
             rest = [replace(voter, healthy=False) if voter in able else voter for voter in now.values()]
             claim(not voted or has_quorum(rest), f"1: {step.replica} goes, and the rest that has the data is no quorum")
         elif isinstance(step, StopUnit) and step.component is Component.ETCD and step.replica in now:
+            if _ends_anyway(world, step):
+                continue
             now[step.replica] = replace(now[step.replica], healthy=False)
             claim(has_quorum(now.values()), f"1: {step.replica} is stopped, and the healthy rest is no quorum")
 
@@ -243,13 +292,16 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients) -> None:
         case StopUnit(component=Component.APISERVER):
             _check_farewell(before, step, clients)
         case StopUnit(component=Component.ETCD):
-            claim(step.replica not in before.members, f"1: etcd of the member {step.replica} is stopped")
+            claim(before.elected != step.replica, f"4: etcd of the leader {step.replica} is stopped")
         case RestartUnit():
             member = before.members.get(step.replica)
             claim(member is not None and member.learner, f"1: {step.replica} is restarted, and is no learner")
             claim(not before.memory.replica(step.replica).restarted, f"1: {step.replica} is restarted again and again")
+        case AdoptRevision():
+            _check_adoption(before, step)
+        case AddLearner():
+            _check_room(before, step)
         case StartUnit(component=Component.ETCD):
-            _check_alone(before, step.replica)
             known = step.replica in before.members and before.memory.replica(step.replica).started
             claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
         case RemoveMember():
@@ -269,11 +321,20 @@ def _check_id(before: Truth, step: Promote | RemoveMember | TransferLeadership) 
     claim(found is None or of_it == named, f"1: {_name(step)} has the id of another member")
 
 
-def _check_alone(truth: Truth, name: str) -> None:
-    machine = truth.machine_of(name).name
-    others = [each.name for each in truth.memory.replicas if each.machine == machine and each.name != name]
-    busy = [each for each in others if each in truth.members or truth.replica(each).units]
-    claim(not busy, f"12: {name} starts on {machine}, which {busy} needs")
+def _check_adoption(before: Truth, step: AdoptRevision) -> None:
+    """No program goes on as a former revision had it."""
+    former = before.memory.replica(step.replica).revision
+    change = next(each for one, other, each in before.changes if (one, other) == (former, step.revision))
+    claim(not change.exchange, f"13: {step.replica} adopts a revision that it can never have")
+    runs = change.restart & before.replica(step.replica).units
+    claim(not runs, f"13: {step.replica} adopts a revision while {runs} run as the one before has them")
+
+
+def _check_room(before: Truth, step: AddLearner) -> None:
+    """Inside a site there is at most one member more than wanted."""
+    site = before.site_of(step.replica)
+    there = [name for name in before.members if before.site_of(name) == site]
+    claim(len(there) <= len(before.slots), f"11: {step.replica} joins, though {len(there)} members are at {site}")
 
 
 def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = False) -> None:
@@ -283,8 +344,10 @@ def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = Fal
     kind = type(step).__name__
     if before.deleting:
         return
+    # A member that rests comes back with its data, also when another one fails at this very moment.
+    rests = isinstance(step, StopUnit) and step.component is Component.ETCD
     if before.elected is not None:
-        claim(after.elected is not None, f"1: {kind} loses the quorum")
+        claim(rests or after.elected is not None, f"1: {kind} loses the quorum")
     lost = [name for name in before.members if before.replica(name).data and not after.replica(name).data]
     if not isinstance(step, RemoveMember):
         claim(not lost, f"7: {kind} deletes the data of {lost}")
@@ -411,7 +474,8 @@ def check_done(truth: Truth, plan: Plan) -> None:
     leads = bool(truth.reached_from(door)) or (not felt(truth) and held_healthy(truth, door))
     claim(truth.record == door and leads, "10: done, but the name does not lead there")
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
-    keep = set(filling(truth, truth.slots).values())
+    keep = {record.name for record in _serving(truth)}
+    claim(len(keep) == len(truth.slots), f"10: done, but {len(keep)} replicas serve in {len(truth.slots)} slots")
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
     left = {record.name for record in truth.memory.replicas} - keep
     there = {where for where, _ in truth.balancers}
@@ -421,31 +485,44 @@ def check_done(truth: Truth, plan: Plan) -> None:
     claim(there - unseen == {door}, f"10: done, but load balancers run at {there - unseen}")
     known = {record.site for record in truth.memory.replicas} | {where for where, _ in truth.memory.held} | {door}
     claim(there <= known, f"10: done, but nothing remembers the load balancers at {there - known}")
-    for slot, name in filling(truth, truth.slots).items():
-        where = truth.machine_of(name)
-        claim(where.site == slot.site and slot.zone in ("", where.zone), f"12: done, but {name} is not in its zone")
+    for name in keep:
+        place, where = truth.memory.replica(name).slot, truth.machine_of(name)
+        claim((where.site, where.zone) == (place.site, place.zone), f"12: done, but {name} is not in its zone")
     used = [truth.machine_of(name).name for name in keep]
     claim(len(used) == len(set(used)), "12: done, but two replicas share a machine")
     for name in set(truth.members):
         claim(set(CONTROLLERS) <= truth.replica(name).units, f"10: done, but {name} runs no controllers")
+        _check_shape(truth, name)
     lost = left | ((there & unseen) - {door})
     claim(len(plan.leftovers) >= len(lost), f"10: done, but {lost} are left, and not all named")
     # One that went without anybody's hearing so may well be there still, for all that can be known.
     claim(len(plan.leftovers) == 0 or bool(left or (known & unseen) - {door}), "10: leftovers that are none")
 
 
+def _check_shape(truth: Truth, name: str) -> None:
+    """Done means that everything runs as wanted, or, where that was given up, as before."""
+    claim(name not in truth.condemned, f"10: done, but {name} is not exchanged")
+    record, rejected = truth.memory.replica(name), truth.memory.rejected
+    given_up = rejected is not None and rejected.revision == truth.revision
+    claim(given_up or record.revision == truth.revision, f"10: done, but {name} is of revision {record.revision}")
+    for component, shape in truth.replica(name).shapes:
+        same = _same(truth, shape, record.revision, component)
+        claim(same, f"13: done, but {component} of {name} runs as {shape or 'before'} has it")
+
+
+def _same(truth: Truth, one: str, other: str, component: Component) -> bool:
+    change = next((each for each in truth.changes if each[:2] == (one, other)), None)
+    return one == other or (change is not None and component not in change[2].restart and not change[2].exchange)
+
+
 def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:
     """Whether every slot has a healthy voter with a ready apiserver."""
-    return filling(truth, slots).keys() == set(slots)
+    return not match(slots, _serving(truth), _any_order).empty
 
 
-def filling(truth: Truth, slots: tuple[Slot, ...]) -> dict[Slot, str]:
-    """Who serves in each slot: the one that was placed for it, or else one that was lent and is where it would be."""
-    records = {name: truth.memory.replica(name) for name in sorted(truth.serving)}
-    filled = {record.slot: name for name, record in records.items() if record.slot in slots}
-    for name, record in records.items():
-        here = (record.site, truth.machine_of(name).zone, record.slot.storage_class)
-        empty = (each for each in slots if each not in filled and (each.site, each.zone, each.storage_class) == here)
-        if record.slot.temporary and (slot := next(empty, None)) is not None:
-            filled[slot] = name
-    return filled
+def _serving(truth: Truth) -> tuple[Replica, ...]:
+    return tuple(record for record in truth.memory.replicas if record.name in truth.serving)
+
+
+def _any_order(_: Replica) -> tuple[int, ...]:
+    return ()

@@ -35,6 +35,8 @@ def least_of(search: Search) -> int:
     """The least number of states."""
     if search.sample is not None:
         return SAMPLE if search.sample.seed == FIRST_SEED else ANY_SAMPLE
+    if search.change is not None:
+        return 900 if search.faults else 6
     if (search.faults, search.wishes) == (1, 0):
         return ONE_FAULT.get((search.replicas, search.to, search.front), (500, ALL))[0]
     return 10_000 if search.faults else 150
@@ -44,6 +46,8 @@ def missing_of(search: Search) -> frozenset[Kind] | None:
     """The classes of faults that it does not see (None: that depends)."""
     if not search.faults:
         return frozenset(Kind)
+    if search.change is not None:
+        return None
     if search.sample is None and (search.faults, search.wishes) == (1, 0):
         found = ONE_FAULT.get((search.replicas, search.to, search.front))
         return found[1] if found is not None else None

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from model.explorer import Explorer, Sample
 from model.faults import Kind
 from model.walk import Planner, State, Walker, Wish
-from model.worlds import empty, moving, settled, wanted
+from model.worlds import FORMER, changing, empty, moving, settled, wanted
+from quarterdeck.model.components import Component
+from quarterdeck.model.revisions import Change
 from quarterdeck.planner.planner import plan as real_plan
 from quarterdeck.planner.truth import Truth
 
@@ -17,7 +19,9 @@ from quarterdeck.planner.truth import Truth
 class Search:
     """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west.
     ``front``: the site of the fixed address that the plane is behind, if it has no name; ``kinds``: the classes of
-    faults that may happen (None: all); ``mended``: whether what broke may be repaired; ``sample``: how much of it is
+    faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
+    there, which this is what it takes; ``broken``: the program that ends again and again as that has it; ``per_zone``:
+    how many machines a zone has; ``mended``: whether what broke may be repaired; ``sample``: how much of it is
     searched (None: all).
     """
 
@@ -30,11 +34,17 @@ class Search:
     kinds: frozenset[Kind] | None = None
     mended: bool = True
     sample: Sample | None = None
+    change: Change | None = None
+    broken: Component | None = None
+    per_zone: int = 2
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
         between += f", a fixed address at {self.front}" if self.front else ""
         between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
+        if self.change is not None:
+            what = "an exchange" if self.change.exchange else " and ".join(sorted(self.change.restart)) or "nothing"
+            between += f", {what} changed{f', {self.broken} broken' if self.broken else ''}, {self.per_zone} a zone"
         between += f", a sample with seed {self.sample.seed}" if self.sample else ""
         match self.to:
             case None:
@@ -53,6 +63,10 @@ class Search:
                 return empty("east", self.replicas, front=self.front)
             case 0:
                 return replace(settled(empty("east", self.replicas, front=self.front)), deleting=True)
+            case _ if self.change is not None:
+                return changing(
+                    self.replicas, self.to, self.change, broken=self.broken, per_zone=self.per_zone, front=self.front
+                )
             case _:
                 return moving(self.replicas, self.to, front=self.front)
 
@@ -63,6 +77,9 @@ class Search:
                 return Wish("it gone"), Wish("north", wanted("north", self.replicas))
             case 0:
                 return ()
+            case _ if self.change is not None:
+                back = Wish("to go back", wanted("east", self.replicas), FORMER)
+                return (back,) if self.per_zone == 1 or self.broken else (back, Wish("north", wanted("north", self.to)))
             case _:
                 return Wish("to go back", wanted("east", self.replicas)), Wish("north", wanted("north", self.to))
 
@@ -102,11 +119,39 @@ def sampled(search: Search, seed: int) -> Search:
     return replace(search, sample=Sample(seed, at=0.25, of=0.04, most=5_000))
 
 
+def _restarts(*components: Component) -> Change:
+    return Change(restart=frozenset(components))
+
+
+ANEW = Change(exchange=True)
+#: What changes inside a site: a program is started anew, replicas are exchanged (also with no spare machine), there are
+#: more or fewer of them, or what is asked for does not run.
+INSIDE = (
+    Search(replicas=3, to=3, change=_restarts(Component.APISERVER)),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD)),
+    Search(replicas=3, to=3, change=_restarts(Component.CONTROLLER_MANAGER)),
+    Search(replicas=1, to=1, change=_restarts(Component.APISERVER)),
+    Search(replicas=3, to=3, change=_restarts(Component.APISERVER), broken=Component.APISERVER),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD), broken=Component.ETCD),
+    Search(replicas=3, to=3, change=_restarts(Component.SCHEDULER), broken=Component.SCHEDULER),
+    Search(replicas=1, to=1, change=_restarts(Component.APISERVER), broken=Component.APISERVER),
+    Search(replicas=3, to=3, change=ANEW, per_zone=1),
+    Search(replicas=1, to=1, change=ANEW, per_zone=1),
+    Search(replicas=1, to=3, change=Change()),
+    Search(replicas=3, to=1, change=Change()),
+)
+
+
 #: What every run of the tests searches: the biggest first, so that two workers end at about the same time.
 SEARCHES = (
     Search(replicas=1, to=1, faults=1, wishes=1),
     *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in SHAPES),
     *(sampled(search, SEED) for search in MORE),
+    *(replace(search, faults=1, data_loss=True) for search in INSIDE),
+    *(replace(search, wishes=1) for search in INSIDE),
+    *(sampled(replace(search, faults=2, wishes=1, data_loss=True), SEED) for search in INSIDE[:2]),
+    sampled(Search(replicas=1, to=3, change=ANEW, faults=2, wishes=1, data_loss=True), SEED),
+    sampled(Search(replicas=3, to=3, change=ANEW, faults=2, wishes=1, data_loss=True), SEED),
     *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in BIRTHS),
     *(Search(replicas=each, to=to, wishes=1) for each, to in (*SHAPES, *BIRTHS[:2])),
     *(Search(replicas=1, to=to, faults=1, data_loss=True, front="north") for to in (1, None, 0)),

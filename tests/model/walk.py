@@ -13,14 +13,8 @@ from model.looks import mixed_looks
 from model.worlds import normal, ranks
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
+    NOTES,
     AddLearner,
-    DecideBootstrap,
-    NoteCluster,
-    NoteCreated,
-    NoteDraining,
-    NoteMembers,
-    NoteRecord,
-    NoteUnsettled,
     PlaceReplica,
     Plan,
     Promote,
@@ -38,8 +32,6 @@ from quarterdeck.planner.truth import Truth
 
 Planner = Callable[[World], Plan]
 
-#: Steps that only write the memory. The driver writes all that a plan has in one go.
-NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteUnsettled, NoteDraining)
 #: Calls that carry no token: etcd does not know which driver is the newer one.
 UNFENCED = (AddLearner, Promote, RemoveMember, TransferLeadership)
 #: Plans of up to this many steps are cut short in every way; of longer ones, any one step or all after it.
@@ -48,14 +40,21 @@ MOST_SUBSETS = 4
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user may ask for instead at any moment: other slots, or (``slots`` empty) that the plane goes."""
+    """What the user may ask for instead at any moment: other slots, or another revision (None: the same), or (``slots``
+    empty) that the plane goes.
+    """
 
     name: str
     slots: tuple[Slot, ...] = ()
+    revision: str | None = None
 
     def of(self, truth: Truth) -> Truth:
         """The truth once it was asked for."""
-        return replace(truth, slots=self.slots) if self.slots else replace(truth, deleting=True)
+        if not self.slots:
+            return replace(truth, deleting=True)
+        return replace(
+            truth, slots=self.slots, revision=truth.revision if self.revision is None else self.revision, condemned=()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +227,7 @@ class Walker:
         """The user wants something else."""
         for wish in self.wishes if state.wishes else ():
             truth = wish.of(state.truth)
-            if truth.slots != state.truth.slots or truth.deleting != state.truth.deleting:
+            if truth != state.truth:
                 yield Event(None, f"the user wants {wish.name}", replace(state, truth=truth, wishes=state.wishes - 1))
 
     def landed(self, state: State) -> Iterator[Event]:

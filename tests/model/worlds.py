@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
+from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulator import apply, observe, tick
@@ -16,7 +18,7 @@ ZONES = ("a", "b", "c")
 
 
 def wanted(site: str, replicas: int) -> tuple[Slot, ...]:
-    return slots(site=site, zones=ZONES, storage_class="standard", replicas=replicas)
+    return slots(site=site, zones=ZONES, replicas=replicas)
 
 
 def machines(*sites: str, per_zone: int = 2) -> tuple[SimMachine, ...]:
@@ -49,6 +51,38 @@ def settled(truth: Truth, *, rounds: int = 300) -> Truth:
 def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES, front: str | None = None) -> Truth:
     """A plane settled at east whose user has just asked for it at west."""
     return replace(settled(empty("east", replicas, sites=sites, front=front)), slots=wanted("west", to))
+
+
+#: What replicas ran before, and what is asked for now.
+FORMER, NEW = "one", "two"
+
+
+def changing(
+    replicas: int,
+    to: int,
+    change: Change,
+    *,
+    broken: Component | None = None,
+    per_zone: int = 2,
+    front: str | None = None,
+    condemned: tuple[str, ...] = (),
+) -> Truth:
+    """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
+    again and again as that has it.
+    """
+    sites = ("east",) if per_zone == 1 else SITES
+    start = Truth(
+        slots=wanted("east", replicas),
+        memory=Memory(),
+        machines=machines(*sites, per_zone=per_zone),
+        record=front,
+        front=front,
+        revision=FORMER,
+        changes=((FORMER, NEW, change), (NEW, FORMER, change)),
+        broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
+    )
+    asked = replace(settled(start), slots=wanted("east", to), condemned=condemned)
+    return asked if condemned else replace(asked, revision=NEW)
 
 
 def ages(since: tuple[tuple[str, float], ...], now: float, oldest: float) -> tuple[tuple[str, float], ...]:

@@ -114,4 +114,4 @@ def host_of(name: str) -> str:
 
 def _slot(name: str) -> Slot:
     site, number = name.rsplit("-", 1)
-    return Slot(site=site, zone="abc"[int(number) - 1], storage_class="standard", index=0)
+    return Slot(site=site, zone="abc"[int(number) - 1])

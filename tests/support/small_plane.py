@@ -96,18 +96,18 @@ async def small_plane(
     sites = {name: site(LocalSiteSettings(name=name), number) for number, name in enumerate(("east", "west"), 1)}
     machines = {(each.site, each.name): each for every in sites.values() for each in await every.machines()}
     zones = ("a", "b", "c", "a", "b")
-    slots = tuple(Slot(site="east", zone=zones[each], storage_class="standard", index=each) for each in range(replicas))
+    slots = tuple(Slot(site="east", zone=zones[each]) for each in range(replicas))
     names = tuple(f"east-{number}" for number in range(1, replicas + 1))
     records = tuple(
         Replica(
             name=name,
             slot=slot,
-            machine=f"east-{slot.zone}{slot.index // 3 + 1}",
+            machine=f"east-{slot.zone}{index // 3 + 1}",
             listed=True,
             started=True,
             served=served,
         )
-        for name, slot in zip(names, slots, strict=True)
+        for index, (name, slot) in enumerate(zip(names, slots, strict=True))
     )
     memory = Memory(
         next_ordinal=replicas + 1, replicas=records, bootstrap=names, created=bool(names), served_site="east"

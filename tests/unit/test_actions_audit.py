@@ -37,8 +37,8 @@ def site() -> FakeSite:
 @pytest.fixture
 async def plane(site: FakeSite) -> Plane:
     """A plane with a replica on one machine; on another there was one."""
-    slot = Slot(site="east", zone="a", index=0, storage_class="fast")
-    memory = Memory(replicas=(Replica(name="demo-1", machine=HERE, slot=slot),))
+    slot = Slot(site="east", zone="a")
+    memory = Memory(replicas=(Replica(name="demo-1", machine=HERE, slot=slot, storage_class="fast"),))
     resource = new_control_plane("demo", site="east")
     metadata = resource.metadata.model_copy(update={"uid": "u1"})
     status = ControlPlaneStatus(port_offset=0, memory=memory_to_status(memory))

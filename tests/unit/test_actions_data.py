@@ -26,9 +26,9 @@ from quarterdeck.model.world import World
 from quarterdeck.sites.fake import FakeSite, Program
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
-SLOT = Slot(site="east", zone="a", storage_class="standard")
+SLOT = Slot(site="east", zone="a")
 MACHINE, UNIT, VOLUME = "east-a1", "demo-east-1-etcd", "demo-east-1"
-FOUNDER = Replica(name="east-1", slot=SLOT, machine=MACHINE)
+FOUNDER = Replica(name="east-1", slot=SLOT, machine=MACHINE, storage_class="standard")
 START = StartUnit(site="east", why="", replica="east-1", component=Component.ETCD)
 COMPARES = "--feature-gates=InitialCorruptCheck=true"
 LOG = f"{WRITE_AHEAD_LOG}/0.wal"

@@ -42,9 +42,7 @@ from quarterdeck.model.slots import Slot
 MEMORIES = st.builds(
     Memory,
     next_ordinal=st.integers(1, 10**6),
-    replicas=st.lists(st.builds(Replica, slot=st.builds(Slot, index=st.integers(0, 9), temporary=st.booleans()))).map(
-        tuple
-    ),
+    replicas=st.lists(st.builds(Replica, slot=st.builds(Slot))).map(tuple),
     bootstrap=st.lists(st.text()).map(tuple),
     created=st.booleans(),
     cluster_id=st.integers(0, 2**64 - 1),
@@ -63,7 +61,15 @@ def test_memory_comes_back_from_its_document_as_it_was(memory: Memory) -> None:
 
 @pytest.mark.parametrize(("fact", "mirror"), [(Memory, MemoryStatus), (Replica, ReplicaStatus), (Slot, SlotStatus)])
 def test_every_fact_of_the_memory_is_written_down(fact: type, mirror: type[BaseModel]) -> None:
-    assert {field.name for field in dataclasses.fields(fact)} == set(mirror.model_fields)
+    former = {"storage_class", "index", "temporary"} if fact is Slot else set()
+    assert {field.name for field in dataclasses.fields(fact)} == set(mirror.model_fields) - former
+
+
+def test_a_replica_of_before_volumes_were_its_own_has_the_class_that_its_slot_had() -> None:
+    slot = {"site": "east", "zone": "a", "storageClass": "fast", "index": 2, "temporary": False}
+    status = {"replicas": ({"name": "east-1", "slot": slot, "machine": "east-a1"},)}
+    (record,) = memory_from_status(MemoryStatus.model_validate(status)).replicas
+    assert (record.storage_class, record.slot) == ("fast", Slot(site="east", zone="a"))
 
 
 def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None:

@@ -26,7 +26,7 @@ def world(plane: Plane, *, stopped: Iterable[str] = (), ready: bool = True) -> W
         units = tuple((each, state) for each in Component)
         return ReplicaFact(name=name, machine=MachineState.UP, units=units, ready=ready)
 
-    slot = Slot(site="east", zone="a", storage_class="standard", index=0)
+    slot = Slot(site="east", zone="a")
     facts = tuple(fact(record.name) for record in plane.memory.replicas)
     return World(slots=(slot,), memory=plane.memory, now=plane.now(), replicas=facts)
 

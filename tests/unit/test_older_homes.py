@@ -110,7 +110,7 @@ async def test_planes_are_summarized_as_they_are(home: Home, planes: dict[str, P
     for name, plane in planes.items():
         engine = Engine(home=home, upstream=cast("Upstream", None), asker=ASKER)
         site = plane.resource.spec.placement.site
-        slots = (await engine.observer(plane)).slots
+        slots = (await engine.observer(plane)).goal.slots(plane.memory.replicas)
         assert {(each.site, each.zone) for each in slots} == {(site, each.slot.zone) for each in plane.memory.replicas}
         running = tuple((component, UnitState.RUNNING) for component in Component)
         facts = tuple(

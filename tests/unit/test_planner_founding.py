@@ -16,6 +16,7 @@ from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.founding import found, place
+from quarterdeck.planner.machines import busy
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.view import view
@@ -23,8 +24,8 @@ from quarterdeck.planner.view import view
 IDLE = (UnitState.ABSENT, UnitState.STOPPED)
 
 
-def slot(index: int, zone: str = "a", site: str = "east") -> Slot:
-    return Slot(site=site, zone=zone, storage_class="standard", index=index)
+def slot(zone: str = "a", site: str = "east") -> Slot:
+    return Slot(site=site, zone=zone)
 
 
 def machine(name: str, *, state: MachineState = MachineState.UP) -> MachineFact:
@@ -44,7 +45,7 @@ def placed(world: World) -> list[tuple[str, str]]:
 
 def test_nobody_founds_a_plane_as_long_as_no_machine_answers() -> None:
     off = (machine("east-a1", state=MachineState.UNREACHABLE),)
-    assert found(view(asked(slot(0), machines=off))) == Outcome()
+    assert found(view(asked(slot(), machines=off))) == Outcome()
 
 
 # --- machines -------------------------------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ def test_nobody_founds_a_plane_as_long_as_no_machine_answers() -> None:
     ],
 )
 def test_a_slot_gets_a_machine_of_its_site_and_zone(zone: str, free: tuple[str, ...], chosen: str) -> None:
-    assert placed(asked(slot(0, zone), machines=tuple(map(machine, free)))) == [("east-1", chosen)]
+    assert placed(asked(slot(zone), machines=tuple(map(machine, free)))) == [("east-1", chosen)]
 
 
 @pytest.mark.parametrize(("zone", "where"), [("a", "zone a of site east"), ("", "site east")])
@@ -68,20 +69,20 @@ def test_a_slot_gets_a_machine_of_its_site_and_zone(zone: str, free: tuple[str, 
 def test_where_no_machine_answers_none_is_free_and_the_place_is_named(
     zone: str, where: str, state: MachineState
 ) -> None:
-    world = asked(slot(0, zone), machines=(machine("east-a1", state=state), machine("west-a1")))
+    world = asked(slot(zone), machines=(machine("east-a1", state=state), machine("west-a1")))
     assert place(view(world)) == Outcome((), (f"no free machine in {where}",))
 
 
 def test_two_slots_never_get_the_same_machine() -> None:
-    world = asked(slot(0), slot(1), slot(2), machines=(machine("east-a1"), machine("east-a2")))
+    world = asked(slot(), slot(), slot(), machines=(machine("east-a1"), machine("east-a2")))
     assert placed(world) == [("east-1", "east-a1"), ("east-2", "east-a2")]
     assert place(view(world)).waiting == ("no free machine in zone a of site east",)
 
 
 # --- machines that had a replica ------------------------------------------------------------------------------------
 
-BEFORE = Replica(name="east-1", slot=slot(9), machine="east-a1", listed=True)
-MEMBER = Replica(name="east-2", slot=slot(8, "b"), machine="east-b1", listed=True, started=True)
+BEFORE = Replica(name="east-1", slot=slot(), machine="east-a1", listed=True)
+MEMBER = Replica(name="east-2", slot=slot("b"), machine="east-b1", listed=True, started=True)
 OTHERS = Membership(
     members=(MemberFact(id=2, replica="east-2", learner=False, health=Health.HEALTHY),), leader="east-2"
 )
@@ -102,7 +103,7 @@ def used(
         ReplicaFact(name="east-2", machine=MachineState.UP, units=((Component.ETCD, UnitState.RUNNING),)),
     )
     return replace(
-        asked(slot(0), machines=tuple(map(machine, machines))),
+        asked(slot(), machines=tuple(map(machine, machines))),
         memory=Memory(next_ordinal=3, replicas=(record, MEMBER), created=True, bootstrap=("east-1",)),
         membership=membership,
         replicas=facts,
@@ -138,13 +139,13 @@ def test_machines_that_may_still_hold_data_come_last() -> None:
     ],
 )
 def test_a_machine_whose_replica_may_be_a_member_is_not_free(world: World) -> None:
-    assert place(view(world)) == Outcome((), ("no free machine in zone a of site east",))
+    assert busy(world, world.memory.replica("east-1"))
 
 
 @pytest.mark.parametrize("component", Component)
 @pytest.mark.parametrize("state", [state for state in UnitState if state not in IDLE])
 def test_a_machine_on_which_anything_may_run_is_not_free(component: Component, state: UnitState) -> None:
-    assert placed(used(units=((component, state),))) == []
+    assert busy(used(units=((component, state),)), BEFORE)
 
 
 # --- the first members ----------------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ def test_five_to_three_keeps_a_quorum_of_seven_or_eight_at_the_source_until_the_
 def test_one_to_one_lends_a_second_replica_and_takes_it_back() -> None:
     truth = until(moving(1, 1), about_to(Swap))
     assert planned(truth) == ["Swap(Promote west-2, Promote west-3)"]
-    assert [record.slot.temporary for record in truth.memory.replicas] == [False, False, True]
+    assert [record.site for record in truth.memory.replicas] == ["east", "west", "west"]
     end = until(truth, is_done)
     assert [record.name for record in end.memory.replicas] == ["west-2"]
     assert set(end.members) == {"west-2"}
@@ -247,6 +247,8 @@ def test_a_removed_member_is_not_started_on_the_ports_of_another_while_the_membe
     away = until(start, lambda now, _: now.home == "west" and {"east-1", "east-2", "east-3"}.isdisjoint(now.members))
     back = until(replace(away, slots=wanted("east", 3)), lambda now, _: "east-7" in now.healthy)
     assert back.machine_of("east-7") == back.machine_of("east-1")
+    shared = tuple(replace(record, seat=None) for record in back.memory.replicas)
+    back = replace(back, memory=replace(back.memory, replicas=shared))
     assert not any("east-1" in step for step in planned(replace(back, mute=frozenset({ETCD}))))
 
 

@@ -26,7 +26,7 @@ from quarterdeck.model.steps import (
     StopBalancer,
 )
 
-EAST = Slot(site="east", zone="a", storage_class="standard")
+EAST = Slot(site="east", zone="a")
 WHY = "a test asks for it"
 NOW = 100.0
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 from model.seen import Seen, learner, seen, viewed
+from model.stories import led_by
 from model.worlds import wanted
 
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, MachineFact
+from quarterdeck.model.world import Health
 from quarterdeck.planner.slots import lent
 from quarterdeck.planner.view import View, view
 
@@ -269,7 +270,7 @@ def test_where_two_other_sites_have_voters_the_plane_goes_back_to_the_one_that_h
 def test_a_plane_that_is_where_it_is_wanted_goes_nowhere_whoever_votes_elsewhere() -> None:
     now = viewed(*east(), Seen("west-1"), Seen("north-1"), to="east", count=4)
     assert now.heading == "east"
-    assert [slot.index for slot in now.missing] == [3], "it is filled up like any other"
+    assert len(now.missing) == 1, "it is filled up like any other"
 
 
 def test_where_three_other_sites_have_voters_too() -> None:
@@ -310,17 +311,17 @@ def test_where_none_of_two_other_sites_holds_the_quorum_the_stronger_one_is_to(
 # --- what is lent ---------------------------------------------------------------------------------------------------
 
 LENT = lent(wanted("west", 1)[0])
-BEGUN = Seen("west-2", slot=LENT)
+BEGUN = Seen("west-2")
 
 
 def lends(*replicas: Seen, count: int = 1) -> bool:
     now = viewed(*replicas, to="west", count=count)
-    return LENT in (*now.missing, *(record.slot for record in now.wanted))
+    there = [record for record in now.wanted if record.site == "west"]
+    return LENT in now.missing or len(there) > count
 
 
 def test_what_is_lent_is_a_second_place_at_the_target_in_any_zone() -> None:
-    assert Slot(site="west", zone="", storage_class="standard", index=1, temporary=True) == LENT
-    assert lent(wanted("west", 3)[2]).index == 3
+    assert Slot(site="west", zone="") == LENT
 
 
 def test_a_second_replica_is_lent_to_a_move_from_one_to_one() -> None:
@@ -343,61 +344,48 @@ def test_what_was_lent_stays_until_the_last_voter_elsewhere_is_gone() -> None:
 
 def test_nothing_is_lent_anew_amid_a_swap() -> None:
     assert not lends(Seen("east-1"), Seen("west-1"))
-    elsewhere = Seen("east-2", slot=lent(wanted("east", 1)[0]), learner=True)
+    elsewhere = Seen("east-2", learner=True)
     assert not lends(Seen("east-1"), Seen("west-1"), elsewhere), "what was lent to a move to another site is none"
 
 
 # --- who fills which slot -------------------------------------------------------------------------------------------
 
 
+def zones(now: View) -> list[str]:
+    return [slot.zone for slot in now.missing]
+
+
 def test_every_slot_has_one_replica_and_no_replica_two() -> None:
-    twice = Seen("east-5", slot=wanted("east", 1)[0])
+    twice = Seen("east-5", slot=wanted("east", 1)[0], member=False, listed=False, started=False)
     now = viewed(*east(2), twice, to="east", count=3)
     assert names(now) == ["east-1", "east-2"]
-    assert [slot.index for slot in now.missing] == [2]
+    assert zones(now) == ["c"]
     assert [record.name for record in now.unwanted] == ["east-5"]
 
 
-def test_a_replica_that_was_lent_fills_one_slot() -> None:
-    """Also where it is as good for another."""
-    where_the_first_would_be = tuple(replace(each, zone="a") for each in seen(BEGUN, to="west", count=1).machines)
-    world = seen(Seen("east-1"), BEGUN, to="west", count=1)
-    now = view(replace(world, machines=where_the_first_would_be))
-    assert (names(now), [slot.index for slot in now.missing]) == (["west-2"], [0])
-    five = replace(world, slots=wanted("west", 5), machines=where_the_first_would_be)
-    assert (names(view(five)), [slot.index for slot in view(five).missing]) == (["west-2"], [1, 2, 3, 4])
-
-
-def borrowed(zone: str = "", site: str = "east", storage_class: str = "standard") -> Slot:
-    return Slot(site=site, zone=zone, storage_class=storage_class, index=1, temporary=True)
+def test_the_slots_of_other_zones_are_left_by_a_replica_that_fills_one() -> None:
+    """At the target of a move, where nobody stands in for what is to be placed."""
+    now = viewed(Seen("east-1"), BEGUN, to="west", count=5)
+    assert (names(now), zones(now)) == (["west-2"], ["a", "c", "a", "b"])
 
 
 @pytest.mark.parametrize(
-    ("slot", "count", "filled"),
+    ("worse", "why"),
     [
-        (borrowed(), 2, True),
-        (borrowed(), 1, False),  # no slot is left for it
-        (replace(borrowed(), index=7), 2, True),  # any that is lent
-        (replace(borrowed(), index=7, temporary=False), 2, False),  # not one that was placed for another slot
-        (borrowed(storage_class="fast"), 2, False),
-        (borrowed(site="west"), 2, False),
+        (Seen("east-1", learner=True), "it only listens"),
+        (Seen("east-1", health=Health.DOWN), "it is down"),
+        (Seen("east-1", machine=MachineState.DOWN), "its machine is off"),
+        (Seen("east-1", apiserver=UnitState.STOPPED, ready=False), "it is on its way out"),
+        (Seen("east-1"), "the other one leads"),
     ],
 )
-def test_a_replica_that_was_lent_fills_a_slot_of_its_site_class_and_zone(slot: Slot, count: int, filled: bool) -> None:
-    now = viewed(Seen("east-1"), Seen("east-2", slot=slot), to="east", count=count)
-    assert ("east-2" in names(now)) is filled
+def test_of_two_that_fit_the_one_stays_that_is_better(worse: Seen, why: str) -> None:
+    better = Seen("east-4", slot=wanted("east", 1)[0])
+    world = led_by(seen(worse, better, to="east", count=1), "east-4")
+    assert names(view(world)) == ["east-4"], why
 
 
-def test_the_zone_of_a_replica_that_was_lent_is_that_of_its_machine() -> None:
-    world = seen(Seen("east-1"), Seen("east-2", slot=borrowed()), to="east", count=2)
-    assert names(view(world)) == ["east-1", "east-2"]
-    moved = tuple(replace(each, zone="c") if each.name == "east-b1" else each for each in world.machines)
-    assert names(view(replace(world, machines=moved))) == ["east-1"]
-    other = MachineFact(name="east-b1", site="west", zone="b", state=MachineState.UP)
-    assert names(view(replace(world, machines=(*world.machines[:1], other)))) == ["east-1"]
-
-
-def test_one_that_was_placed_for_a_slot_goes_before_one_that_was_lent() -> None:
-    lent_first = Seen("east-1", slot=borrowed())
-    placed = Seen("east-4", slot=wanted("east", 1)[0])
-    assert names(viewed(lent_first, placed, to="east", count=1)) == ["east-4"]
+def test_of_two_that_are_equal_the_older_one_stays() -> None:
+    first, second = Seen("east-1"), Seen("east-4", slot=wanted("east", 1)[0])
+    world = seen(first, second, to="east", count=1)
+    assert names(view(replace(world, membership=replace(world.membership, leader=None)))) == ["east-1"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from pydantic import JsonValue
 
@@ -13,16 +13,11 @@ from quarterdeck.actions.together import together
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import (
+    NOTES,
     AddLearner,
-    DecideBootstrap,
-    NoteCluster,
-    NoteCreated,
-    NoteDraining,
-    NoteMembers,
-    NoteRecord,
-    NoteUnsettled,
     PlaceReplica,
     Promote,
+    RejectRevision,
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
@@ -38,9 +33,6 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.world import World
 
-#: Steps that only write the plane's memory.
-NOTES = (DecideBootstrap, NoteCreated, NoteCluster, NoteMembers, NoteRecord, NoteUnsettled, NoteDraining)
-
 Detail = Mapping[str, JsonValue]
 
 
@@ -51,6 +43,8 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail | PersonMu
     QuarterdeckError; then the step may have happened or not, and the next observation tells.
     """
     await plane.check()
+    if isinstance(step, RejectRevision):
+        step = replace(step, said=await units.last_words(plane, step))
     if isinstance(step, SetBackends):
         await plane.remember((step,))  # before it happens: from then on clients may be sent there
     detail = await _effect(plane, step, world)
@@ -108,5 +102,5 @@ async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMus
         case RemoveRecord():
             return await plane.dns.remove(plane.resource.host, plane.claim) or {}
         case _:
-            assert isinstance(step, NOTES)
+            assert isinstance(step, (*NOTES, RejectRevision))
     return {}

@@ -17,8 +17,8 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.world import Health, World
+from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import Change, Voter, after, home
-from quarterdeck.planner.view import voters
 
 #: Seconds: how long it is waited at most for writes to end while clients wait, and for a voter to know that it is one.
 _QUIET = 0.2

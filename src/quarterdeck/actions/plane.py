@@ -177,7 +177,7 @@ class Plane:
                 "put it back with all that was in it",
             )
         if volume is None:
-            volume = await site.create_volume(record.machine, self.volume(record), record.slot.storage_class)
+            volume = await site.create_volume(record.machine, self.volume(record), record.storage_class)
         return ReplicaSettings(
             name=record.name,
             address=self.address(record),
@@ -202,7 +202,7 @@ class Plane:
             await site.list_volume(record.machine, name)
         except NotFound:
             return None
-        return await site.create_volume(record.machine, name, record.slot.storage_class)
+        return await site.create_volume(record.machine, name, record.storage_class)
 
     async def certificates(self, record: Replica) -> ReplicaSecrets:
         """A replica's certificates: issued and stored the first time, the same ever after."""

@@ -13,15 +13,17 @@ from quarterdeck.actions.together import beside, together
 from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
-from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import ReleaseReplica, RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps import RejectRevision, ReleaseReplica, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import Health, World
 
 #: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
 CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
+#: Characters of a program's last words that are kept.
+_MOST_WORDS = 400
 
 
 async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) -> None:
@@ -195,6 +197,20 @@ async def _hand_on(plane: Plane, holder: str, world: World) -> None:
             except Unavailable:
                 continue  # another apiserver may answer; and if none does, the lease runs out by itself
             return
+
+
+async def last_words(plane: Plane, step: RejectRevision) -> str:
+    """What a program said last, as far as its machine tells: the last line of its log that speaks of an error, or else
+    that says anything.
+    """
+    record = plane.memory.replica(step.replica)
+    try:
+        log = await plane.site(record.site).logs(record.machine, plane.unit(record, step.component), lines=20)
+    except (NotFound, Unavailable):
+        return ""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    said = [line for line in lines if "error" in line.lower()] or lines
+    return f"it said: {said[-1][:_MOST_WORDS]}" if said else ""
 
 
 async def favour(plane: Plane, record: Replica, *components: Component) -> None:

@@ -7,19 +7,24 @@ from typing import Annotated
 from pydantic import Field
 
 from quarterdeck.api.base import Model
-from quarterdeck.model.memory import Memory, Replica, Timeline
+from quarterdeck.model.memory import Memory, Rejection, Replica, Timeline
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.slots import Role, Slot
 
 
 class SlotStatus(Model):
-    """A ``model.slots.Slot``."""
+    """A ``model.slots.Slot``.
+
+    ``storage_class``, ``index`` and ``temporary`` were parts of it once: the first is the replica's own now, the others
+    tell nothing any more.
+    """
 
     site: str
     zone: str
-    storage_class: str
-    index: int = 0
-    temporary: bool = False
+    role: Role = Role.VOTER
+    storage_class: str | None = None
+    index: int | None = None
+    temporary: bool | None = None
 
 
 class EndpointStatus(Model):
@@ -51,6 +56,7 @@ class ReplicaStatus(Model):
     name: str
     slot: SlotStatus
     machine: str
+    storage_class: str | None = None
     revision: str = ""
     seat: SeatStatus | None = None
     listed: bool = False
@@ -73,6 +79,13 @@ class TimelineStatus(Model):
     ahead: float
 
 
+class RejectionStatus(Model):
+    """A ``model.memory.Rejection``."""
+
+    revision: str
+    why: str
+
+
 class MemoryStatus(Model):
     """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas; ``cluster_id`` is in hexadecimal, as etcd
     prints it, since many readers of JSON know no numbers of 64 bits.
@@ -89,6 +102,7 @@ class MemoryStatus(Model):
     draining: tuple[Moment, ...] = ()
     timeline: TimelineStatus | None = None
     unsettled: tuple[str, ...] = ()
+    rejected: RejectionStatus | None = None
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:
@@ -105,6 +119,7 @@ def memory_to_status(memory: Memory) -> MemoryStatus:
         draining=_moments(memory.draining),
         timeline=_timeline_to_status(memory.timeline),
         unsettled=memory.unsettled,
+        rejected=_rejection_to_status(memory.rejected),
     )
 
 
@@ -122,6 +137,7 @@ def memory_from_status(status: MemoryStatus) -> Memory:
         draining=tuple((moment.name, moment.time) for moment in status.draining),
         timeline=_timeline_from_status(status.timeline),
         unsettled=status.unsettled,
+        rejected=_rejection_from_status(status.rejected),
     )
 
 
@@ -129,14 +145,9 @@ def _replica_to_status(replica: Replica) -> ReplicaStatus:
     slot = replica.slot
     return ReplicaStatus(
         name=replica.name,
-        slot=SlotStatus(
-            site=slot.site,
-            zone=slot.zone,
-            storage_class=slot.storage_class,
-            index=slot.index,
-            temporary=slot.temporary,
-        ),
+        slot=SlotStatus(site=slot.site, zone=slot.zone, role=slot.role),
         machine=replica.machine,
+        storage_class=replica.storage_class,
         revision=replica.revision,
         seat=_seat_to_status(replica.seat),
         listed=replica.listed,
@@ -150,14 +161,9 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
     slot = status.slot
     return Replica(
         name=status.name,
-        slot=Slot(
-            site=slot.site,
-            zone=slot.zone,
-            storage_class=slot.storage_class,
-            index=slot.index,
-            temporary=slot.temporary,
-        ),
+        slot=Slot(site=slot.site, zone=slot.zone, role=slot.role),
         machine=status.machine,
+        storage_class=status.storage_class or slot.storage_class or "",
         revision=status.revision,
         seat=_seat_from_status(status.machine, status.seat),
         listed=status.listed,
@@ -204,6 +210,14 @@ def _timeline_to_status(timeline: Timeline | None) -> TimelineStatus | None:
 
 def _timeline_from_status(status: TimelineStatus | None) -> Timeline | None:
     return Timeline(boot=status.boot, ahead=status.ahead) if status is not None else None
+
+
+def _rejection_to_status(rejected: Rejection | None) -> RejectionStatus | None:
+    return RejectionStatus(revision=rejected.revision, why=rejected.why) if rejected is not None else None
+
+
+def _rejection_from_status(status: RejectionStatus | None) -> Rejection | None:
+    return Rejection(revision=status.revision, why=status.why) if status is not None else None
 
 
 def _moments(pairs: tuple[tuple[str, float], ...]) -> tuple[Moment, ...]:

@@ -7,8 +7,8 @@ from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.leaders import leading
 from quarterdeck.engine.wording import what
 from quarterdeck.model.world import World
+from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
-from quarterdeck.planner.view import voters
 
 __all__ = ["Status", "leading", "quorum", "quorum_of", "summary", "warnings", "what"]
 

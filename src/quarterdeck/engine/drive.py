@@ -22,7 +22,7 @@ from quarterdeck.engine.home import Home, front_site
 from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.settings import planner_settings, wanted_slots
+from quarterdeck.engine.settings import goal_of, planner_settings
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, Paused, QuarterdeckError
@@ -153,7 +153,7 @@ class Engine:
         return Observer(
             plane=plane,
             settings=planner_settings(resource),
-            slots=wanted_slots(resource, site),
+            goal=goal_of(resource, site),
             deleting=resource.metadata.deletion_timestamp is not None,
             front=front_site(resource),
         )

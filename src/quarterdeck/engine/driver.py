@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from quarterdeck.actions.carry_out import NOTES, carry_out
+from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together
@@ -19,7 +19,7 @@ from quarterdeck.engine.timeline import Timeline
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate, in_words
 from quarterdeck.engine.wording import what
 from quarterdeck.model.endpoints import PersonMust
-from quarterdeck.model.steps import AddLearner, Plan, SetRecord, Step
+from quarterdeck.model.steps import NOTES, AddLearner, Plan, SetRecord, Step
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
 from quarterdeck.stores.port import JournalEntry, Outcome

@@ -8,7 +8,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
-from quarterdeck.planner.view import listed
+from quarterdeck.planner.members import listed
 from quarterdeck.stores.port import Event, EventType
 
 

@@ -18,9 +18,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
 from quarterdeck.planner.dry_run import DryRun, dry_run
+from quarterdeck.planner.members import voters
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import home, margin
-from quarterdeck.planner.view import voters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

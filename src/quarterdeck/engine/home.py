@@ -19,6 +19,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.memory import memory_from_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Isolation, SiteSpec, default_sites
 from quarterdeck.api.site import Site as SiteResource
@@ -177,9 +178,9 @@ class Home:
         try:
             return await self.store.get(SiteResource, name)
         except NotFound:
-            slots = [each.slot for each in plane.status.memory.replicas if each.slot.site == name]
-            zones = {slot.zone for slot in slots if slot.zone} | set(plane.spec.placement.zones or ())
-            classes = sorted({slot.storage_class for slot in slots}) or ["standard"]
+            there = [each for each in memory_from_status(plane.status.memory).replicas if each.site == name]
+            zones = {each.slot.zone for each in there if each.slot.zone} | set(plane.spec.placement.zones or ())
+            classes = sorted({each.storage_class for each in there}) or ["standard"]
             spec = SiteSpec(
                 zones=tuple(sorted(zones)) or ("a",),
                 storage_classes=tuple(StorageClassResource(name=each) for each in classes),

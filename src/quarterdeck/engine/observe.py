@@ -10,12 +10,13 @@ from quarterdeck.components.etcd import WRITE_AHEAD_LOG, holds_a_log
 from quarterdeck.engine.asking import SOON, or_none
 from quarterdeck.engine.name_seen import see_name
 from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.restless import Restless
+from quarterdeck.engine.settings import Goal
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, Settings, World
+from quarterdeck.model.world import BalancerFact, MachineFact, Membership, ReplicaFact, Settings, World
 
 
 @dataclass(kw_only=True)
@@ -24,11 +25,12 @@ class Observer:
 
     plane: Plane
     settings: Settings
-    slots: tuple[Slot, ...]
+    goal: Goal
     deleting: bool = False
     front: str | None = None
     _etcd: EtcdObserver = field(init=False)
     _were_ready: set[str] = field(default_factory=set)
+    _restless: Restless = field(default_factory=Restless)
 
     def __post_init__(self) -> None:
         self._etcd = EtcdObserver(plane=self.plane)
@@ -46,8 +48,10 @@ class Observer:
         )
         states = {(machine.site, machine.name): machine.state for machine in machines}
         replicas = await asyncio.gather(*(self._replica(each, states, classes[each.site]) for each in memory.replicas))
+        removed = _removed(memory, membership)
         return World(
-            slots=self.slots,
+            slots=self.goal.slots(each for each in memory.replicas if each.name not in removed),
+            storage_class=self.goal.storage_class,
             memory=memory,
             now=now,
             membership=membership,
@@ -72,7 +76,7 @@ class Observer:
         )
 
     def _sites(self, memory: Memory) -> tuple[str, ...]:
-        names = {slot.site for slot in self.slots} | {record.site for record in memory.replicas}
+        names = {self.goal.site} | {record.site for record in memory.replicas}
         names |= {site for site, _ in memory.held} | {*memory.unsettled}
         names |= {memory.served_site} if memory.served_site else set()
         return tuple(sorted(names))
@@ -103,6 +107,14 @@ class Observer:
         if units is None:
             return _unknown(record, MachineState.UNREACHABLE)
         by_name = {unit.name: unit.state for unit in units}
+        restarts = {unit.name: unit.restarts for unit in units}
+        names = {component: plane.unit(record, component) for component in Component}
+        now = plane.steady()
+        restless = (
+            component
+            for component, name in names.items()
+            if self._restless.note((record.site, name), restarts.get(name, 0), now)
+        )
         etcd = plane.unit(record, Component.ETCD)
         return ReplicaFact(
             name=record.name,
@@ -112,11 +124,12 @@ class Observer:
             ready=ready,
             has_data=has_data,
             refused=next((unit.refused for unit in units if unit.name == etcd), ""),
+            restless=frozenset(restless),
         )
 
     async def _has_data(self, record: Replica, classes: tuple[str, ...]) -> bool | None:
         site, volume = self.plane.site(record.site), self.plane.volume(record)
-        if record.slot.storage_class not in classes:
+        if record.storage_class not in classes:
             return None  # it is somewhere that the site does not tell any more
         try:
             return holds_a_log(await site.list_volume(record.machine, volume, WRITE_AHEAD_LOG))
@@ -153,6 +166,13 @@ class Observer:
             healthy=status.healthy,
             connections=status.connections,
         )
+
+
+def _removed(memory: Memory, membership: Membership | None) -> frozenset[str]:
+    """The replicas that were members once, and are none now."""
+    if membership is None:
+        return frozenset()
+    return frozenset(each.name for each in memory.replicas if each.listed and membership.of(each.name) is None)
 
 
 def _unknown(record: Replica, machine: MachineState) -> ReplicaFact:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, ControlPlane
@@ -11,6 +13,7 @@ from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput, Unavailable
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.world import Settings
 from quarterdeck.planner.slots import slots
@@ -79,11 +82,25 @@ def planner_settings(plane: ControlPlane) -> Settings:
     return Settings(ttl=float(plane.spec.endpoint.ttl), drain=plane.spec.endpoint.drain)
 
 
-def wanted_slots(plane: ControlPlane, site: SiteResource) -> tuple[Slot, ...]:
-    """The slots that the spec asks for at ``site``; zones and storage class default to the site's."""
-    return slots(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a spec comes to at its site, whose zones and first storage class are the defaults."""
+
+    site: str
+    zones: tuple[str, ...]
+    replicas: int
+    storage_class: str
+
+    def slots(self, present: Iterable[Replica]) -> tuple[Slot, ...]:
+        """The places that are wanted, given the replicas that there are."""
+        return slots(site=self.site, zones=self.zones, replicas=self.replicas, present=present)
+
+
+def goal_of(plane: ControlPlane, site: SiteResource) -> Goal:
+    """What the spec asks for at ``site``."""
+    return Goal(
         site=plane.spec.placement.site,
         zones=plane.spec.placement.zones or site.spec.zones,
-        storage_class=plane.spec.etcd_storage_class or site.spec.storage_classes[0].name,
         replicas=plane.spec.replicas,
+        storage_class=plane.spec.etcd_storage_class or site.spec.storage_classes[0].name,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.model.steps import (
     AddLearner,
+    AdoptRevision,
     DecideBootstrap,
     NoteCluster,
     NoteCreated,
@@ -13,6 +14,7 @@ from quarterdeck.model.steps import (
     NoteUnsettled,
     PlaceReplica,
     Promote,
+    RejectRevision,
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
@@ -41,6 +43,10 @@ def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of 
             return f"note that etcd is at revision {step.revision:,}"
         case NoteMembers():
             return f"note members {', '.join(step.listed or step.started)}"
+        case AdoptRevision():
+            return f"have {step.replica} run revision {step.revision}"
+        case RejectRevision():
+            return f"give up revision {step.revision}"
         case StartUnit():
             return f"start {step.component} of {step.replica}"
         case StopUnit():

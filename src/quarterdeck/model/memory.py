@@ -12,13 +12,14 @@ from quarterdeck.model.slots import Slot
 class Replica:
     """A replica that was given a name and a machine. Names are never used again.
 
-    ``revision`` names what it is to run ("": from before there were revisions), ``seat`` is its place on the machine
-    (None: not known yet).
+    ``slot`` is where it is, ``storage_class`` that of its volume. ``revision`` names what it is to run ("": from before
+    there were revisions), ``seat`` is its place on the machine (None: not known yet).
     """
 
     name: str
     slot: Slot
     machine: str
+    storage_class: str = ""
     revision: str = ""
     seat: Seat | None = None
     listed: bool = False  # etcd has listed it as a member: once removed, it can never come back
@@ -30,6 +31,16 @@ class Replica:
     def site(self) -> str:
         """The site that the replica's machine is at."""
         return self.slot.site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A revision that was given up, since a program of a replica that runs it ended again and again; ``why`` has its
+    last words.
+    """
+
+    revision: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +65,7 @@ class Memory:
     ``held``: sites whose address clients may still hold, with the time at which it was last handed out.
     ``unsettled``: sites whose address some DNS server may have handed out while not all of them answered the same.
     ``draining``: replicas that no load balancer sends new connections to, with the time since when.
+    ``rejected``: the last revision that was given up.
     ``timeline``: the clock of those times (None: a wall clock, in memories of before there were timelines).
     """
 
@@ -68,6 +80,7 @@ class Memory:
     draining: tuple[tuple[str, float], ...] = ()
     timeline: Timeline | None = None
     unsettled: tuple[str, ...] = ()
+    rejected: Rejection | None = None
 
     def replica(self, name: str) -> Replica:
         """The record of ``name``; raises KeyError when there is none."""

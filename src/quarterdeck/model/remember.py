@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import Memory, Rejection, Replica
 from quarterdeck.model.steps import (
+    AdoptRevision,
     DecideBootstrap,
     NoteCluster,
     NoteCreated,
@@ -14,6 +15,7 @@ from quarterdeck.model.steps import (
     NoteRecord,
     NoteUnsettled,
     PlaceReplica,
+    RejectRevision,
     ReleaseReplica,
     RemoveRecord,
     RestartUnit,
@@ -28,7 +30,12 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:  # noqa: C901 - 
     match step:
         case PlaceReplica():
             record = Replica(
-                name=step.replica, slot=step.slot, machine=step.machine, revision=step.revision, seat=step.seat
+                name=step.replica,
+                slot=step.slot,
+                machine=step.machine,
+                storage_class=step.storage_class,
+                revision=step.revision,
+                seat=step.seat,
             )
             # Of replicas placed together one may have failed: no name may come again all the same.
             following = int(step.replica.rsplit("-", 1)[1]) + 1
@@ -42,6 +49,11 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:  # noqa: C901 - 
             return replace(memory, cluster_id=step.cluster_id, revision=max(memory.revision, step.revision))
         case NoteMembers():
             return replace(memory, replicas=tuple(_noted(record, step) for record in memory.replicas))
+        case AdoptRevision():
+            return replace(memory, replicas=tuple(_adopted(record, step) for record in memory.replicas))
+        case RejectRevision():
+            why = "; ".join(filter(None, (step.why, step.said)))
+            return replace(memory, rejected=Rejection(revision=step.revision, why=why))
         case RestartUnit():
             return replace(memory, replicas=tuple(_restarted(record, step) for record in memory.replicas))
         case SetBackends():
@@ -71,6 +83,10 @@ def _noted(record: Replica, step: NoteMembers) -> Replica:
         listed=record.listed or record.name in step.listed,
         started=record.started or record.name in step.started,
     )
+
+
+def _adopted(record: Replica, step: AdoptRevision) -> Replica:
+    return replace(record, revision=step.revision) if record.name == step.replica else record
 
 
 def _restarted(record: Replica, step: RestartUnit) -> Replica:

@@ -1,16 +1,22 @@
-"""Slots: the replicas that the user wants."""
+"""Slots: the places that the user wants replicas in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a replica's members of etcd are for. A standby only listens, and is never promoted."""
+
+    VOTER = "voter"
+    STANDBY = "standby"
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Slot:
-    """A place for one replica. ``temporary`` slots are lent for the length of a move (see planner.slots)."""
+    """A place for one replica. ``zone`` "": any zone of the site. There may be several equal ones."""
 
     site: str
     zone: str
-    storage_class: str
-    index: int = 0
-    temporary: bool = False
+    role: Role = Role.VOTER

@@ -31,6 +31,7 @@ class PlaceReplica(Base):
     replica: str
     slot: Slot
     machine: str
+    storage_class: str = ""
     revision: str = ""
     seat: Seat | None = None
 
@@ -61,6 +62,26 @@ class NoteMembers(Base):
 
     listed: tuple[str, ...]
     started: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptRevision(Base):
+    """Write down that a replica is to run another revision: none of the programs that differ runs now."""
+
+    replica: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectRevision(Base):
+    """Give a revision up, since a program of a replica that runs it does not: all go back to the one before.
+    ``said``: the last words of that program, once it was asked for them.
+    """
+
+    revision: str
+    replica: str
+    component: Component
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +213,8 @@ Step: TypeAlias = (
     | NoteCreated
     | NoteCluster
     | NoteMembers
+    | AdoptRevision
+    | RejectRevision
     | StartUnit
     | StopUnit
     | RestartUnit
@@ -208,6 +231,19 @@ Step: TypeAlias = (
     | NoteUnsettled
     | NoteDraining
     | ReleaseReplica
+)
+
+
+#: Steps that only write the plane's memory. The driver writes all that a plan has in one go.
+NOTES = (
+    DecideBootstrap,
+    NoteCreated,
+    NoteCluster,
+    NoteMembers,
+    NoteRecord,
+    NoteUnsettled,
+    NoteDraining,
+    AdoptRevision,
 )
 
 

@@ -19,6 +19,10 @@ class UnitState(StrEnum):
     UNKNOWN = "unknown"  # the machine did not answer
 
 
+#: A unit in one of these states does not run, and is not meant to.
+IDLE = (UnitState.ABSENT, UnitState.STOPPED)
+
+
 @dataclass(frozen=True, slots=True)
 class Fence:
     """In whose name something is changed on a machine: the token of the lease of ``plane``, which only grows."""

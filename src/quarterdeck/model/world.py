@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
+from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
 
@@ -83,7 +84,8 @@ class ReplicaFact:
 
     ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers;
     ``ready`` is the apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a
-    write-ahead log (None: unknown); ``refused`` why its machine does not start its etcd ("" : it does).
+    write-ahead log (None: unknown); ``refused`` why its machine does not start its etcd ("" : it does);
+    ``restless``: programs that have ended several times since they were started.
     """
 
     name: str
@@ -93,6 +95,7 @@ class ReplicaFact:
     ready: bool | None = False
     has_data: bool | None = None
     refused: str = ""
+    restless: frozenset[Component] = frozenset()
 
     def unit(self, component: Component) -> UnitState:
         """The state of one unit; ABSENT when nothing was ever started."""
@@ -135,17 +138,22 @@ class Settings:
 
     ``ttl`` is the DNS record's time to live; ``drain`` how long a backend that gets no new connections keeps
     its old ones before its apiserver is told to stop, and how long an old address is kept past ``ttl``.
+    ``goes_back``: whether a revision whose programs do not run is given up.
     """
 
     lag_bound: int = 1_000
     ttl: float = 5.0
     drain: float = 1.0
+    goes_back: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """One plane, observed. ``now`` is when that began, in seconds on the memory's timeline, which no step of a wall
     clock moves.
+
+    What is wanted: ``slots``, of ``revision``, with volumes of ``storage_class``. ``changes``: what it takes to bring a
+    replica from one revision (the first) to another. ``condemned``: replicas that a person wants exchanged.
 
     ``membership`` is None when it could not be read from a quorum. ``record`` is the site whose load balancer
     the plane's name resolves to (None: no record). ``wrong``: whose etcd has data that is not the plane's; nothing that
@@ -161,6 +169,10 @@ class World:
     slots: tuple[Slot, ...]
     memory: Memory
     now: float
+    revision: str = ""
+    storage_class: str = ""
+    changes: tuple[tuple[str, str, Change], ...] = ()
+    condemned: tuple[str, ...] = ()
     membership: Membership | None = None
     wrong: tuple[WrongData, ...] = ()
     replicas: tuple[ReplicaFact, ...] = ()
@@ -176,6 +188,10 @@ class World:
     front: str | None = None
     deleting: bool = False
     settings: Settings = field(default_factory=Settings)
+
+    def change(self, before: str, after: str) -> Change:
+        """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
+        return next((each for one, other, each in self.changes if (one, other) == (before, after)), Change())
 
     def replica(self, name: str) -> ReplicaFact:
         """The facts of a recorded replica; raises KeyError for one that is not recorded."""

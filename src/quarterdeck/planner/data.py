@@ -5,17 +5,9 @@ from __future__ import annotations
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import Step, StopUnit
-from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import Membership
-from quarterdeck.planner.founding import IDLE
+from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
-
-#: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
-ALARMS = {
-    "CORRUPT": "a person: members of etcd disagree about the data (its alarm CORRUPT); keep all volumes as they are",
-    "NOSPACE": "room in etcd (its alarm NOSPACE): compact, defragment each member, then 'etcdctl alarm disarm'",
-}
 
 
 def withhold(view: View) -> Outcome:
@@ -50,9 +42,3 @@ def _has_nothing(view: View, record: Replica) -> bool:
     if view.world.membership is not None or not record.started:
         return False
     return view.fact(record).has_data is False and view.unit(record, Component.ETCD) is not UnitState.RUNNING
-
-
-def raised(membership: Membership) -> tuple[str, ...]:
-    """The alarms that members speak of."""
-    said = "".join(membership.alarms).replace(" ", "")
-    return tuple(kind for kind in ALARMS if f"alarm:{kind}" in said)

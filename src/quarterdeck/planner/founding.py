@@ -2,56 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit, Step
-from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import MachineFact, World
+from quarterdeck.model.units import IDLE
+from quarterdeck.planner.machines import busy, machine_for, no_machine
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
-IDLE = (UnitState.ABSENT, UnitState.STOPPED)
-
-
-def _busy(world: World, record: Replica) -> bool:
-    """Whether a replica still needs its machine for itself (its ports, its memory)."""
-    if world.membership is None or world.membership.of(record.name) is not None or not record.listed:
-        return True
-    return any(world.replica(record.name).unit(component) not in IDLE for component in Component)
-
-
-def _machine(world: World, slot: Slot, taken: set[str]) -> MachineFact | None:
-    def fits(machine: MachineFact) -> bool:
-        return (
-            machine.site == slot.site
-            and slot.zone in ("", machine.zone)
-            and machine.state is MachineState.UP
-            and machine.name not in taken
-        )
-
-    used = {record.machine for record in world.memory.replicas}
-    # Machines that never had a replica come first: the others may still hold data that is kept.
-    return min(filter(fits, world.machines), key=lambda each: (each.name in used, each.name), default=None)
-
 
 def place(view: View) -> Outcome:
-    """Every slot without a replica gets one, on a free machine of its zone."""
+    """Every slot without a replica gets one, on a free machine of its zone. One that takes the place of another inside
+    a site may sit beside that one on its machine.
+    """
     world = view.world
-    taken = {record.machine for record in world.memory.replicas if _busy(world, record)}
+    taken = {record.machine for record in world.memory.replicas if busy(world, record)}
+    leaving = [each for each in view.unwanted if each.name not in view.lost] if view.home == view.heading else []
     steps: list[Step] = []
     waiting: list[str] = []
     for slot in view.missing:
-        machine = _machine(world, slot, taken)
+        machine = machine_for(world, slot, taken, leaving)
         if machine is None:
-            where = f"zone {slot.zone} of site {slot.site}" if slot.zone else f"site {slot.site}"
-            waiting.append(f"no free machine in {where}")
+            waiting.append(no_machine(slot))
             continue
         taken.add(machine.name)
-        name = f"{slot.site}-{world.memory.next_ordinal + len(steps)}"
-        why = f"{slot.site} needs a replica in zone {machine.zone}"
-        steps.append(PlaceReplica(site="", why=why, replica=name, slot=slot, machine=machine.name))
-    return Outcome(tuple(steps), tuple(waiting))
+        steps.append(
+            PlaceReplica(
+                site="",
+                why=f"{slot.site} needs a replica in zone {machine.zone}",
+                replica=f"{slot.site}-{world.memory.next_ordinal + len(steps)}",
+                slot=replace(slot, zone=machine.zone),
+                machine=machine.name,
+                storage_class=world.storage_class,
+                revision=view.revision,
+            )
+        )
+    return Outcome(tuple(steps), (*view.held_up, *waiting))
 
 
 def waits_for_a_start(view: View, record: Replica) -> bool:

@@ -15,9 +15,9 @@ from quarterdeck.model.steps import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.units import UnitState
+from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health
-from quarterdeck.planner.founding import IDLE, waits_for_a_start
+from quarterdeck.planner.founding import waits_for_a_start
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap
 from quarterdeck.planner.view import View
@@ -26,12 +26,12 @@ from quarterdeck.planner.view import View
 def keep_running(view: View) -> Outcome:
     """Every member's etcd runs until it is a member no more, wanted or not: others count on it."""
     steps: list[Step] = []
-    # A machine is given to another replica only when the one before was seen to be a member no more.
-    heirs = {record.machine: record.name for record in view.world.memory.replicas}
+    # A seat is given to another replica only when the one before was seen to be a member no more.
+    heirs = {record.seat or record.machine: record.name for record in view.world.memory.replicas}
     for record in view.world.memory.replicas:
         member = view.world.membership.of(record.name) if view.world.membership else None
-        belongs = member is not None if view.world.membership else heirs[record.machine] == record.name
-        if not belongs or not record.started:
+        belongs = member is not None if view.world.membership else heirs[record.seat or record.machine] == record.name
+        if not belongs or not record.started or view.rests(record, Component.ETCD):
             continue
         # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.
         if view.reachable(record) and view.unit(record, Component.ETCD) in IDLE and view.fact(record).has_data:

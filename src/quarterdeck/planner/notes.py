@@ -13,10 +13,10 @@ from quarterdeck.model.steps import (
     NoteUnsettled,
     Step,
 )
+from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import Health, Membership, World
-from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.traffic import may_drain
+from quarterdeck.planner.traffic import to_leave
 from quarterdeck.planner.view import View
 
 
@@ -83,9 +83,8 @@ def _members(memory: Memory, membership: Membership) -> list[Step]:
 
 def _draining(view: View) -> list[Step]:
     listed = {name for balancer in view.world.balancers for name in balancer.backends}
-    off = {record.name for record in view.unwanted if view.unit(record, Component.APISERVER) in IDLE}
-    leaving = {record.name for record in view.unwanted} if may_drain(view) else set(view.gone)
-    draining = tuple(sorted(leaving - listed - off))
+    off = {each.name for each in view.world.memory.replicas if view.unit(each, Component.APISERVER) in IDLE}
+    draining = tuple(sorted(to_leave(view) - listed - off))
     if draining == tuple(sorted(name for name, _ in view.world.memory.draining)):
         return []
     return [NoteDraining(site="", why="no load balancer sends them new connections", draining=draining)]

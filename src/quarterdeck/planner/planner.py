@@ -11,14 +11,21 @@ from collections.abc import Callable
 
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import Membership, World
-from quarterdeck.planner import data, founding, membership, notes, release, serving, traffic
+from quarterdeck.planner import data, founding, members, membership, notes, release, rolling, serving, traffic
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
 
 Rule = Callable[[View], Outcome]
 
 #: Rules that hold whether or not the membership could be read: none of them takes away what could serve.
-ALWAYS: tuple[Rule, ...] = (data.withhold, founding.place, founding.found, membership.keep_running)
+ALWAYS: tuple[Rule, ...] = (
+    data.withhold,
+    founding.place,
+    rolling.reject,
+    rolling.roll,
+    founding.found,
+    membership.keep_running,
+)
 
 #: Rules that need to know who is a member.
 WITH_MEMBERSHIP: tuple[Rule, ...] = (
@@ -29,6 +36,8 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     membership.keep_running,
     membership.remove_strays,
     membership.remove_dead,
+    rolling.reject,
+    rolling.roll,
     membership.join,
     membership.rejoin,
     membership.promote,
@@ -54,6 +63,7 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
         notes.note,
         traffic.relight,
         membership.keep_running,
+        rolling.roll,
         serving.serve,
         serving.rescue,
         traffic.backends,
@@ -77,7 +87,7 @@ def plan(world: World) -> Plan:
         # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
         unread = () if outcome.waiting else ("a quorum of the members to answer",)
         return Plan(now=outcome.steps, waiting=(*outcome.waiting, *unread))
-    alarms = tuple(data.ALARMS[kind] for kind in data.raised(world.membership))
+    alarms = tuple(members.ALARMS[kind] for kind in members.raised(world.membership))
     if outcome.steps or outcome.waiting or alarms:
         return Plan(now=outcome.steps, waiting=(*alarms, *outcome.waiting))
     steps, leftovers = release.release(seen)
@@ -87,7 +97,7 @@ def plan(world: World) -> Plan:
 def _rules(membership: Membership | None) -> tuple[Rule, ...]:
     if membership is None:
         return ALWAYS
-    if data.raised(membership):
+    if members.raised(membership):
         return tuple(rule for rule in WITH_MEMBERSHIP if rule in DESPITE_ALARMS)
     return WITH_MEMBERSHIP
 

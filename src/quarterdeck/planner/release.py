@@ -5,9 +5,8 @@ from __future__ import annotations
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import ReleaseReplica, RemoveRecord, Step, StopBalancer, StopUnit
-from quarterdeck.model.units import UnitState
+from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import World
-from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.traffic import unknown
 from quarterdeck.planner.view import View
 

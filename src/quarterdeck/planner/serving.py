@@ -5,9 +5,9 @@ from __future__ import annotations
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import StartUnit, Step, StopUnit
-from quarterdeck.model.units import UnitState
-from quarterdeck.planner.founding import IDLE
+from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.revisions import outdated
 from quarterdeck.planner.traffic import may_drain
 from quarterdeck.planner.view import View
 
@@ -30,6 +30,8 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
     for record in hosts:
         if not view.is_healthy_voter(record) or not view.reachable(record) or record.name in view.lost:
             continue
+        if view.rests(record, Component.APISERVER):
+            continue
         if view.unit(record, Component.APISERVER) in IDLE:
             steps.append(_start(record, Component.APISERVER, why))
         elif not view.ready(record):
@@ -49,7 +51,7 @@ def control(view: View) -> Outcome:
         for record in view.servers
         if view.reachable(record) and view.ready(record)
         for component in CONTROLLERS
-        if view.unit(record, component) in IDLE
+        if view.unit(record, component) in IDLE and not view.rests(record, component)
     )
     return Outcome(steps)
 
@@ -109,7 +111,11 @@ def settled(view: View) -> Outcome:
     """Nothing is done while a wanted replica is not a healthy voter with everything running."""
     waiting: list[str] = []
     for record in view.wanted:
-        if not view.reachable(record):
+        if record.name in outdated(view.world, view.revision):
+            waiting.append(f"{record.name} to be exchanged")
+        elif record.revision != view.revision:
+            waiting.append(f"{record.name} to run revision {view.revision}")
+        elif not view.reachable(record):
             waiting.append(f"machine {record.machine} of {record.name} to answer")
         elif not view.is_healthy_voter(record):
             waiting.append(f"{record.name} to be a healthy voter")

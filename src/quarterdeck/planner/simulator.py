@@ -12,8 +12,10 @@ from functools import lru_cache
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
+from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.steps import (
     AddLearner,
+    PlaceReplica,
     Promote,
     ReleaseReplica,
     RemoveMember,
@@ -52,6 +54,9 @@ def observe(truth: Truth) -> World:
         slots=truth.slots,
         memory=truth.memory,
         now=truth.now,
+        revision=truth.revision,
+        changes=truth.changes,
+        condemned=truth.condemned,
         membership=_membership(truth),
         replicas=tuple(_replica_fact(truth, record) for record in truth.memory.replicas),
         balancers=_balancer_facts(truth),
@@ -142,6 +147,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         ready=record.name in truth.serving if truth.apiserver_answers(record.name) else None,
         has_data=replica.data,
         refused="its data is gone" if refused else "",
+        restless=_ended(truth, replica),
     )
 
 
@@ -161,6 +167,8 @@ def apply(truth: Truth, step: Step) -> Truth:
         for change in step.changes:
             truth = apply(truth, change)
         return truth
+    if isinstance(step, PlaceReplica) and step.seat is None:
+        step = replace(step, seat=_free_seat(truth, step.machine))
     changed = _apply(truth, step)
     memory = remember(changed.memory, step, truth.now)
     return changed if memory is changed.memory else replace(changed, memory=memory)
@@ -218,23 +226,52 @@ def _unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
         _must_fit(truth, step)
         units = replica.units | {step.component}
         data = replica.data or step.component is Component.ETCD
+        shapes = dict(replica.shapes) | {step.component: truth.memory.replica(step.replica).revision}
     else:
         units, data = replica.units - {step.component}, replica.data
-    warm = replica.warm and Component.APISERVER in units
-    crashed = replica.crashed - {step.component}
-    return truth.with_replica(step.replica, replace(replica, units=units, crashed=crashed, data=data, warm=warm))
+        shapes = {component: shape for component, shape in replica.shapes if component in units}
+    replica = replace(
+        replica,
+        units=units,
+        shapes=tuple(sorted(shapes.items())) if any(shapes.values()) else (),
+        data=data,
+        warm=replica.warm and Component.APISERVER in units,
+    )
+    crashed = (replica.crashed - {step.component}) & units | _ended(truth, replica)
+    return truth.with_replica(step.replica, replace(replica, crashed=crashed))
+
+
+def _ended(truth: Truth, replica: SimReplica) -> frozenset[Component]:
+    """The programs that end as soon as they have started."""
+    if not truth.broken:
+        return frozenset()
+    return frozenset(component for component, shape in replica.shapes if (shape, component) in truth.broken)
+
+
+def _free_seat(truth: Truth, machine: str) -> Seat:
+    """The first seat of a machine that nobody has. One port stands for all."""
+    number, taken = 1, {record.seat for record in truth.memory.replicas}
+    while (seat := _seat(machine, number)) in taken:
+        number += 1
+    return seat
+
+
+@lru_cache(maxsize=64)
+def _seat(machine: str, number: int) -> Seat:
+    at = Endpoint(machine, number)
+    return Seat(machine=machine, ports=(SeatPort(name="all", listen=at, advertised=at),))
 
 
 def _must_fit(truth: Truth, step: StartUnit | RestartUnit) -> None:
-    """A machine has one set of ports for a plane; and etcd that had its data starts on nothing else."""
+    """A seat has one set of ports; and etcd that had its data starts on nothing else."""
     started = step.component is Component.ETCD and truth.memory.replica(step.replica).started
     if started and not truth.replica(step.replica).data:
         raise RefusedError(f"the data of {step.replica} is gone")
-    machine = truth.machine_of(step.replica).name
+    seat = truth.memory.replica(step.replica).seat
     for record in truth.memory.replicas:
         other = truth.replica(record.name)
-        if record.name != step.replica and record.machine == machine and step.component in other.units:
-            raise RefusedError(f"{step.component} of {record.name} has the ports of {machine}")
+        if record.name != step.replica and record.seat == seat is not None and step.component in other.units:
+            raise RefusedError(f"{step.component} of {record.name} has the ports of {record.machine}")
 
 
 def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLeadership) -> Truth:
@@ -306,7 +343,9 @@ def _restarted(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
     if not truth.up(name):
         return replica  # nor does anything restart what no record names
     data = replica.data or (Component.ETCD in replica.units and not truth.memory.replica(name).started)
-    return replace(replica, crashed=frozenset(), data=data) if replica.crashed or data != replica.data else replica
+    if not replica.crashed and data == replica.data:
+        return replica
+    return replace(replica, crashed=_ended(truth, replica), data=data)
 
 
 def _aged(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
@@ -333,6 +372,9 @@ def from_world(world: World) -> Truth:
     return Truth(
         slots=world.slots,
         memory=world.memory,
+        revision=world.revision,
+        changes=world.changes,
+        condemned=world.condemned,
         machines=tuple(
             SimMachine(name=each.name, site=each.site, zone=each.zone, power=power[each.state])
             for each in world.machines
@@ -360,4 +402,8 @@ def _from_fact(world: World, name: str) -> SimReplica:
         silent = GRACE if listed.health is Health.DOWN else 0
         member = SimMember(id=listed.id, learner=listed.learner, behind=behind, silent=silent)
     on = {component for component, state in fact.units if state not in (UnitState.ABSENT, UnitState.STOPPED)}
-    return SimReplica(units=frozenset(on), data=fact.has_data is not False, warm=fact.ready is True, member=member)
+    revision = world.memory.replica(name).revision
+    shapes = tuple(sorted((component, revision) for component in on)) if revision else ()
+    return SimReplica(
+        units=frozenset(on), shapes=shapes, data=fact.has_data is not False, warm=fact.ready is True, member=member
+    )

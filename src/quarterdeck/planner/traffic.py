@@ -4,45 +4,33 @@ from __future__ import annotations
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import SetBackends, SetRecord, Step, StopBalancer
+from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.planner.founding import IDLE
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
 
 def may_drain(view: View) -> bool:
-    """Whether unwanted apiservers may lose their new connections: the wanted ones carry the traffic, the name
-    leads to their site, and every load balancer that a client may use is seen to send to all of them, and to reach
-    one. One that does not answer may go on sending to the others, until no client can hold its address.
+    """Whether unwanted apiservers may lose their new connections: the wanted ones carry the traffic, and clients are
+    led to them.
     """
-    world = view.world
-    servers = {record.name for record in view.servers}
-    return (
-        view.takeover
-        and world.record == view.door
-        and world.memory.served_site == view.door
-        and all(_carries(world.balancer(site), servers) for site in _held(view))
-    )
+    return view.takeover and view.led_to({record.name for record in view.servers})
 
 
-def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
-    return servers <= balancer.backends and not servers.isdisjoint(balancer.healthy)
+def to_leave(view: View) -> set[str]:
+    """The replicas that load balancers are to send nothing to."""
+    leaving = {record.name for record in view.unwanted} if may_drain(view) else set(view.gone)
+    rest = view.resting
+    return leaving | ({rest.replica.name} if rest is not None and Component.APISERVER in rest.stops else set())
 
 
 def _running(view: View) -> list[BalancerFact]:
     return [balancer for balancer in view.world.balancers if balancer.running]
 
 
-def _held(view: View) -> set[str]:
-    """The sites whose load balancer a client may use."""
-    memory = view.world.memory
-    sites = {site for site in (view.world.record, memory.served_site, *memory.unsettled, *view.world.also) if site}
-    return sites | {site for site, since in memory.held if not _expired(view, since)}
-
-
 def _needed(view: View) -> tuple[str, ...]:
     """The sites whose load balancer must run: where the plane is heading, and every one that a client may use."""
-    sites = _held(view)
+    sites = set(view.held)
     if any(view.ready(record) for record in view.world.memory.replicas):
         sites |= {site for site in (view.door, _refuge(view)) if site}
     return tuple(sorted(sites | {balancer.site for balancer in _running(view)}))
@@ -58,11 +46,6 @@ def _refuge(view: View) -> str | None:
     return view.home
 
 
-def _expired(view: View, since: float) -> bool:
-    settings = view.world.settings
-    return view.world.now - since >= settings.ttl + settings.drain
-
-
 def backends(view: View) -> Outcome:
     """Every load balancer sends new connections to every ready apiserver that is to stay.
 
@@ -71,7 +54,7 @@ def backends(view: View) -> Outcome:
     """
     steps: list[Step] = []
     waiting: list[str] = []
-    leaving = {record.name for record in view.unwanted} if may_drain(view) else set(view.gone)
+    leaving = to_leave(view)
     for site in _needed(view):
         balancer = view.world.balancer(site)
         if not balancer.reachable:
@@ -100,7 +83,7 @@ def relight(view: View) -> Outcome:
     """An address that a client may use and that leads nowhere comes before all that can wait a moment."""
     off = {record.name for record in view.world.memory.replicas if view.fact(record).ready is False}
     # A load balancer's check is a moment old: what the apiservers themselves say counts besides.
-    dark = {site for site in _held(view) if view.world.balancer(site).healthy <= off}
+    dark = {site for site in view.held if view.world.balancer(site).healthy <= off}
     return Outcome(tuple(step for step in backends(view).steps if step.site in dark))
 
 
@@ -163,7 +146,7 @@ def let_go(view: View) -> Outcome:
             continue
         if site in (*world.memory.unsettled, *world.also):
             continue  # the rule for the record says what is waited for
-        if site in held and not _expired(view, held[site]):
+        if site in held and not view.expired(held[site]):
             waiting.append(f"clients to forget the address of site {site}")
         else:
             steps.append(StopBalancer(site=site, why=f"no client can hold the address of site {site} any more"))

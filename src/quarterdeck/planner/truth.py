@@ -9,6 +9,7 @@ from functools import cached_property
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
+from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.world import Settings
 from quarterdeck.planner.quorum import Voter, home, quorum
@@ -42,11 +43,12 @@ class SimMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimReplica:
-    """What is on a machine for one replica. ``units`` are wanted to run; ``crashed`` ones are down until the
-    next tick; ``warm`` says that the apiserver has finished starting.
+    """What is on a machine for one replica. ``units`` are wanted to run, each of the revision in ``shapes``;
+    ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting.
     """
 
     units: frozenset[Component] = frozenset()
+    shapes: tuple[tuple[Component, str], ...] = ()
     crashed: frozenset[Component] = frozenset()
     data: bool = False
     warm: bool = False
@@ -79,7 +81,9 @@ class Truth:
     ways, but who only hears does not know that at once. ``dead_edges`` are sites whose load balancer's machine is off.
     ``mute`` is what works but does not answer the manager: machines, members (``etcd_of``), apiservers
     (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
-    ``front`` is the site of a fixed address: then there is no name, and ``record`` is that site always.
+    ``revision``, ``changes`` and ``condemned`` are as in ``World``; ``broken``: programs that end again and again as
+    this revision would have them. ``front`` is the site of a fixed address: then there is no name, and ``record`` is
+    that site always.
     """
 
     slots: tuple[Slot, ...]
@@ -97,6 +101,10 @@ class Truth:
     next_member: int = 1
     now: float = 0.0
     deleting: bool = False
+    revision: str = ""
+    changes: tuple[tuple[str, str, Change], ...] = ()
+    broken: frozenset[tuple[str, Component]] = frozenset()
+    condemned: tuple[str, ...] = ()
     settings: Settings = field(default_factory=lambda: Settings(ttl=2.0, drain=1.0))
 
     @cached_property

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.units import IDLE, MachineState, UnitState
+from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.planner.members import has_the_data, is_lost, voters
 from quarterdeck.planner.quorum import Voter, home
-from quarterdeck.planner.slots import lent
+from quarterdeck.planner.resting import Rest, rest
+from quarterdeck.planner.revisions import outdated, wanted_revision
+from quarterdeck.planner.stage import stage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,7 @@ class View:
     ``heading``: the site that the plane is being brought to: the one of the slots, or another one on a retreat.
     ``wanted``: the replicas that fill a slot; ``missing``: the slots that no replica fills;
     ``unwanted``: all other recorded replicas; ``lost``: those whose data or membership is gone for good.
+    ``revision``: what replicas are to run now; ``held_up``: why the exchange of one does not begin.
     """
 
     world: World
@@ -32,6 +36,8 @@ class View:
     missing: tuple[Slot, ...]
     unwanted: tuple[Replica, ...]
     lost: frozenset[str] = field(default_factory=frozenset)
+    revision: str = ""
+    held_up: tuple[str, ...] = ()
 
     @property
     def door(self) -> str:
@@ -94,6 +100,54 @@ class View:
         return self.lost | down
 
     @cached_property
+    def behind(self) -> tuple[Replica, ...]:
+        """The wanted replicas of another revision that become the wanted one by starting programs anew."""
+        others = (each for each in self.wanted if each.revision != self.revision)
+        old = outdated(self.world, self.revision)
+        return tuple(each for each in others if each.name not in old)
+
+    def change(self, replica: Replica) -> Change:
+        """What a replica needs to be of the wanted revision."""
+        return self.world.change(replica.revision, self.revision)
+
+    def runs_all(self, replica: Replica) -> bool:
+        """Whether none of its programs was stopped."""
+        return not any(self.unit(replica, component) in IDLE for component in Component)
+
+    @cached_property
+    def resting(self) -> Rest | None:
+        """The replica of which some programs are to stop, or to stay stopped, until it has its next revision."""
+        return rest(self)
+
+    def rests(self, replica: Replica, component: Component) -> bool:
+        """Whether a program of a replica is not to be started now."""
+        now = self.resting
+        return now is not None and now.replica.name == replica.name and component in now.stops
+
+    @cached_property
+    def held(self) -> frozenset[str]:
+        """The sites whose load balancer a client may use."""
+        world, memory = self.world, self.world.memory
+        named = (world.record, memory.served_site, *memory.unsettled, *world.also)
+        return frozenset(site for site in named if site) | {
+            site for site, since in memory.held if not self.expired(since)
+        }
+
+    def expired(self, since: float) -> bool:
+        """Whether nobody can hold an address any more that was last handed out then."""
+        settings = self.world.settings
+        return self.world.now - since >= settings.ttl + settings.drain
+
+    def led_to(self, servers: set[str]) -> bool:
+        """Whether the name leads to where the plane is heading, and every load balancer that a client may use is seen
+        to send to all of ``servers``, and to reach one. One that does not answer may go on sending to others, until no
+        client can hold its address.
+        """
+        world = self.world
+        here = world.record == self.door and world.memory.served_site == self.door
+        return here and all(_carries(world.balancer(site), servers) for site in self.held)
+
+    @cached_property
     def voters(self) -> frozenset[Voter]:
         """The voters, for quorum arithmetic."""
         return voters(self.world)
@@ -112,7 +166,7 @@ class View:
     @cached_property
     def up_to_date(self) -> frozenset[Voter]:
         """The voters, healthy only if they have the data besides: no quorum is to hang on one that lags."""
-        lags = {each.replica for each in self.membership.voters if not _has_the_data(self.world, each)}
+        lags = {each.replica for each in self.membership.voters if not has_the_data(self.world, each)}
         return frozenset(replace(voter, healthy=voter.healthy and voter.replica not in lags) for voter in self.voters)
 
     def voter(self, replica: Replica) -> Voter:
@@ -135,7 +189,7 @@ class View:
         index, which at a large index lets a learner far behind pass).
         """
         member = self.member(replica)
-        return member is not None and _has_the_data(self.world, member)
+        return member is not None and has_the_data(self.world, member)
 
     def caught_up(self, replica: Replica) -> bool:
         """Whether a member may be counted on: healthy, and it has the data."""
@@ -157,118 +211,24 @@ class View:
         return bool(servers) and not (self.missing or absent or coming) and all(map(self.ready, servers))
 
 
-def _has_the_data(world: World, member: MemberFact) -> bool:
-    return member.lag is not None and member.lag <= world.settings.lag_bound
-
-
-def voters(world: World) -> frozenset[Voter]:
-    """The voters of a world whose membership is known. A member that no record names counts, as at no site."""
-    assert world.membership is not None
-    sites = {record.name: record.site for record in world.memory.replicas}
-    return frozenset(
-        Voter(member.replica, sites.get(member.replica, ""), member.health is Health.HEALTHY)
-        for member in world.membership.voters
-    )
-
-
-def listed(membership: Membership, record: Replica) -> bool:
-    """Whether etcd lists the replica as a member now."""
-    return membership.of(record.name) is not None
-
-
-def is_lost(world: World, record: Replica) -> bool:
-    """Whether a replica can never be used again: it was a member and is none now, or its data is gone."""
-    if world.membership is None:
-        return False
-    gone = record.listed and not listed(world.membership, record)
-    return gone or (record.started and world.replica(record.name).has_data is False)
-
-
-def _goal_site_is_down(world: World, site: str) -> bool:
-    assert world.membership is not None
-    there = [
-        world.membership.of(record.name) for record in world.memory.replicas if record.site == site and record.started
-    ]
-    known = [member for member in there if member is not None]
-    return bool(known) and all(member.health is Health.DOWN for member in known)
-
-
-def _retreat(world: World, goal: str, at: str | None) -> str | None:
-    """The site that a plane goes back to before it goes to its goal: when the goal died under it, or when the
-    target was changed while voters were already at the former one. None: it goes straight to its goal.
-    """
-    if at == goal:
-        return None
-    if at is not None and _goal_site_is_down(world, goal):
-        return at
-    healthy = Counter(voter.site for voter in voters(world) if voter.site != goal and voter.healthy)
-    if len({voter.site for voter in voters(world)} - {goal}) < 2:
-        return None
-    # One that holds a quorum by itself has the most.
-    return min(healthy, key=lambda site: (-healthy[site], site != world.memory.served_site, site), default=None)
-
-
-def _lends(world: World, at: str | None, goal: str) -> bool:
-    if len(world.slots) != 1 or world.membership is None or at == goal:
-        return False
-    outside = [voter for voter in voters(world) if voter.site != goal]
-    begun = any(record.slot.temporary and record.site == goal for record in world.memory.replicas)
-    return len(outside) == 1 and (at is not None or begun)
-
-
-def _fill(world: World, wanted: tuple[Slot, ...], lost: frozenset[str]) -> tuple[tuple[Replica, ...], tuple[Slot, ...]]:
-    """The replicas that fill slots, and the slots left. A replica that was lent is as good as any where it is, and its
-    machine may be the last one there.
-    """
-    usable = [record for record in world.memory.replicas if record.name not in lost]
-    filled: dict[Slot, Replica] = {}
-    for fits in (_exactly, _as_lent):
-        for slot in wanted:
-            found = (each for each in usable if fits(world, each, slot) and each not in filled.values())
-            if slot not in filled and (record := next(found, None)) is not None:
-                filled[slot] = record
-    return tuple(filled[slot] for slot in wanted if slot in filled), tuple(s for s in wanted if s not in filled)
-
-
-def _exactly(_: World, record: Replica, slot: Slot) -> bool:
-    return record.slot == slot
-
-
-def _as_lent(world: World, record: Replica, slot: Slot) -> bool:
-    """Whether it was lent, and sits where a replica of the slot would (no machine is in a temporary one's zone)."""
-    here = (record.site, record.machine, slot.zone)
-    return (
-        record.slot.temporary
-        and (record.site, record.slot.storage_class) == (slot.site, slot.storage_class)
-        and any((each.site, each.name, each.zone) == here for each in world.machines)
-    )
-
-
-def _members_at(world: World, site: str, lost: frozenset[str]) -> tuple[Replica, ...]:
-    assert world.membership is not None
-    here = [record for record in world.memory.replicas if record.site == site and record.name not in lost]
-    return tuple(record for record in here if listed(world.membership, record))
+def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
+    return servers <= balancer.backends and not servers.isdisjoint(balancer.healthy)
 
 
 def view(world: World) -> View:
     """Read a world that has at least one slot."""
-    goal = world.slots[0].site
     lost = frozenset(record.name for record in world.memory.replicas if is_lost(world, record))
     at = home(voters(world)) if world.membership is not None else None
-    back = _retreat(world, goal, at) if world.membership is not None else None
-    missing: tuple[Slot, ...] = ()
-    if back is not None:
-        heading, wanted = back, _members_at(world, back, lost)
-    else:
-        heading = goal
-        extra = (lent(world.slots[0]),) if _lends(world, at, goal) else ()
-        wanted, missing = _fill(world, (*world.slots, *extra), lost)
+    revision = wanted_revision(world)
+    now = stage(world, at, lost, revision)
     return View(
         world=world,
         home=at,
-        heading=heading,
-        wanted=wanted,
-        missing=missing,
-        unwanted=tuple(record for record in world.memory.replicas if record not in wanted),
+        heading=now.heading,
+        wanted=now.wanted,
+        missing=now.missing,
+        unwanted=tuple(record for record in world.memory.replicas if record not in now.wanted),
         lost=lost,
+        revision=revision,
+        held_up=now.waiting,
     )

@@ -1,0 +1,45 @@
+"""Which machine a replica is put on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.units import IDLE, MachineState
+from quarterdeck.model.world import MachineFact, World
+
+
+def busy(world: World, record: Replica) -> bool:
+    """Whether a replica still needs its machine."""
+    if world.membership is None or world.membership.of(record.name) is not None or not record.listed:
+        return True
+    return any(world.replica(record.name).unit(component) not in IDLE for component in Component)
+
+
+def machine_for(
+    world: World, slot: Slot, taken: Collection[str], leaving: Iterable[Replica] = ()
+) -> MachineFact | None:
+    """A machine for a slot that nobody has ``taken``; else one where only a replica is that is ``leaving``: the new one
+    has a seat of its own beside it. Those that never had a replica come first: others may still hold data that is kept.
+    None when there is none.
+    """
+
+    def fits(machine: MachineFact) -> bool:
+        here = machine.site == slot.site and slot.zone in ("", machine.zone)
+        return here and machine.state is MachineState.UP
+
+    used = [record.machine for record in world.memory.replicas]
+    here = sorted(filter(fits, world.machines), key=lambda each: (each.name in used, each.name))
+    free = next((each for each in here if each.name not in taken), None)
+    if free is not None:
+        return free
+    beside = {record.machine for record in leaving}
+    crowd = [record.machine for record in world.memory.replicas if busy(world, record)]
+    return next((each for each in here if each.name in beside and crowd.count(each.name) == 1), None)
+
+
+def no_machine(slot: Slot) -> str:
+    """What is waited for when there is none."""
+    return f"no free machine in {f'zone {slot.zone} of ' if slot.zone else ''}site {slot.site}"

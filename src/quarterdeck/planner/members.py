@@ -1,0 +1,57 @@
+"""What an observation says of members, before anything follows from it."""
+
+from __future__ import annotations
+
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import Health, MemberFact, Membership, World
+from quarterdeck.planner.quorum import Voter
+
+#: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
+ALARMS = {
+    "CORRUPT": "a person: members of etcd disagree about the data (its alarm CORRUPT); keep all volumes as they are",
+    "NOSPACE": "room in etcd (its alarm NOSPACE): compact, defragment each member, then 'etcdctl alarm disarm'",
+}
+
+
+def has_the_data(world: World, member: MemberFact) -> bool:
+    """Whether a member is known to have the data, but for what came just now."""
+    return member.lag is not None and member.lag <= world.settings.lag_bound
+
+
+def voters(world: World) -> frozenset[Voter]:
+    """The voters of a world whose membership is known. A member that no record names counts, as at no site."""
+    assert world.membership is not None
+    sites = {record.name: record.site for record in world.memory.replicas}
+    return frozenset(
+        Voter(member.replica, sites.get(member.replica, ""), member.health is Health.HEALTHY)
+        for member in world.membership.voters
+    )
+
+
+def listed(membership: Membership, record: Replica) -> bool:
+    """Whether etcd lists the replica as a member now."""
+    return membership.of(record.name) is not None
+
+
+def is_lost(world: World, record: Replica) -> bool:
+    """Whether a replica can never be used again: it was a member and is none now, or its data is gone."""
+    if world.membership is None:
+        return False
+    gone = record.listed and not listed(world.membership, record)
+    return gone or (record.started and world.replica(record.name).has_data is False)
+
+
+def serves(world: World, record: Replica) -> bool:
+    """Whether a replica is a healthy voter that has the data, and its apiserver is ready."""
+    member = world.membership.of(record.name) if world.membership is not None else None
+    if member is None or member.learner or member.health is not Health.HEALTHY:
+        return False
+    fact = world.replica(record.name)
+    return fact.machine is MachineState.UP and fact.ready is True and has_the_data(world, member)
+
+
+def raised(membership: Membership) -> tuple[str, ...]:
+    """The alarms that members speak of."""
+    said = "".join(membership.alarms).replace(" ", "")
+    return tuple(kind for kind in ALARMS if f"alarm:{kind}" in said)

@@ -1,0 +1,58 @@
+"""Which replica rests: stops some programs for a moment, to start them anew as its next revision says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.units import UnitState
+from quarterdeck.planner.members import raised, serves
+from quarterdeck.planner.revisions import costs_nothing
+
+if TYPE_CHECKING:
+    from quarterdeck.planner.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A wanted replica of which some programs rest, so that they can be started anew as its next revision says."""
+
+    replica: Replica
+    stops: frozenset[Component]
+
+
+def rest(view: View) -> Rest | None:
+    """At most one replica rests. One whose programs are of no use to anybody goes first, and waits for nobody; any
+    other one waits until all others can do without it.
+    """
+    if view.heading != view.world.slots[0].site:
+        return None
+    behind = [each for each in view.behind if view.reachable(each)]
+    free = [each for each in behind if costs_nothing(view.world, each, view.change(each).stops)]
+    if free:
+        return Rest(free[0], view.change(free[0]).stops)
+    leader = view.world.membership.leader if view.world.membership is not None else None
+    begun = dict(view.world.memory.draining)
+    behind.sort(key=lambda each: (each.name not in begun and view.runs_all(each), each.name == leader))
+    if behind and _spared(view, behind[0]):
+        return Rest(behind[0], view.change(behind[0]).stops)
+    return None
+
+
+def _spared(view: View, record: Replica) -> bool:
+    """Whether all others are well and carry the traffic, and nobody else joins or leaves."""
+    world, stops = view.world, view.change(record).stops
+    if world.membership is None or view.home != view.heading or view.missing:
+        return False
+    if "CORRUPT" in raised(world.membership):
+        return False
+    if any(view.member(each) is not None for each in view.unwanted):
+        return False
+    others = [each for each in view.wanted if each.name != record.name]
+    if not all(serves(world, each) for each in others):
+        return False
+    if not all(view.unit(each, kind) is UnitState.RUNNING for each in others for kind in CONTROLLERS):
+        return False
+    return Component.APISERVER not in stops or (bool(others) and view.led_to({each.name for each in others}))

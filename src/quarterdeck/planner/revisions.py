@@ -1,0 +1,73 @@
+"""Which revision replicas are to run now, and which replicas that one needs others in the place of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.units import IDLE
+from quarterdeck.model.world import Health, World
+
+
+def wanted_revision(world: World) -> str:
+    """The revision that the user wants; or, if a program of it did not run, the one that most replicas have besides."""
+    rejected = world.memory.rejected
+    if rejected is None or rejected.revision != world.revision or not world.settings.goes_back:
+        return world.revision
+    others = Counter(record.revision for record in world.memory.replicas if record.revision != world.revision)
+    return min(others, key=lambda name: (-others[name], name), default=world.revision)
+
+
+def outdated(world: World, revision: str) -> frozenset[str]:
+    """The replicas in whose place another one is wanted: a person says so, or they cannot become what ``revision``
+    says, or not without that nobody serves.
+    """
+    return frozenset(record.name for record in world.memory.replicas if _outdated(world, record, revision))
+
+
+def _outdated(world: World, record: Replica, revision: str) -> bool:
+    if record.name in world.condemned:
+        return True
+    if record.revision == revision:
+        return "" not in (world.storage_class, record.storage_class) and record.storage_class != world.storage_class
+    change = world.change(record.revision, revision)
+    alone = len(world.slots) == 1 and Component.APISERVER in change.stops
+    return change.exchange or (alone and not costs_nothing(world, record, change.stops))
+
+
+def costs_nothing(world: World, record: Replica, stops: Iterable[Component]) -> bool:
+    """Whether nobody notices when these programs of a replica stop: none of them is of use to anybody, and that is not
+    for want of something else. In an outage everything is of use that may go on after it.
+    """
+    fact = world.replica(record.name)
+    running = [component for component in stops if fact.unit(component) not in IDLE]
+    if any(_of_use(world, record, component) for component in running):
+        return False
+    return not running or any(ends_by_itself(world, record, component) for component in running)
+
+
+def _of_use(world: World, record: Replica, component: Component) -> bool:
+    """Whether a program may be of use to anybody. That we do not know says nothing."""
+    fact = world.replica(record.name)
+    if component is Component.ETCD:
+        return component not in fact.restless
+    checked = any(record.name in balancer.healthy for balancer in world.balancers)
+    if component is Component.APISERVER:
+        return fact.ready is not False or checked
+    return component not in fact.restless and fact.ready is not False
+
+
+def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
+    """Whether a program ends again and again, though what it depends on is well."""
+    fact = world.replica(record.name)
+    member = world.membership.of(record.name) if world.membership is not None else None
+    well = member is not None and member.health is Health.HEALTHY
+    if component not in fact.restless:
+        return False
+    if component is Component.ETCD:
+        return not well and not fact.refused
+    if component is Component.APISERVER:
+        return well and fact.ready is False
+    return fact.ready is True

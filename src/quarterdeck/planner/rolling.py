@@ -1,0 +1,98 @@
+"""Bringing replicas to another revision: the programs that differ are started anew, one replica at a time."""
+
+from __future__ import annotations
+
+from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import AdoptRevision, RejectRevision, Step, StopUnit, TransferLeadership
+from quarterdeck.model.units import IDLE
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.resting import Rest
+from quarterdeck.planner.revisions import costs_nothing, ends_by_itself
+from quarterdeck.planner.view import View
+
+
+def roll(view: View) -> Outcome:
+    """The replica that rests stops what has to stop: its controllers, then its apiserver once it has drained, then etcd
+    once it does not lead. When all of that is stopped it is of the next revision, and the other rules start it again.
+    """
+    rest = view.resting
+    if rest is None:
+        waiting = (f"all others to be well before {view.behind[0].name} is started anew",) if view.behind else ()
+        return Outcome(waiting=waiting)
+    record = rest.replica
+    running = [each for each in reversed(Component) if each in rest.stops and view.unit(record, each) not in IDLE]
+    if not running:
+        why = "none of its programs that differ runs"
+        return Outcome((AdoptRevision(site="", why=why, replica=record.name, revision=view.revision),))
+    controllers = tuple(each for each in running if each in CONTROLLERS)
+    if controllers:
+        return Outcome(tuple(_stop(record, each) for each in controllers))
+    free = costs_nothing(view.world, record, rest.stops)
+    if running[0] is Component.APISERVER:
+        return Outcome((_stop(record, Component.APISERVER),)) if free else _drained(view, record)
+    return _stop_member(view, rest)
+
+
+def _stop(record: Replica, component: Component) -> Step:
+    why = "it is started anew, as its next revision says"
+    return StopUnit(site=record.site, why=why, replica=record.name, component=component)
+
+
+def _drained(view: View, record: Replica) -> Outcome:
+    since = dict(view.world.memory.draining).get(record.name)
+    if since is None:
+        return Outcome(waiting=(f"load balancers to leave {record.name}",))
+    if view.world.now - since < view.world.settings.drain:
+        return Outcome(waiting=(f"{record.name} to drain",))
+    return Outcome((_stop(record, Component.APISERVER),))
+
+
+def _stop_member(view: View, rest: Rest) -> Outcome:
+    """Stop etcd: never while it leads others that could."""
+    record, world = rest.replica, view.world
+    if world.membership is None or world.membership.leader != record.name:
+        return Outcome((_stop(record, Component.ETCD),))
+    others = (each for each in view.servers if each.name != record.name and view.has_the_data(each))
+    successor = next(others, None)
+    if successor is None:
+        return Outcome(waiting=(f"another voter to lead in the place of {record.name}",))
+    member = view.member(successor)
+    assert member is not None
+    why = f"{record.name} leads, and its etcd is started anew"
+    return Outcome((TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id),))
+
+
+def reject(view: View) -> Outcome:
+    """A revision is given up when a program that it changes ends again and again on the first replica that runs it,
+    while there are others that run another revision. (Across sites nothing is given up: the source serves on, and the
+    user can go back.)
+    """
+    world = view.world
+    here = {each.site for each in world.memory.replicas} == {world.slots[0].site}
+    if view.revision != world.revision or not world.settings.goes_back or not here:
+        return Outcome()
+    former = {each.revision for each in world.memory.replicas if each.revision != view.revision}
+    for record in world.memory.replicas:
+        if record.revision != view.revision or not view.reachable(record):
+            continue
+        for component in Component:
+            if ends_by_itself(world, record, component) and any(_changes(view, each, component) for each in former):
+                why = f"{component} of {record.name} ends again and again"
+                return Outcome(
+                    (
+                        RejectRevision(
+                            site=record.site,
+                            why=why,
+                            revision=view.revision,
+                            replica=record.name,
+                            component=component,
+                        ),
+                    )
+                )
+    return Outcome()
+
+
+def _changes(view: View, former: str, component: Component) -> bool:
+    change = view.world.change(former, view.revision)
+    return change.exchange or component in change.restart
