@@ -142,6 +142,10 @@ def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, says
         ("plan",),
         ("migrate", "--to", "west", "--yes"),
         ("scale", "--replicas", "5", "--yes"),
+        ("replica list",),
+        ("replica replace", "--yes"),
+        ("certs list",),
+        ("certs renew", "--yes"),
         ("abort", "--yes"),
         ("delete", "--yes"),
         ("kubeconfig",),
@@ -156,7 +160,7 @@ def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, says
 def test_a_plane_that_is_not_there_is_named_with_those_that_are(cli: Cli, argv: tuple[str, ...]) -> None:
     cli.plane("other")
     command, *options = argv
-    cli.refused(command, "demo", *options, code=MISSING, says=("'demo'", "other"))
+    cli.refused(*command.split(), "demo", *options, code=MISSING, says=("'demo'", "other"))
 
 
 def test_a_second_plane_of_a_name_is_refused(cli: Cli) -> None:
@@ -179,6 +183,20 @@ def test_a_migration_that_makes_no_sense_is_refused(
     cli.plane()
     finish(cli)
     cli.refused("migrate", "demo", *argv, "--yes", code=code, says=says)
+
+
+def test_a_replica_that_is_not_there_is_named_with_those_that_are(cli: Cli) -> None:
+    cli.plane()
+    says = ("replacing replica 'demo-9' of plane demo", "replicas there are: none", "replica list demo")
+    cli.refused("replica", "replace", "demo", "demo-9", "--yes", code=MISSING, says=says)
+
+
+def test_a_file_is_planned_for_alone(cli: Cli) -> None:
+    cli.plane()
+    says = ("-f excludes --to and --replicas",)
+    cli.refused("plan", "demo", "-f", "-", "--to", "west", stdin=plane("{}"), code=INVALID, says=says)
+    cli.refused("plan", "demo", "-f", "/nowhere", code=INVALID, says=("/nowhere", "No such file"))
+    cli.refused("apply", "--dry-run", "-f", "-", stdin=plane("{placement: {}}"), code=INVALID, says=("placement.site",))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +244,8 @@ def test_a_plane_that_moves_is_not_deleted_nor_moved_again(cli: Cli) -> None:
     under_way = "(Migrate) is under way"
     cli.refused("delete", "demo", "--yes", code=CONFLICT, says=(under_way, "wait demo", "abort demo"))
     cli.refused("migrate", "demo", "--to", "east", "--yes", code=CONFLICT, says=(under_way, "wait demo"))
-    cli.refused("scale", "demo", "--replicas", "5", "--yes", code=CONFLICT, says=("changing plane demo", under_way))
+    for argv in (("scale", "demo", "--replicas", "5"), ("certs", "renew", "demo"), ("replica", "replace", "demo")):
+        cli.refused(*argv, "--yes", code=CONFLICT, says=("changing plane demo", under_way, "abort demo"))
     cli.refused(
         "apply",
         "-f",

@@ -13,11 +13,15 @@ from report_lab import probe_result
 from support.cli_lab import Cli
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.memory import memory_to_status
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, inplace
+from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, changes, inplace
 from quarterdeck.engine import facts, operations, preconditions
 from quarterdeck.engine.home import Home
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import StopBalancer
+from quarterdeck.planner.dry_run import Forecast
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.probe.target import Kind
 
@@ -90,6 +94,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     async def admit(*_: object, **__: object) -> None: ...
 
     monkeypatch.setattr(inplace, "admit", admit)
+    monkeypatch.setattr(changes, "admit", admit)
     monkeypatch.setattr(preconditions, "examine", examine)
     monkeypatch.setattr(facts, "forecast", forecast)
     monkeypatch.setattr(Quarterdeck, "carry_out", carry_out)
@@ -203,3 +208,105 @@ def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab) -> None:
     said = lab.cli("abort", "demo", "--yes")
     assert (said.code, lab.spec()) == (0, before), said
     assert "spec.serviceCidr: 10.0.0.0/12 → 10.96.0.0/16" in said.out
+
+
+def with_replicas(lab: Lab, *names: str) -> None:
+    async def work(home: Home) -> None:
+        plane = await operations.existing(home.store, "demo")
+        slot = Slot(site="east", zone="a")
+        memory = Memory(replicas=tuple(Replica(name=name, slot=slot, machine=f"m-{name}") for name in names))
+        status = plane.status.model_copy(update={"memory": memory_to_status(memory)})
+        await home.store.update(plane.model_copy(update={"status": status}))
+
+    lab.cli.with_store(work)
+
+
+def test_a_person_has_one_replica_exchanged_or_all_of_them(lab: Lab) -> None:
+    with_replicas(lab, "demo-2", "demo-3")
+    assert lab.cli("replica", "replace", "demo", "demo-3").code == 4, "there is nobody to ask"
+    said = lab.cli("replica", "replace", "demo", "demo-3", "--yes")
+    assert (said.code, lab.spec().replace_replicas) == (0, ("demo-3",)), said
+    assert "replicas of demo replaced at east" in said.out
+    assert "spec.replaceReplicas: none → demo-3" in said.out
+    again = lab.cli("replica", "replace", "demo", "demo-3", "--yes")
+    assert (again.code, "to be replaced already" in again.out) == (0, True)
+    assert lab.cli("replica", "replace", "demo", "--yes").code == 0
+    assert lab.spec().replace_replicas == ("demo-2", "demo-3")
+    with_replicas(lab, "demo-3", "demo-4")
+    lab.cli("replica", "replace", "demo", "demo-4", "--yes")
+    assert lab.spec().replace_replicas == ("demo-3", "demo-4"), "those that are gone are named no more"
+
+
+def test_a_replica_is_not_exchanged_where_a_check_says_no_or_it_would_not_end(lab: Lab) -> None:
+    with_replicas(lab, "demo-1")
+    lab.findings = (Finding("machines", Verdict.REFUSE, "0 machines are up at east, 1 are needed"),)
+    says = ("replacing replicas of plane demo (nothing was changed): machines: 0 machines are up",)
+    lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5, says=says)
+    lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=("a free machine in zone a",))
+    says = ("planning the replacement of replicas of demo", "a free machine in zone a")
+    lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5, says=says)
+
+
+def test_renewing_certificates_is_a_change_like_any_other(lab: Lab) -> None:
+    said = lab.cli("certs", "renew", "demo", "--yes")
+    assert (said.code, lab.spec().certificates.generation) == (0, 1), said
+    assert "spec.certificates.generation: 0 → 1" in said.out
+    assert lab.operations()[-1].spec.type is OperationType.APPLY
+
+
+def test_certificates_are_listed_with_what_is_left_of_their_lives(lab: Lab) -> None:
+    rows = json.loads(lab.cli("certs", "list", "demo", "-o", "json").out)
+    by_name = {row["certificate"]: row for row in rows}
+    assert by_name["kubernetes-ca"]["daysLeft"] > 3000
+    assert (by_name["manager"]["daysLeft"] in (364, 365), by_name["manager"]["due"]) == (True, False)
+    assert all(row["for"] for row in rows), "each says what it is for"
+    (head, first, *_) = lab.cli("certs", "list", "demo").out.splitlines()
+    assert head.split() == ["WHOSE", "CERTIFICATE", "FOR", "UNTIL", "DAYS", "LEFT"]
+    assert first.startswith("the plane   kubernetes-ca")
+
+
+def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_nothing(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "demo.yaml"
+    text = lab.cli("get", "demo", "-o", "yaml").out
+    file.write_text(text.replace("replicas: 3", "replicas: 5").replace("onFailure: GoBack", "onFailure: Stay"))
+    before = lab.cli.stored()
+    step = StopBalancer(site="east", why="")
+    lab.forecast = DryRun(steps=(Forecast(step=step, voters=3, learners=0, margin=1, home="east"),))
+    for argv in (("plan", "demo", "-f", str(file)), ("apply", "--dry-run", "-f", str(file))):
+        said = lab.cli(*argv)
+        assert said.code == 0, said
+        assert said.out.splitlines()[:5] == [
+            "plane demo would be changed:",
+            "  spec.replicas: 3 → 5",
+            "    replicas are exchanged, added or removed, one after the other",
+            "  spec.rollout.onFailure: GoBack → Stay",
+            "    nothing is restarted",
+        ]
+        assert "take down the load balancer at east" in said.out
+        fact = json.loads(lab.cli(*argv, "-o", "json").out)
+        plane = fact["planes"][0] if "planes" in fact else fact
+        assert [(each["path"], each["needs"]) for each in plane["differences"]] == [
+            ("spec.replicas", "exchange"),
+            ("spec.rollout.onFailure", "nothing"),
+        ]
+        assert plane["steps"][0]["may fail"] == 1
+    file.write_text(text)
+    assert "nothing would be changed" in lab.cli("plan", "demo", "-f", str(file)).out
+    lab.cli.refused("plan", "other", "-f", str(file), code=2, says=("declares no such plane; planes in it: demo",))
+    assert lab.cli.stored() == before
+
+
+def test_a_file_without_what_commands_count_up_leaves_it_as_it_is(lab: Lab, tmp_path: Path) -> None:
+    old = tmp_path / "old.yaml"
+    old.write_text(lab.cli("get", "demo", "-o", "yaml").out)
+    assert lab.cli("certs", "renew", "demo", "--yes").code == 0
+    file = tmp_path / "demo.yaml"
+    file.write_text(HEAD + "{placement: {site: east}, replicas: 5}")
+    assert lab.cli("apply", "-f", str(file)).code == 0
+    assert (lab.spec().replicas, lab.spec().certificates.generation) == (5, 1)
+    stale = old.read_text().replace("  resourceVersion", "  # resourceVersion")
+    old.write_text(stale)
+    lab.cli.refused("apply", "-f", str(old), code=2, says=("spec.certificates.generation: must not be less than 1",))
+
+
+HEAD = "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {name: demo}\nspec: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.api.base import Metadata, Model, Resource
-from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
 from quarterdeck.api.site import Site
 from quarterdeck.errors import Conflict, InvalidInput
 
@@ -17,7 +17,7 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
     """
     doing = f"applying ControlPlane {current.name!r}"
     _check_version(doing, current, wanted)
-    before, after = current.spec, wanted.spec
+    before, after = current.spec, _declared(current.spec, wanted.spec)
     changes = (
         ("spec.serviceCidr", before.service_cidr, after.service_cidr),
         ("spec.endpoint.mode", before.endpoint.mode, after.endpoint.mode),
@@ -43,9 +43,17 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
         for path, old, new in changes
         if old != new
     ]
+    if (least := before.certificates.generation) > after.certificates.generation:
+        problems.append(f"spec.certificates.generation: must not be less than {least}: they were renewed since")
     if problems:
         raise InvalidInput(doing, "; ".join(problems))
     return current.model_copy(update={"metadata": _merged(current, wanted), "spec": after})
+
+
+def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlaneSpec:
+    """What the user declares. What commands count up stays as it is where the document does not speak of it."""
+    kept = ("certificates", "replace_replicas")
+    return after.model_copy(update={name: getattr(before, name) for name in kept if name not in after.model_fields_set})
 
 
 def applied_site(current: Site, wanted: Site) -> Site:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.face import Quarterdeck, asker
 from quarterdeck.app.onlookers import Onlookers
 from quarterdeck.app.programs import Programs
 from quarterdeck.app.reach import inside_argv
-from quarterdeck.app.requests import Abort, Apply, Create, Delete, Migrate, Request, Scale
+from quarterdeck.app.replicas import ReplicaFacts
+from quarterdeck.app.requests import (
+    Abort,
+    Apply,
+    Create,
+    Delete,
+    Migrate,
+    RenewCertificates,
+    Replace,
+    Request,
+    Scale,
+)
 from quarterdeck.engine.findings import Finding, Verdict
 from quarterdeck.engine.home import home_folder, home_key, key_file
 from quarterdeck.engine.operations import Asker
@@ -20,6 +32,7 @@ __all__ = [
     "Abort",
     "Apply",
     "Asker",
+    "Certificate",
     "Create",
     "Delete",
     "DryRun",
@@ -32,6 +45,9 @@ __all__ = [
     "ProbeResult",
     "Programs",
     "Quarterdeck",
+    "RenewCertificates",
+    "Replace",
+    "ReplicaFacts",
     "Request",
     "Scale",
     "Summary",

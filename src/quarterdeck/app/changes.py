@@ -8,11 +8,22 @@ from dataclasses import replace
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
+from quarterdeck.app.comparing import compared
 from quarterdeck.app.examined import Examined
-from quarterdeck.app.inplace import examined_scale
+from quarterdeck.app.inplace import examined_renewal, examined_replacement, examined_scale
 from quarterdeck.app.moves import examined_abort, examined_move
 from quarterdeck.app.reach import require_in_reach
-from quarterdeck.app.requests import Abort, Apply, Create, Delete, Migrate, Request, Scale
+from quarterdeck.app.requests import (
+    Abort,
+    Apply,
+    Create,
+    Delete,
+    Migrate,
+    RenewCertificates,
+    Replace,
+    Request,
+    Scale,
+)
 from quarterdeck.engine import facts, operations
 from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
@@ -37,6 +48,10 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
             return await examined_move(engine(), request)
         case Scale():
             return await examined_scale(engine(), request)
+        case Replace():
+            return await examined_replacement(engine(), request)
+        case RenewCertificates(name):
+            return await examined_renewal(engine(), name)
         case Abort():
             return await examined_abort(home.store, request)
         case Delete(name):
@@ -56,7 +71,9 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
     if wanted.spec.placement.site != current.spec.placement.site:
         await require_in_reach(engine.home, current)  # it is looked at
     await admit(engine, wanted, current=current)
-    return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, needed=wanted.spec != current.spec)
+    differences = await compared(engine.home, current, wanted)
+    needed = wanted.spec != current.spec
+    return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, needed=needed)
 
 
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:

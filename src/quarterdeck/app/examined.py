@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.differences import Difference, differences
 from quarterdeck.api.operation import Operation, OperationType
+from quarterdeck.components.difference import Difference
 from quarterdeck.engine.findings import Finding, Verdict, enforce
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.planner.dry_run import DryRun
@@ -18,16 +18,17 @@ class Examined:
     """A request, thought through. It changes nothing until it is asked for, and then only if the plane is still as it
     was: its generation is in ``wanted``.
 
-    ``wanted``: the plane as it would be; ``current``: as it is (None: there is none). ``findings``: what each check of
-    a change of replicas says. ``forecast``: every step with the quorum's margin after it; None where none is made: for
-    a plane that is not there yet, for one that a check refuses, and for an abort and a deletion, which depend on
-    nobody's answer. ``under_way``: the operation that an abort would undo. ``needed``: whether asking would change
-    anything.
+    ``wanted``: the plane as it would be; ``current``: as it is (None: there is none). ``differences``: all that a
+    change of spec changes, with what each needs. ``findings``: what each check of a change of replicas says.
+    ``forecast``: every step with the quorum's margin after it; None where none is made: for a plane that is not there
+    yet, for one that a check refuses, and for an abort and a deletion, which depend on nobody's answer.
+    ``under_way``: the operation that an abort would undo. ``needed``: whether asking would change anything.
     """
 
     kind: OperationType
     wanted: ControlPlane
     current: ControlPlane | None = None
+    differences: Sequence[Difference] = ()
     findings: Sequence[Finding] = ()
     forecast: DryRun | None = None
     under_way: Operation | None = None
@@ -42,11 +43,6 @@ class Examined:
     def refused(self) -> bool:
         """Whether a check says no."""
         return any(each.verdict is Verdict.REFUSE for each in self.findings)
-
-    @property
-    def differences(self) -> tuple[Difference, ...]:
-        """Every field of the spec that would change."""
-        return () if self.current is None else differences(self.current.spec, self.wanted.spec)
 
     def require(self) -> None:
         """Raise PreconditionFailed for a change of replicas that a check refuses, with all that do, or that would not

@@ -11,11 +11,13 @@ from pathlib import Path
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import changes, driving, logs, onlookers, reach, reports
+from quarterdeck.app import certificates, changes, driving, logs, onlookers, reach, replicas, reports
+from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.moves import foreseen
+from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.app.reports import Kept
 from quarterdeck.app.requests import Request
 from quarterdeck.app.sites import Sites
@@ -142,6 +144,14 @@ class Quarterdeck:
     ) -> AsyncIterator[Tail]:
         """The last ``lines`` that each program of a plane wrote, one after the other. Raises NotFound (the replica)."""
         return logs.tails(self._home, name, replica=replica, component=component, lines=lines)
+
+    async def replicas(self, name: str) -> tuple[ReplicaFacts, ...]:
+        """Observe a plane now, and tell of each of its replicas."""
+        return await replicas.listed(self._home, await self.examine(name))
+
+    async def certificates(self, name: str) -> tuple[Certificate, ...]:
+        """Every certificate that a plane's programs use: the plane's own, then those of each replica."""
+        return await certificates.listed(self._home, name)
 
     async def kubeconfig(self, name: str) -> str:
         """A kubeconfig (YAML, with an administrator's key) that stays right before, during and after a migration."""

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationType
+from quarterdeck.app.comparing import compared
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.moves import require_count, require_done
 from quarterdeck.app.reach import require_in_reach
-from quarterdeck.app.requests import Scale
+from quarterdeck.app.requests import Replace, Scale
 from quarterdeck.engine import facts, operations, preconditions
 from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
+from quarterdeck.errors import NotFound
 
 
 async def examined_scale(engine: Engine, request: Scale) -> Examined:
@@ -33,6 +35,48 @@ async def examined_scale(engine: Engine, request: Scale) -> Examined:
     return await examined_in_place(engine, OperationType.SCALE, current, wanted)
 
 
+async def examined_replacement(engine: Engine, request: Replace) -> Examined:
+    """One replica exchanged, or all, with every check's finding and its forecast.
+
+    Raises Gone, NotFound (the replica), Conflict (the plane moves), PreconditionFailed (its networks are out of reach).
+    """
+    current = await operations.existing(engine.home.store, request.name)
+    there = tuple(each.name for each in current.status.memory.replicas)
+    if request.replica is not None and request.replica not in there:
+        doing = f"replacing replica {request.replica!r} of plane {request.name}"
+        raise NotFound(doing, f"replicas there are: {', '.join(there) or 'none'}", f"see 'replica list {request.name}'")
+    asked = there if request.replica is None else (request.replica,)
+    named = tuple(each for each in there if each in asked or each in current.spec.replace_replicas)
+    wanted = with_spec(current, replace_replicas=named)
+    if wanted.spec == current.spec:
+        await operations.require_changeable(engine.home.store, current)
+        return Examined(kind=OperationType.REPLACE, wanted=wanted, current=current, needed=False)
+    return await examined_in_place(engine, OperationType.REPLACE, current, wanted)
+
+
+async def examined_renewal(engine: Engine, name: str) -> Examined:
+    """New certificates for all programs, with its forecast.
+
+    Raises Gone, Conflict (the plane moves), PreconditionFailed (its networks are out of reach).
+    """
+    current = await operations.existing(engine.home.store, name)
+    certificates = current.spec.certificates
+    newer = certificates.model_copy(update={"generation": certificates.generation + 1})
+    wanted = with_spec(current, certificates=newer)
+    await operations.require_changeable(engine.home.store, current)
+    await require_in_reach(engine.home, current)
+    differences = await compared(engine.home, current, wanted)
+    forecast = await facts.forecast(engine, wanted)
+    return Examined(
+        kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, forecast=forecast
+    )
+
+
+def with_spec(plane: ControlPlane, **changes: object) -> ControlPlane:
+    """The plane with other values of fields of its spec, which must be valid."""
+    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
+
+
 async def examined_in_place(
     engine: Engine, kind: OperationType, current: ControlPlane, wanted: ControlPlane
 ) -> Examined:
@@ -40,8 +84,9 @@ async def examined_in_place(
     await operations.require_changeable(engine.home.store, current)
     await require_in_reach(engine.home, current)
     await admit(engine, wanted, current=current)
+    differences = await compared(engine.home, current, wanted)
     findings = await preconditions.examine(engine, current, wanted, allow_distance=False)
-    examined = Examined(kind=kind, wanted=wanted, current=current, findings=findings)
+    examined = Examined(kind=kind, wanted=wanted, current=current, differences=differences, findings=findings)
     if examined.refused:
         return examined
     return replace(examined, forecast=await facts.forecast(engine, wanted))

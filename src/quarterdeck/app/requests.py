@@ -43,6 +43,21 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
+class Replace:
+    """Replicas exchanged for new ones, one after the other, whether or not they are well: one, or all of them."""
+
+    name: str
+    replica: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenewCertificates:
+    """All certificates issued anew but those of authorities, and taken up by one replica after the other."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Abort:
     """The plane as it was before the operation that is under way."""
 
@@ -56,4 +71,4 @@ class Delete:
     name: str
 
 
-Request = Create | Apply | Migrate | Scale | Abort | Delete
+Request = Create | Apply | Migrate | Scale | Replace | RenewCertificates | Abort | Delete

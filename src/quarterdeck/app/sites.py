@@ -53,19 +53,23 @@ class Sites:
             await Lab.open(self._home.folder)  # says so if the host does not allow it
         await self._home.store.create(site)
 
-    async def apply(self, wanted: Site) -> Applied:
-        """Create or change a site. Raises Conflict for a change that planes of it would not survive."""
+    async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
+        """Create or change a site; ``dry_run``: only say what would become of it. Raises Conflict for a change that
+        planes of it would not survive.
+        """
         store = self._home.store
         try:
             current = await store.get(Site, wanted.metadata.name)
         except NotFound:
-            await store.create(wanted)
+            if not dry_run:
+                await store.create(wanted)
             return Applied.CREATED
         changed = applied_site(current, wanted)
         if changed == current:
             return Applied.UNCHANGED
         require_safe_change(current, changed, await store.list(ControlPlane))
-        await store.update(changed)
+        if not dry_run:
+            await store.update(changed)
         return Applied.CHANGED
 
     async def machines(self, name: str) -> Sequence[Used]:

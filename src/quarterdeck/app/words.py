@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quarterdeck.components.difference import Difference, Need
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.leaders import leading
@@ -10,7 +11,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
 
-__all__ = ["Status", "leading", "quorum", "quorum_of", "summary", "warnings", "what"]
+__all__ = ["Status", "leading", "needs", "quorum", "quorum_of", "summary", "warnings", "what"]
 
 
 def quorum(world: World) -> str:
@@ -24,3 +25,14 @@ def quorum(world: World) -> str:
 def quorum_of(voters: object, may_fail: object, site: object) -> str:
     """The same from the facts of a ``summary``: two numbers, and a site's name or None."""
     return f"{voters} voters, {may_fail} may fail, quorum at {site or 'no single site'}"
+
+
+def needs(difference: Difference) -> str:
+    """What a difference needs, such as ``restarts kube-apiserver, in one replica after the other``."""
+    match difference.needs:
+        case Need.NOTHING:
+            return "nothing is restarted"
+        case Need.RESTART:
+            return f"restarts {', '.join(map(str, difference.restart))}, in one replica after the other"
+        case Need.EXCHANGE:
+            return "replicas are exchanged, added or removed, one after the other"

@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from quarterdeck import __version__
-from quarterdeck.cli import demo, history, homes, moves, planes, probes, sites, upstreams
+from quarterdeck.cli import certs, demo, history, homes, moves, planes, probes, replicas, sites, upstreams
 from quarterdeck.cli.context import err
 from quarterdeck.errors import QuarterdeckError, Unavailable
 
@@ -50,9 +50,11 @@ app = typer.Typer(
 for module in (demo, planes, moves, probes, history):
     for command in module.app.registered_commands:
         app.registered_commands.append(command)
-for each in (app, sites.app, upstreams.app):
+for each in (app, replicas.app, certs.app, sites.app, upstreams.app):
     for command in each.registered_commands:
         command.cls = Quiet
+app.add_typer(replicas.app, name="replica")
+app.add_typer(certs.app, name="certs")
 app.add_typer(sites.app, name="site")
 app.add_typer(homes.app, name="home")
 app.add_typer(upstreams.app, name="upstream")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.api.differences import shown
+from quarterdeck.api.differences import differences, shown
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Abort, Examined, Migrate, Request, Scale, Verdict
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
@@ -149,4 +149,5 @@ def _taken_back(examined: Examined) -> str:
     assert examined.current is not None
     if examined.current.spec.placement.site != (site := examined.wanted.spec.placement.site):
         return site
-    return ", ".join(f"{each.path} {shown(each.after)}" for each in examined.differences) or "what it was"
+    found = differences(examined.current.spec, examined.wanted.spec)
+    return ", ".join(f"{each.path} {shown(each.after)}" for each in found) or "what it was"

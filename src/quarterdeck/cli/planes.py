@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +11,17 @@ import typer
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.documents import load
+from quarterdeck.api.documents import Declared, load
 from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
-from quarterdeck.app import Apply, Create, Delete, DryRun
+from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
 from quarterdeck.app.words import summary
 from quarterdeck.cli.arguments import Detach, FileOption, MaybeName, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside, opened, out, run, tidy, wait_inside
 from quarterdeck.cli.output import document, show, show_one
-from quarterdeck.cli.plane_text import age, print_forecast, print_status, row
+from quarterdeck.cli.plane_text import age, examined_fact, print_examined, print_forecast, print_status, row
 from quarterdeck.cli.work import confirm, detach, drive
 from quarterdeck.errors import InvalidInput
 from quarterdeck.files import write_secret
@@ -59,9 +60,19 @@ def _work(name: str, *, detached: bool) -> None:
 
 
 @app.command()
-def apply(file: FileOption, detached: Detach = False) -> None:
+def apply(
+    file: FileOption,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change, what it needs, and every step.")
+    ] = False,
+    detached: Detach = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Create or change what a file declares: planes and sites."""
     resources = load(_text(file), str(file))
+    if dry_run:
+        _dry_run(resources, file, output)
+        return
 
     async def ask() -> list[str]:
         changed: list[str] = []
@@ -70,12 +81,9 @@ def apply(file: FileOption, detached: Detach = False) -> None:
                 name = resource.metadata.name
                 if isinstance(resource, Site):
                     out.print(f"site {name} {await quarterdeck.sites.apply(resource)}")
-                elif not isinstance(resource, ControlPlane):
-                    raise InvalidInput(
-                        f"applying {file}", "operations are not declared", "use the command of that name"
-                    )
                 else:
-                    out.print(f"plane {name} {_became(await quarterdeck.ask(Apply(resource)))}")
+                    plane = _declared(resource, file)
+                    out.print(f"plane {name} {_became(await quarterdeck.ask(Apply(plane)))}")
                     changed.append(name)
         return changed
 
@@ -84,6 +92,34 @@ def apply(file: FileOption, detached: Detach = False) -> None:
             _work(name, detached=detached)
         else:
             detach(name)
+
+
+def _declared(resource: Declared, file: Path) -> ControlPlane:
+    if not isinstance(resource, ControlPlane):
+        raise InvalidInput(f"applying {file}", "operations are not declared", "use the command of that name")
+    return resource
+
+
+def _dry_run(resources: Sequence[Declared], file: Path, output: Output) -> None:
+    """Show what applying a file comes to. Changes nothing."""
+    planes = [_declared(each, file) for each in resources if not isinstance(each, Site)]
+    sites = [each for each in resources if isinstance(each, Site)]
+
+    async def ask() -> tuple[dict[str, str], list[Examined]]:
+        async with opened() as quarterdeck:
+            applied = {each.name: str(await quarterdeck.sites.apply(each, dry_run=True)) for each in sites}
+            return applied, [await quarterdeck.plan(Apply(each)) for each in planes]
+
+    if planes and not sites and len(planes) == 1:
+        go_inside(planes[0].name)
+    applied, examined = run(ask())
+    if output in (Output.JSON, Output.YAML):
+        show_one({"sites": {**applied}, "planes": [examined_fact(each) for each in examined]}, output)
+        return
+    for name, became in applied.items():
+        out.print(f"site {name} would be {became}")
+    for each in examined:
+        print_examined(each, output)
 
 
 def _text(file: Path) -> str:
@@ -151,16 +187,40 @@ def plan(
     name: Name,
     to: Annotated[str | None, typer.Option("--to", help="What would a migration to this site do?")] = None,
     replicas: Annotated[int | None, typer.Option(help="And with this many replicas?")] = None,
+    file: Annotated[Path | None, typer.Option("-f", "--file", help="What would applying this file do?")] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what would be done, step by step, with the quorum margin at each. Changes nothing."""
+    if file is not None and (to is not None or replicas is not None):
+        raise InvalidInput(f"planning for plane {name}", "-f excludes --to and --replicas", "use one of them")
     go_inside(name)
+    if file is not None:
+        print_examined(_planned(_of_plane(name, file)), output)
+        return
 
     async def ask() -> DryRun:
         async with opened() as quarterdeck:
             return await quarterdeck.forecast(name, to=to, replicas=replicas)
 
     print_forecast(run(ask()), output)
+
+
+def _of_plane(name: str, file: Path) -> ControlPlane:
+    """What a file declares of a plane. Raises InvalidInput when it does not."""
+    found = [each for each in load(_text(file), str(file)) if isinstance(each, ControlPlane)]
+    for each in found:
+        if each.name == name:
+            return each
+    there = ", ".join(each.name for each in found) or "none"
+    raise InvalidInput(f"planning for plane {name}", f"{file} declares no such plane; planes in it: {there}")
+
+
+def _planned(declared: ControlPlane) -> Examined:
+    async def ask() -> Examined:
+        async with opened() as quarterdeck:
+            return await quarterdeck.plan(Apply(declared))
+
+    return run(ask())
 
 
 @app.command()

@@ -114,17 +114,24 @@ def _machines(plane: Plane, site: str) -> tuple[Machine, ...]:
 
 
 async def health(move: Move) -> Finding:
-    """Every member is healthy and every apiserver ready."""
+    """Every member is healthy and every apiserver ready, but those of replicas that a person wants exchanged."""
     membership = move.world.membership
     if membership is None:
         return refuse("health", "no quorum of the members answers", f"see 'status {move.plane.name}'")
-    sick = [member.replica for member in membership.members if member.health is not Health.HEALTHY]
+    condemned = move.wanted.spec.replace_replicas
+    sick = [
+        member.replica
+        for member in membership.members
+        if member.health is not Health.HEALTHY and member.replica not in condemned
+    ]
     wanted = {slot.site for slot in move.world.slots}
     serving = [fact.name for fact in move.world.replicas if fact.ready]
     unready = [
         record.name
         for record in move.world.memory.replicas
-        if record.name not in serving and record.site in wanted and membership.of(record.name) is not None
+        if record.name not in (*serving, *condemned)
+        and record.site in wanted
+        and membership.of(record.name) is not None
     ]
     if sick or unready:
         seen = ", ".join(

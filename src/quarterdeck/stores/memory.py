@@ -98,13 +98,22 @@ class MemoryStore:
             self._journal = [each for each in self._journal if each.id not in gone]
 
     async def journal(
-        self, plane: str, *, operation: str | None = None, after: int = 0, limit: int | None = None
+        self,
+        plane: str,
+        *,
+        operation: str | None = None,
+        kind: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
     ) -> tuple[JournalEntry, ...]:
         """See ``Store``."""
         found = [
             entry
             for entry in self._journal
-            if entry.plane == plane and entry.id > after and operation in (None, entry.operation)
+            if entry.plane == plane
+            and entry.id > after
+            and operation in (None, entry.operation)
+            and kind in (None, entry.kind)
         ]
         return tuple(found[max(0, len(found) - limit) :] if limit is not None else found)
 

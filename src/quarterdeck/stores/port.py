@@ -134,9 +134,17 @@ class Store(Protocol):
         ...
 
     async def journal(
-        self, plane: str, *, operation: str | None = None, after: int = 0, limit: int | None = None
+        self,
+        plane: str,
+        *,
+        operation: str | None = None,
+        kind: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
     ) -> tuple[JournalEntry, ...]:
-        """The plane's entries with ids over ``after`` by id; with a ``limit``, the last ones of them."""
+        """The plane's entries with ids over ``after`` by id, of one operation or kind if that is given; with a
+        ``limit``, the last ones of them.
+        """
         ...
 
     async def record(self, event: Event) -> None:

@@ -167,14 +167,20 @@ class SqliteStore:
         return await self._write(work)
 
     async def journal(
-        self, plane: str, *, operation: str | None = None, after: int = 0, limit: int | None = None
+        self,
+        plane: str,
+        *,
+        operation: str | None = None,
+        kind: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
     ) -> tuple[JournalEntry, ...]:
         """See ``Store``."""
         query = (
             f"SELECT id, {_JOURNAL} FROM journal WHERE plane = ? AND id > ?"  # noqa: S608 - a constant
-            " AND (? IS NULL OR operation = ?) ORDER BY id DESC LIMIT ?"
+            " AND (? IS NULL OR operation = ?) AND (? IS NULL OR kind = ?) ORDER BY id DESC LIMIT ?"
         )
-        values = (plane, after, operation, operation, -1 if limit is None else limit)
+        values = (plane, after, operation, operation, kind, kind, -1 if limit is None else limit)
 
         def work() -> tuple[JournalEntry, ...]:
             return tuple(_entry(row) for row in reversed(self._db.execute(query, values).fetchall()))

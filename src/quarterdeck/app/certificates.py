@@ -1,0 +1,66 @@
+"""The certificates of a plane: whose each is, what it is for, and how long it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from quarterdeck.engine import operations
+from quarterdeck.engine.home import Home
+from quarterdeck.pki.validity import certificates, validity
+
+#: What each certificate is for, in words.
+PURPOSES = {
+    "kubernetes-ca": "signs apiservers, their clients, controllers",
+    "etcd-ca": "signs members of etcd and their clients",
+    "front-proxy-ca": "signs what aggregated apiservers trust",
+    "manager": "quarterdeck to apiservers",
+    "etcd-manager": "quarterdeck to etcd",
+    "etcd-server": "etcd to its clients",
+    "etcd-peer": "etcd to its peers",
+    "etcd-client": "kube-apiserver to etcd",
+    "apiserver": "kube-apiserver to its clients",
+    "kubelet-client": "kube-apiserver to kubelets",
+    "front-proxy": "kube-apiserver to aggregated apiservers",
+    "controller-manager": "kube-controller-manager serves",
+    "controller-manager-client": "kube-controller-manager to its apiserver",
+    "scheduler": "kube-scheduler serves",
+    "scheduler-client": "kube-scheduler to its apiserver",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """A certificate that the plane's programs use. ``replica``: whose it is; "": the plane's own. Times are aware."""
+
+    replica: str
+    name: str
+    purpose: str
+    begins: datetime
+    ends: datetime
+
+    @property
+    def authority(self) -> bool:
+        """Whether it signs others. ``certs renew`` issues no authorities anew."""
+        return self.name.endswith("-ca")
+
+    def days_left(self, now: datetime) -> int:
+        """Whole days until it ends; negative when it has ended."""
+        return (self.ends - now).days
+
+    def due(self, now: datetime) -> bool:
+        """Whether less than a third of its life is left."""
+        return self.ends - now < (self.ends - self.begins) / 3
+
+
+async def listed(home: Home, name: str) -> tuple[Certificate, ...]:
+    """See ``Quarterdeck.certificates``."""
+    secrets = await home.secrets(await operations.existing(home.store, name))
+    return tuple(_certificate(called, pem) for called, pem in certificates(secrets))
+
+
+def _certificate(called: str, pem: bytes) -> Certificate:
+    replica, _, name = called.rpartition("/")
+    valid = validity(pem)
+    begins, ends = valid.not_before.astimezone(UTC), valid.not_after.astimezone(UTC)
+    return Certificate(replica=replica, name=name, purpose=PURPOSES.get(name, ""), begins=begins, ends=ends)

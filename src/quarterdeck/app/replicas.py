@@ -1,0 +1,68 @@
+"""The replicas of a plane, one by one, as they were just observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quarterdeck.engine.facts import Status
+from quarterdeck.engine.home import Home
+from quarterdeck.model.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFacts:
+    """A replica. ``revision`` is what it runs; ``current``: whether that is what is wanted (None: nobody knows yet).
+    ``member`` is leader, voter, learner or none, unknown where no quorum says so; ``health`` its member's, "" where it
+    has none. ``since``: when it was placed (seconds since 1970), as long as the journal has it.
+    """
+
+    name: str
+    site: str
+    zone: str
+    machine: str
+    revision: str
+    current: bool | None
+    condemned: bool
+    member: str
+    health: str
+    ready: bool | None
+    since: float | None
+
+
+async def listed(home: Home, status: Status) -> tuple[ReplicaFacts, ...]:
+    """See ``Quarterdeck.replicas``."""
+    plane, world = status.plane, status.world
+    placed = {each.replica: each.time for each in await home.store.journal(plane.name, kind="PlaceReplica")}
+    wanted = plane.status.revision
+    return tuple(
+        ReplicaFacts(
+            name=record.name,
+            site=record.site,
+            zone=record.slot.zone,
+            machine=record.machine,
+            revision=record.revision,
+            current=record.revision == wanted if record.revision and wanted else None,
+            condemned=record.name in plane.spec.replace_replicas,
+            member=role(world, record.name),
+            health=health(world, record.name),
+            ready=world.replica(record.name).ready,
+            since=placed.get(record.name),
+        )
+        for record in world.memory.replicas
+    )
+
+
+def role(world: World, replica: str) -> str:
+    """What a replica's member is in etcd."""
+    if world.membership is None:
+        return "unknown"
+    member = world.membership.of(replica)
+    if member is None:
+        return "none"
+    return "learner" if member.learner else "leader" if world.membership.leader == replica else "voter"
+
+
+def health(world: World, replica: str) -> str:
+    """How a replica's member is."""
+    member = world.membership.of(replica) if world.membership is not None else None
+    return str(member.health) if member is not None else ""
