@@ -16,9 +16,9 @@ _OFFSET = "all ways begin with it, so that it changes no comparison of two"
 _AGAIN = "each state is reached by its best way first, so that what follows from it again is no better: it costs time"
 
 EQUIVALENT: dict[str, str] = {
-    # --- view -------------------------------------------------------------------------------------------------------
-    "view.view: 0 => -1": _ONE_SITE,
-    "view.view: 0 => -1 (number 2)": _ONE_SITE,
+    # --- stage ------------------------------------------------------------------------------------------------------
+    "stage.stage: 0 => -1": _ONE_SITE,
+    "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
     # --- planner ----------------------------------------------------------------------------------------------------
     "planner: ALWAYS: founding.found, membership.keep_running => membership.keep_running, founding.found": (
         "the one has nothing to do once a cluster was seen, and the other nothing before: it is noted with its members"

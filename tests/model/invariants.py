@@ -160,7 +160,7 @@ def _check_one_rests(world: World, plan: Plan) -> None:
         if not isinstance(step, StopUnit) or step.component not in (Component.ETCD, Component.APISERVER):
             continue
         rested = next((each for each in now.wanted if each.name == step.replica), None)
-        if rested is None or _ends_anyway(world, step) or _withholds(world, step):
+        if rested is None or rested.revision == now.revision or _ends_anyway(world, step):
             continue
         out = [each.name for each in now.wanted if each is not rested and not serves(world, each)]
         claim(not out, f"11: {step.component} of {step.replica} stops while {out} does not serve")
@@ -292,6 +292,8 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients) -> None:
         case StopUnit(component=Component.APISERVER):
             _check_farewell(before, step, clients)
         case StopUnit(component=Component.ETCD):
+            rolled = _to_be_changed(before, step.replica)
+            claim(step.replica not in before.members or rolled, f"1: etcd of the member {step.replica} is stopped")
             claim(before.elected != step.replica, f"4: etcd of the leader {step.replica} is stopped")
         case RestartUnit():
             member = before.members.get(step.replica)
@@ -319,6 +321,12 @@ def _check_id(before: Truth, step: Promote | RemoveMember | TransferLeadership) 
     named = step.to if isinstance(step, TransferLeadership) else step.replica
     of_it = found if found in before.recorded else ""
     claim(found is None or of_it == named, f"1: {_name(step)} has the id of another member")
+
+
+def _to_be_changed(truth: Truth, name: str) -> bool:
+    """Whether a replica is of another revision than wanted, or of one that was given up."""
+    revision, rejected = truth.memory.replica(name).revision, truth.memory.rejected
+    return revision != truth.revision or (rejected is not None and rejected.revision == revision)
 
 
 def _check_adoption(before: Truth, step: AdoptRevision) -> None:

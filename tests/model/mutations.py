@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import pytest
 
-from model.searches import Search
+from model.searches import SEED, Search, sampled
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.revisions import Change
+from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
+    AdoptRevision,
     DecideBootstrap,
     Plan,
     Promote,
@@ -23,10 +26,24 @@ from quarterdeck.model.steps import (
     StopUnit,
     Swap,
 )
-from quarterdeck.model.world import Health, Membership, World
-from quarterdeck.planner import founding, membership, notes, planner, release, serving, traffic, view
+from quarterdeck.model.world import Health, MachineFact, Membership, World
+from quarterdeck.planner import (
+    founding,
+    machines,
+    membership,
+    notes,
+    planner,
+    release,
+    resting,
+    rolling,
+    serving,
+    stage,
+    traffic,
+    view,
+)
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import Rule
+from quarterdeck.planner.stage import Stage
 from quarterdeck.planner.view import View
 
 Patch = pytest.MonkeyPatch
@@ -35,6 +52,18 @@ CALM = Search(replicas=3, to=3, wishes=1)
 FAULT = Search(replicas=3, to=3, faults=1, data_loss=True)
 FAULT_ONE = Search(replicas=1, to=1, faults=1, data_loss=True)
 BEHIND = Search(replicas=1, to=1, faults=1, data_loss=True, front="north")
+ROLL = Search(replicas=3, to=3, change=Change(restart=frozenset({Component.ETCD})), wishes=1)
+ROLL_FAULT = Search(replicas=3, to=3, change=Change(restart=frozenset({Component.APISERVER})), faults=1, data_loss=True)
+BROKEN = Search(
+    replicas=3,
+    to=3,
+    change=Change(restart=frozenset({Component.APISERVER})),
+    broken=Component.APISERVER,
+    faults=1,
+    data_loss=True,
+)
+ANEW = Search(replicas=3, to=3, change=Change(exchange=True), per_zone=1, wishes=1)
+ANEW_FREE = sampled(Search(replicas=3, to=3, change=Change(exchange=True), faults=2, wishes=1, data_loss=True), SEED)
 TO_ONE = Search(replicas=3, to=1, faults=1, data_loss=True)
 
 
@@ -69,7 +98,7 @@ def _nothing(_: View) -> Outcome:
 
 
 def _may_drain(patch: Patch, mutated: Callable[[View], bool]) -> None:
-    for module in (traffic, serving, notes):
+    for module in (traffic, serving):
         patch.setattr(module, "may_drain", mutated)
 
 
@@ -283,14 +312,13 @@ def an_unknown_record_is_no_record(patch: Patch) -> None:
 
 def a_load_balancer_that_does_not_answer_is_none(patch: Patch) -> None:
     """It may go on sending connections to apiservers that are stopped."""
-    carries = traffic._carries
 
-    def may_drain(view: View) -> bool:
-        world = view.world
-        servers = {record.name for record in view.servers}
+    def may_drain(seen: View) -> bool:
+        world = seen.world
+        servers = {record.name for record in seen.servers}
         running = [balancer for balancer in world.balancers if balancer.running]
-        leads = world.record == view.door == world.memory.served_site
-        return view.takeover and leads and all(carries(each, servers) for each in running)
+        leads = world.record == seen.door == world.memory.served_site
+        return seen.takeover and leads and all(view._carries(each, servers) for each in running)
 
     _may_drain(patch, may_drain)
 
@@ -321,7 +349,7 @@ def the_record_is_set_before_the_target_is_ready(patch: Patch) -> None:
 
 
 def load_balancers_are_let_go_before_the_time_to_live(patch: Patch) -> None:
-    patch.setattr(traffic, "_expired", lambda view, since: True)
+    patch.setattr(View, "expired", lambda view, since: True)
 
 
 def apiservers_stop_while_they_are_listed(patch: Patch) -> None:
@@ -338,7 +366,7 @@ def apiservers_stop_while_they_are_listed(patch: Patch) -> None:
 
 
 def backends_leave_a_load_balancer_that_reaches_no_other(patch: Patch) -> None:
-    patch.setattr(traffic, "_carries", lambda balancer, servers: servers <= balancer.backends)
+    patch.setattr(view, "_carries", lambda balancer, servers: servers <= balancer.backends)
 
 
 def apiservers_stop_before_they_have_drained(patch: Patch) -> None:
@@ -392,10 +420,63 @@ def former_addresses_are_not_remembered(patch: Patch) -> None:
 
 def the_user_cannot_change_their_mind(patch: Patch) -> None:
     """A retreat that is never taken: two sites' voters, and a third one wanted."""
-    patch.setattr(view, "_retreat", lambda world, goal, at: None)
+    patch.setattr(stage, "_retreat", lambda world, goal, at: None)
+
+
+# --- inside a site --------------------------------------------------------------------------------------------------
+
+
+def a_replica_rests_whoever_else_does_not_serve(patch: Patch) -> None:
+    patch.setattr(resting, "_spared", lambda view, record: view.membership is not None)
+
+
+def a_revision_is_adopted_while_programs_run_as_before(patch: Patch) -> None:
+    def roll(seen: View) -> Outcome:
+        steps = (AdoptRevision(site="", why="", replica=each.name, revision=seen.revision) for each in seen.behind)
+        return Outcome(tuple(steps))
+
+    _rule(patch, rolling.roll, roll)
+
+
+def the_leader_is_stopped_as_it_is(patch: Patch) -> None:
+    patch.setattr(rolling, "_stop_member", lambda view, rest: Outcome((rolling._stop(rest.replica, Component.ETCD),)))
+
+
+def apiservers_rest_before_they_have_drained(patch: Patch) -> None:
+    patch.setattr(rolling, "_drained", lambda view, record: Outcome((rolling._stop(record, Component.APISERVER),)))
+
+
+def a_revision_that_does_not_run_is_not_given_up(patch: Patch) -> None:
+    _rule(patch, rolling.reject, _nothing)
+
+
+def all_replicas_are_exchanged_at_once(patch: Patch) -> None:
+    def exchanging(
+        world: World, site: str, kept: tuple[Replica, ...], spare: tuple[Replica, ...], slots: tuple[Slot, ...]
+    ) -> Stage:
+        return Stage(heading=site, wanted=kept, missing=slots[len(kept) :])
+
+    patch.setattr(stage, "_exchanging", exchanging)
+
+
+def a_crowded_machine_is_taken_though_another_is_free(patch: Patch) -> None:
+    real = machines.machine_for
+
+    def machine_for(world: World, slot: Slot, taken: set[str], leaving: Iterable[Replica] = ()) -> MachineFact | None:
+        crowded = real(world, slot, {each.name for each in world.machines}, leaving)
+        return crowded or real(world, slot, taken, leaving)
+
+    patch.setattr(founding, "machine_for", machine_for)
 
 
 MUTATIONS = (
+    Mutation(a_replica_rests_whoever_else_does_not_serve, 11, ROLL_FAULT),
+    Mutation(a_revision_is_adopted_while_programs_run_as_before, 13, ROLL),
+    Mutation(the_leader_is_stopped_as_it_is, 4, ROLL),
+    Mutation(apiservers_rest_before_they_have_drained, 6, ROLL),
+    Mutation(a_revision_that_does_not_run_is_not_given_up, 10, BROKEN),
+    Mutation(all_replicas_are_exchanged_at_once, 11, ANEW),
+    Mutation(a_crowded_machine_is_taken_though_another_is_free, 12, ANEW_FREE),
     Mutation(the_lag_gate_is_dropped, 2, CALM),
     Mutation(learners_are_added_one_by_one, 2, CALM),
     Mutation(learners_join_a_sick_cluster, 10, FAULT),

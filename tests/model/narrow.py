@@ -23,6 +23,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner import notes, planner, serving, traffic
+from quarterdeck.planner import view as views
 from quarterdeck.planner.view import View, view
 
 Patch = pytest.MonkeyPatch
@@ -220,11 +221,11 @@ def balancers_that_do_not_answer_are_forgotten(patch: Patch) -> None:
         world = seen.world
         servers = {record.name for record in seen.servers}
         leads = world.record == seen.door == world.memory.served_site
-        known = [world.balancer(site) for site in traffic._held(seen)]
+        known = [world.balancer(site) for site in seen.held]
         held = [each for each in known if each.reachable or not _site_is_up(world, each.site)]
-        return seen.takeover and leads and all(traffic._carries(each, servers) for each in held)
+        return seen.takeover and leads and all(views._carries(each, servers) for each in held)
 
-    for module in (traffic, serving, notes):
+    for module in (traffic, serving):
         patch.setattr(module, "may_drain", may_drain)
 
 

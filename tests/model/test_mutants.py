@@ -55,8 +55,8 @@ def test_what_is_around_a_mutant_is_its_function() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        "traffic._held: sites | {site for site, since in memory.held if not _expired(view, since)} => sites",
-        "traffic._carries: not servers.isdisjoint(balancer.healthy) => servers.isdisjoint(balancer.healthy)",
+        "view.View.held: not self.expired(since) => self.expired(since)",
+        "view._carries: not servers.isdisjoint(balancer.healthy) => servers.isdisjoint(balancer.healthy)",
     ],
 )
 def test_a_mutant_of_a_rule_is_noticed(key: str) -> None:
