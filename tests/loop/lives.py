@@ -25,6 +25,7 @@ from loop.units import PLANE
 from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
+from quarterdeck.engine.conditions import AVAILABLE, READY, RECONCILING, STALLED
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.steps import Plan
 
@@ -242,6 +243,17 @@ class Life:
         assert truth is not None
         check_done(truth, self.plan)
         self._check_books()
+        self._check_conditions()
+
+    def _check_conditions(self) -> None:
+        """They say of the last look what is so."""
+        body = self.world.store._bodies[ControlPlane.__name__, PLANE]
+        plane = ControlPlane.model_validate_json(body, by_alias=True, by_name=False)
+        wanted = {READY: "True", AVAILABLE: "True", RECONCILING: "False", STALLED: "False"}
+        so = {each.type: each.status.value for each in plane.status.conditions}
+        generations = {each.observed_generation for each in plane.status.conditions}
+        if so != wanted or generations != {plane.metadata.generation}:
+            raise Ended(f"conditions of the end: {so}, of generations {generations}")
 
     def operations(self) -> list[Operation]:
         """All of them, in the order in which they were asked for."""

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import (
     PLANE_FINALIZER,
     Audit,
@@ -19,9 +20,11 @@ from quarterdeck.api.controlplane import (
 )
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
+from quarterdeck.engine.drive import _require_accepted
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.errors import Conflict
+from quarterdeck.errors import Conflict, InvalidInput
+from quarterdeck.model.memory import Memory, Rejection
 from quarterdeck.stores.memory import MemoryStore
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -226,3 +229,19 @@ async def test_a_deletion_marks_a_plane_and_leaves_it_to_who_takes_it_down_also_
 async def test_a_plane_of_before_gets_its_finalizer_with_the_first_change(store: MemoryStore) -> None:
     await changed(store, replicas=5)
     assert (await store.get(ControlPlane, "alpha")).metadata.finalizers == (PLANE_FINALIZER,)
+
+
+async def test_what_the_user_wants_has_failed_when_it_was_given_up_however_well_the_plane_is(
+    store: MemoryStore,
+) -> None:
+    plane = await store.get(ControlPlane, "alpha")
+    status = plane.status.model_copy(update={"revision": "alpha-new"})
+
+    def after(revision: str) -> Plane:
+        memory = Memory(rejected=Rejection(revision=revision, why="unknown flag: --nonsense"))
+        resource = plane.model_copy(update={"status": status})
+        return cast("Plane", SimpleNamespace(name="alpha", resource=resource, memory=memory))
+
+    with pytest.raises(InvalidInput, match=r"alpha-new does not run \(unknown flag.*'abort alpha'"):
+        _require_accepted(after("alpha-new"))
+    _require_accepted(after("alpha-old"))

@@ -12,11 +12,11 @@ from pathlib import Path, PurePosixPath
 from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import guard_members
-from quarterdeck.api.conditions import ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.engine import operations
+from quarterdeck.engine.conditions import stalled
 from quarterdeck.engine.driver import POLL, Driver
 from quarterdeck.engine.home import Home, front_site
 from quarterdeck.engine.identity import note_cluster
@@ -25,15 +25,13 @@ from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.settings import goal_of, planner_settings
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
-from quarterdeck.errors import Gone, Paused, QuarterdeckError
+from quarterdeck.errors import Gone, InvalidInput, Paused, QuarterdeckError
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
-READY = "Ready"
 PROGRAMS: Mapping[Component, Program] = {
     Component.ETCD: Program.ETCD,
     Component.APISERVER: Program.KUBE_APISERVER,
@@ -128,21 +126,27 @@ class Engine:
         try:
             await guard_members(plane)
             plan = await driver.run(changed=lambda seen: seen.resource.metadata.generation != generation)
+            if plan.done:
+                _require_accepted(plane)
         except MET as error:
-            if operation is not None and fate(error) is Fate.HOPELESS:
-                await self._failed(operation, error)
+            if fate(error) is Fate.HOPELESS:
+                await self._failed(plane, operation, error)
             raise
         if not plan.done:
             return False
-        await self._done(plane, plan)
+        await self._done(plane)
         if operation is not None:
             await operations.succeed(store, operation, plane.resource, plan.leftovers, self.asker)
         return True
 
-    async def _failed(self, operation: Operation, error: Exception) -> None:
+    async def _failed(self, plane: Plane, operation: Operation | None, error: Exception) -> None:
         """Write down why nothing goes on, if that can be written."""
         try:
-            await operations.finish(self.home.store, operation, OperationPhase.FAILED, str(error), self.asker)
+            if operation is not None:
+                await operations.finish(self.home.store, operation, OperationPhase.FAILED, str(error), self.asker)
+            generation = plane.resource.metadata.generation
+            so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())
+            await plane.write_status(conditions=so, observed_generation=generation)
         except QuarterdeckError as again:
             error.add_note(str(again))
 
@@ -158,20 +162,21 @@ class Engine:
             front=front_site(resource),
         )
 
-    async def _done(self, plane: Plane, plan: Plan) -> None:
+    async def _done(self, plane: Plane) -> None:
         if plane.resource.metadata.deletion_timestamp is not None:
             await delete_audit_logs(plane)
             await self.home.forget(plane.resource, lease=plane.guard.lease if plane.guard is not None else None)
             return
         await guard_members(plane)
         await note_cluster(plane)
-        conditions = with_condition(
-            plane.resource.status.conditions,
-            READY,
-            ConditionStatus.TRUE,
-            reason="AsWanted",
-            now=plane.clock(),
-            message="; ".join(plan.leftovers),
-            observed_generation=plane.resource.metadata.generation,
+
+
+def _require_accepted(plane: Plane) -> None:
+    """Raise InvalidInput when what the user wants was given up: the plane is at rest, but not as wanted."""
+    rejected = plane.memory.rejected
+    if rejected is not None and rejected.revision and rejected.revision == plane.resource.status.revision:
+        raise InvalidInput(
+            f"changing plane {plane.name}",
+            f"revision {rejected.revision} does not run ({rejected.why}), and the plane serves on as before",
+            f"take it back with 'abort {plane.name}', or apply something else",
         )
-        await plane.write_status(conditions=conditions, observed_generation=plane.resource.metadata.generation)

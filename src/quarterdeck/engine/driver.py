@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together
+from quarterdeck.engine.conditions import judged, reworded, turned
 from quarterdeck.engine.events import Happening, happenings
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.timeline import Timeline
@@ -28,6 +30,8 @@ from quarterdeck.stores.port import JournalEntry, Outcome
 POLL = 0.1
 #: A pause is at least this many times as long as the processor time of the look before it.
 _LOOKING_SHARE = 6
+#: Seconds between two writes of conditions of which only the words differ.
+_WORDS_APART = 2.0
 
 
 @dataclass(kw_only=True)
@@ -48,6 +52,7 @@ class Driver:
     _told: frozenset[Happening] = frozenset()
     _asked: dict[Step, float] = field(default_factory=dict)
     _failed: dict[Step, str] = field(default_factory=dict)
+    _worded: float = -math.inf
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
         """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
@@ -77,6 +82,7 @@ class Driver:
         world = await self._look()
         await self._see_done(world)
         plan = await self._write_down(world)
+        await self._tell(world, plan)
         if plan.done:
             return plan, None
         return None, await self._act(plan, world) if plan.now else None
@@ -120,6 +126,20 @@ class Driver:
             await self.plane.remember(notes)
             for step in notes:
                 await self._journal(step, Outcome.NOTED, {})
+
+    async def _tell(self, world: World, plan: Plan) -> None:
+        """Write the conditions that changed; words alone not more often than every two seconds. A plane of which
+        nothing is left is about to go.
+        """
+        resource = self.plane.resource
+        before, generation = resource.status.conditions, resource.metadata.generation
+        asked = tuple(f"{what(step)} is up to a person" for step in self._asked)
+        so = judged(before, world, plan, asked=asked, generation=generation, now=self.plane.clock())
+        late = self.monotonic() - self._worded > _WORDS_APART
+        gone = plan.done and world.deleting
+        if not gone and (turned(before, so) or (reworded(before, so) and (late or plan.done))):
+            await self.plane.write_status(conditions=so, observed_generation=generation)
+            self._worded = self.monotonic()
 
     async def _sample(self, world: World, plan: Plan) -> None:
         await self.troubles.watch(lambda watcher: watcher.observed(world, plan))

@@ -19,6 +19,7 @@ from quarterdeck.api.operation import (
 )
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
+from quarterdeck.engine.conditions import unseen
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import Conflict, Gone, NotFound, PreconditionFailed
@@ -69,7 +70,8 @@ async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
         metadata = Metadata(
             name=name, labels=given.labels, annotations=given.annotations, finalizers=(PLANE_FINALIZER,)
         )
-        status = ControlPlaneStatus(port_offset=number, baseline=max(Baseline))
+        conditions = unseen(asker.now().timestamp())
+        status = ControlPlaneStatus(port_offset=number, baseline=max(Baseline), conditions=conditions)
         stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
     return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
 

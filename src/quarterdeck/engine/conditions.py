@@ -1,0 +1,126 @@
+"""What is so of a plane, as its conditions tell it: purely, from what was observed and what is planned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
+from quarterdeck.model.steps import Plan
+from quarterdeck.model.world import World
+
+#: All is as wanted; the API serves, by the last observation; a driver is at it; it does not go on without a person.
+READY = "Ready"
+AVAILABLE = "Available"
+RECONCILING = "Reconciling"
+STALLED = "Stalled"
+KINDS = (READY, AVAILABLE, RECONCILING, STALLED)
+#: More reasons than this are not told.
+_REASONS = 3
+
+
+def unseen(now: float) -> tuple[Condition, ...]:
+    """The conditions of a plane that nobody has looked at yet."""
+    found: tuple[Condition, ...] = ()
+    for kind in KINDS:
+        found = with_condition(
+            found, kind, ConditionStatus.UNKNOWN, reason="NotObserved", now=now, message="nobody has looked yet"
+        )
+    return found
+
+
+def judged(
+    before: tuple[Condition, ...], world: World, plan: Plan, *, asked: Sequence[str], generation: int, now: float
+) -> tuple[Condition, ...]:
+    """The conditions by an observation and its plan. ``asked``: what a person was asked for, and has not done yet."""
+    found = before
+    for kind, (status, reason, message) in (
+        (READY, _ready(world, plan)),
+        (AVAILABLE, _available(world)),
+        (RECONCILING, _reconciling(before, plan, generation)),
+        (STALLED, _stalled(world, asked)),
+    ):
+        found = with_condition(
+            found, kind, status, reason=reason, now=now, message=message, observed_generation=generation
+        )
+    return found
+
+
+def stalled(before: tuple[Condition, ...], error: str, *, generation: int, now: float) -> tuple[Condition, ...]:
+    """The conditions once an operation has failed: no retry mends it."""
+    found = before
+    for kind, status in ((RECONCILING, ConditionStatus.FALSE), (STALLED, ConditionStatus.TRUE)):
+        found = with_condition(
+            found, kind, status, reason="OperationFailed", now=now, message=error, observed_generation=generation
+        )
+    return found
+
+
+def turned(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> bool:
+    """Whether more than words differ."""
+    return _facts(before) != _facts(after)
+
+
+def reworded(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> bool:
+    """Whether a message says something else; a number alone that changed does not count."""
+    return [_plain(each) for each in before] != [_plain(each) for each in after]
+
+
+def _facts(conditions: tuple[Condition, ...]) -> list[tuple[object, ...]]:
+    return [(each.type, each.status, each.reason, each.observed_generation) for each in conditions]
+
+
+def _plain(condition: Condition) -> str:
+    return re.sub(r"[\d.,]+", "#", condition.message)
+
+
+_Answer = tuple[ConditionStatus, str, str]
+
+
+def _ready(world: World, plan: Plan) -> _Answer:
+    if _rejected(world):
+        return ConditionStatus.FALSE, "RevisionRejected", _rejected(world)
+    if plan.done:
+        return ConditionStatus.TRUE, "AsWanted", "; ".join(plan.leftovers)
+    return ConditionStatus.FALSE, "NotAsWanted", ""
+
+
+def _available(world: World) -> _Answer:
+    site = world.front or (world.record if world.record_known else world.memory.served_site)
+    if site is None:
+        return ConditionStatus.FALSE, "NoName", "the plane's name leads nowhere"
+    balancer = world.balancer(site)
+    if not balancer.reachable:
+        return ConditionStatus.UNKNOWN, "NoAnswer", f"the load balancer at {site} does not answer this process"
+    if balancer.ready:
+        return ConditionStatus.TRUE, "Serves", f"the load balancer at {site} leads to apiservers that are ready"
+    return ConditionStatus.FALSE, "NoBackend", f"the load balancer at {site} leads to no apiserver that is ready"
+
+
+def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int) -> _Answer:
+    if plan.done:
+        return ConditionStatus.FALSE, "AsWanted", ""
+    if not plan.now:
+        return ConditionStatus.TRUE, "Progressing", f"waiting for {'; '.join(plan.waiting[:_REASONS])}"
+    # Steps come and go: what was waited for last says more, and need not be written again.
+    last = find_condition(before, RECONCILING)
+    goes_on = last is not None and last.status is ConditionStatus.TRUE and last.observed_generation == generation
+    return ConditionStatus.TRUE, "Progressing", last.message if last is not None and goes_on else ""
+
+
+def _stalled(world: World, asked: Sequence[str]) -> _Answer:
+    if _rejected(world):
+        return ConditionStatus.TRUE, "RevisionRejected", _rejected(world)
+    if asked:
+        return ConditionStatus.TRUE, "PersonNeeded", "; ".join(asked[:_REASONS])
+    if world.membership is not None and world.membership.alarms:
+        return ConditionStatus.TRUE, "Alarm", f"etcd has raised {', '.join(world.membership.alarms)}"
+    return ConditionStatus.FALSE, "GoesOn", ""
+
+
+def _rejected(world: World) -> str:
+    """Why what is wanted was given up; "" if it was not."""
+    rejected = world.memory.rejected
+    if rejected is None or rejected.revision != world.revision:
+        return ""
+    return f"revision {rejected.revision} does not run: {rejected.why}"

@@ -1,0 +1,96 @@
+"""What a plane's conditions tell, and how seldom they are written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.api.conditions import Condition, ConditionStatus
+from quarterdeck.engine.conditions import (
+    AVAILABLE,
+    KINDS,
+    READY,
+    RECONCILING,
+    STALLED,
+    judged,
+    reworded,
+    stalled,
+    turned,
+    unseen,
+)
+from quarterdeck.model.memory import Memory, Rejection
+from quarterdeck.model.steps import NoteCreated, Plan
+from quarterdeck.model.world import BalancerFact, Membership, World
+
+SERVES = BalancerFact(site="east", running=True, backends=frozenset({"a-1"}), healthy=frozenset({"a-1"}))
+WELL = World(slots=(), memory=Memory(served_site="east"), now=0.0, record="east", balancers=(SERVES,))
+BUSY = Plan(now=(NoteCreated(site="east", why=""),))
+
+
+def of(found: tuple[Condition, ...]) -> dict[str, str]:
+    return {each.type: each.status.value for each in found}
+
+
+def said(found: tuple[Condition, ...], kind: str) -> str:
+    return next(each.message for each in found if each.type == kind)
+
+
+def look(
+    before: tuple[Condition, ...] = (), world: World = WELL, plan: Plan | None = None, *asked: str, now: float = 2.0
+) -> tuple[Condition, ...]:
+    return judged(before, world, plan or Plan(), asked=asked, generation=3, now=now)
+
+
+def test_nothing_is_known_of_a_plane_that_nobody_has_looked_at() -> None:
+    found = unseen(1.0)
+    assert of(found) == dict.fromkeys(KINDS, "Unknown")
+    settled = look(found)
+    assert of(settled) == {READY: "True", AVAILABLE: "True", RECONCILING: "False", STALLED: "False"}
+    assert {each.observed_generation for each in settled} == {3}
+
+
+def test_available_is_what_the_last_look_saw_and_unknown_where_it_saw_nothing() -> None:
+    dead, deaf = replace(SERVES, healthy=frozenset()), replace(SERVES, reachable=False)
+    assert of(look(world=replace(WELL, balancers=(dead,))))[AVAILABLE] == "False"
+    assert of(look(world=replace(WELL, balancers=(deaf,))))[AVAILABLE] == "Unknown"
+    assert of(look(world=replace(WELL, record=None)))[AVAILABLE] == "False"
+    unread = replace(WELL, record=None, record_known=False)
+    assert of(look(world=unread))[AVAILABLE] == "True", "the name is unread, and led there when it was read last"
+
+
+def test_what_is_waited_for_is_said_and_stays_said_while_steps_are_taken() -> None:
+    waits = look(plan=Plan(waiting=("learner a-2 to catch up: 12,345 entries behind",)))
+    assert (of(waits)[READY], of(waits)[RECONCILING]) == ("False", "True")
+    assert said(waits, RECONCILING) == "waiting for learner a-2 to catch up: 12,345 entries behind"
+    less = look(waits, plan=Plan(waiting=("learner a-2 to catch up: 17 entries behind",)))
+    assert not turned(waits, less)
+    assert not reworded(waits, less), "a number alone is no news"
+    assert look(waits, plan=BUSY, now=9.0) == waits, "nothing is to be written"
+    other = look(waits, plan=Plan(waiting=("the name to be read",)))
+    assert reworded(waits, other)
+    assert not turned(waits, other)
+
+
+def test_a_plane_that_needs_a_person_is_stalled() -> None:
+    waiting = Plan(waiting=("the record",))
+    assert of(look((), WELL, waiting, "a record is up to a person"))[STALLED] == "True"
+    alarmed = replace(WELL, membership=Membership(members=(), leader=None, alarms=("NOSPACE",)))
+    assert said(look(world=alarmed), STALLED) == "etcd has raised NOSPACE"
+    failed = stalled(look(plan=BUSY), "the key file is gone", generation=3, now=5.0)
+    assert (of(failed)[RECONCILING], of(failed)[STALLED]) == ("False", "True")
+    assert of(look(failed, plan=BUSY))[STALLED] == "False", "who drives next goes on"
+
+
+def test_a_plane_that_went_back_from_what_is_wanted_is_not_ready_however_quiet_it_is() -> None:
+    memory = replace(WELL.memory, rejected=Rejection(revision="a-new", why="unknown flag: --nonsense"))
+    found = look(world=replace(WELL, memory=memory, revision="a-new"))
+    assert of(found) == {READY: "False", AVAILABLE: "True", RECONCILING: "False", STALLED: "True"}
+    assert "unknown flag: --nonsense" in said(found, STALLED)
+    assert of(look(world=replace(WELL, memory=memory, revision="a-newer")))[READY] == "True"
+
+
+def test_a_condition_has_its_time_from_its_last_turn() -> None:
+    first = look(now=2.0)
+    again = look(first, plan=BUSY, now=7.0)
+    times = {each.type: each.last_transition_time.timestamp() for each in again}
+    assert times == {READY: 7.0, AVAILABLE: 2.0, RECONCILING: 7.0, STALLED: 2.0}
+    assert next(each for each in again if each.type == READY).status is ConditionStatus.FALSE
