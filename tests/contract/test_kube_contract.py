@@ -16,6 +16,7 @@ from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address, Kube
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.upstream.catalog import Program
 
 __all__ = ["binaries"]
@@ -99,7 +100,7 @@ async def lab(programs: OneReplica | None) -> AsyncIterator[Lab]:
         health_deadline=1.0,
         call_deadline=2.0,
     )
-    leader = Address(programs.replica.address, programs.plane.ports.scheduler)
+    leader = programs.at(PortName.SCHEDULER)
     try:
         yield RealLab(real, programs.apiserver, leader, nobody, programs)
     finally:

@@ -17,8 +17,9 @@ from support.watched import ANY, CLIENTS, Watched, watched
 
 from quarterdeck.api.site import Isolation
 from quarterdeck.engine import operations
-from quarterdeck.engine.access import port_of, probe_target
+from quarterdeck.engine.access import probe_target
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.settings import endpoint_port
 from quarterdeck.errors import Unavailable
 from quarterdeck.probe.resolve import resolver_for
 from quarterdeck.probe.target import ProbeTarget
@@ -70,7 +71,7 @@ def kill_balancer(demo: PlaneLab, clients: Watched, site: str) -> None:
     """Its connections are cut, and its address takes none until its machine's supervisor has started it again."""
     pid, edge = demo.pid(site, f"{site}-edge", "envoy"), f"{site}-edge"
     address = next(each.address for each in demo.on_site(site, lambda it: it.machines()) if each.name == edge)
-    port = port_of(demo.plane("demo"))
+    port = endpoint_port(demo.plane("demo"))
     assert accepts(address, port)
     since, back = killed(pid, lambda: not runs(pid) and accepts(address, port), "the load balancer")
     assert back - since < 5.0, "a supervisor is slow"

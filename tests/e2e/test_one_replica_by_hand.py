@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support.byhand import OneReplica, binaries, one_replica, until
+from support.byhand import PORTS, OneReplica, binaries, one_replica, until
 
 from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.components.apiserver import AUDIT_LOG
@@ -26,8 +26,8 @@ from quarterdeck.components.settings import url
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
-from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.pki.issuing import create_plane_secrets, issue_admin
 from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.local import limits
@@ -110,7 +110,7 @@ def etcd_get(replica: OneReplica, binaries: Mapping[Program, Path], folder: Path
         ("key", replica.secrets.etcd_manager.key),
     ):
         (folder / name).write_bytes(content)
-    endpoint = url(replica.replica.address, replica.plane.ports.etcd_client)
+    endpoint = replica.replica.seat.listen(PortName.ETCD_CLIENT).url()
     tls = [f"--cacert={folder / 'ca'}", f"--cert={folder / 'crt'}", f"--key={folder / 'key'}"]
     command = [str(binaries[Program.ETCDCTL]), f"--endpoints={endpoint}", *tls, "get", "--print-value-only", key]
     return subprocess.run(command, capture_output=True, timeout=30, check=True).stdout
@@ -165,16 +165,15 @@ def test_a_deployment_gets_pods_and_they_get_a_node(kubectl: Kubectl) -> None:
 
 async def test_the_controllers_hold_their_leases_and_say_so(replica: OneReplica) -> None:
     kube = HttpKube(replica.secrets.kubernetes_ca.certificate, replica.secrets.manager)
-    ports = replica.plane.ports
     try:
         for name, port in (
-            (controller_manager.LEASE, ports.controller_manager),
-            (scheduler.LEASE, ports.scheduler),
+            (controller_manager.LEASE, PortName.CONTROLLER_MANAGER),
+            (scheduler.LEASE, PortName.SCHEDULER),
         ):
             lease = await kube.leader_lease(replica.apiserver, name)
             assert lease is not None
             assert lease.holder
-            assert await kube.leads(Address(replica.replica.address, port), name) is True
+            assert await kube.leads(replica.at(port), name) is True
     finally:
         await kube.close()
 
@@ -183,8 +182,8 @@ def test_everything_listens_on_the_address_of_its_machine_only(replica: OneRepli
     for process in replica.processes.running.values():
         listeners = [each for each in psutil.Process(process.pid).net_connections() if each.status == "LISTEN"]
         assert listeners
-        assert {each.laddr.ip for each in listeners} == {replica.replica.address}
-        assert {each.laddr.port for each in listeners} <= set(replica.plane.ports.of_replica)
+        assert {each.laddr.ip for each in listeners} == set(replica.replica.seat.hosts)
+        assert {each.laddr.port for each in listeners} <= set(PORTS)
 
 
 def test_ten_replicas_fit_below_the_kernels_usual_limit_on_inotify_instances(replica: OneReplica) -> None:
@@ -205,16 +204,15 @@ def ask_without_certificate(address: tuple[str, int], context: ssl.SSLContext) -
 
 def test_etcd_refuses_clients_peers_and_readers_of_metrics_without_a_certificate(replica: OneReplica) -> None:
     context = client_context(replica.secrets.etcd_ca.certificate)
-    ports = replica.plane.ports
-    for port in (ports.etcd_client, ports.etcd_peer, ports.etcd_metrics):
+    for port in (PortName.ETCD_CLIENT, PortName.ETCD_PEER, PortName.ETCD_METRICS):
         with pytest.raises(ssl.SSLError, match=r"CERTIFICATE_REQUIRED|BAD_CERTIFICATE"):
-            ask_without_certificate((replica.replica.address, port), context)
+            ask_without_certificate((replica.at(port).host, replica.at(port).port), context)
 
 
 async def test_its_metrics_are_read_with_the_managers_certificate(replica: OneReplica) -> None:
     etcd = RealEtcd(ClientTls(ca=replica.secrets.etcd_ca.certificate, client=replica.secrets.etcd_manager))
     try:
-        assert await etcd.applied_index(url(replica.replica.address, replica.plane.ports.etcd_metrics)) > 0
+        assert await etcd.applied_index(replica.replica.seat.listen(PortName.ETCD_METRICS).url()) > 0
     finally:
         await etcd.close()
 

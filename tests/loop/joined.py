@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from random import Random
+from urllib.parse import urlsplit
 
 from loop.clock import Clock
-from loop.units import Etcd, etcd_of, replica_of
+from loop.units import Etcd, etcd_of, flags_of, replica_of
 from quarterdeck.actions.units import CONTROLLER_MANAGER_LEASE
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.site import SiteSpec, SiteStatus
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
-from quarterdeck.components.ports import PlanePorts
-from quarterdeck.components.settings import url
+from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
 from quarterdeck.etcd.fake import _Node as Member
@@ -72,13 +72,21 @@ class Process:
     site: str
     replica: str
     component: Component
-    address: str
     since: float
     warm: bool = False
 
     @property
     def frozen(self) -> bool:
         return self.seen.power is not MachineState.UP
+
+    @property
+    def flags(self) -> Mapping[str, str]:
+        return flags_of(self.seen.spec.argv)
+
+    @property
+    def listens(self) -> Address:
+        """Where an apiserver or a controller answers."""
+        return Address(self.flags["bind-address"], int(self.flags["secure-port"]))
 
 
 @dataclass(slots=True)
@@ -100,7 +108,6 @@ class Joined:
 
     clock: Clock = field(default_factory=Clock)
     random: Random = field(default_factory=lambda: Random(0))
-    ports: PlanePorts = field(default_factory=lambda: PlanePorts.of(0))
     sites: dict[str, FakeSite] = field(init=False)
     cluster: FakeCluster = field(init=False)
     etcd: FakeEtcd = field(init=False)
@@ -155,7 +162,7 @@ class Joined:
                 self._where[machine.name] = machine.address
                 self._named[machine.address] = machine.name
                 if machine.role is MachineRole.EDGE:
-                    address = BackendAddress(machine.address, self.ports.load_balancer)
+                    address = BackendAddress(machine.address, load_balancer_port(0))
                     self.balancers[name] = FakeBalancer(address=address, ready=Check(self, name))
 
     # --- machines and links ----------------------------------------------------------------------------------------
@@ -247,8 +254,7 @@ class Joined:
                 before = self.processes.get((name, seen.pid))
                 if before is None:
                     replica, component = replica_of(seen.spec.name)
-                    address = self._where[seen.machine]
-                    before = Process(seen, name, replica, component, address, self.clock.now)
+                    before = Process(seen, name, replica, component, self.clock.now)
                 before.seen = seen
                 found[name, seen.pid] = before
         self.processes = found
@@ -314,9 +320,9 @@ class Joined:
 
     def _hide(self) -> None:
         """Members on machines that we do not see."""
-        peers = {url(self._where[machine], self.ports.etcd_peer) for machine in self.unseen}
+        hosts = {self._where[machine] for machine in self.unseen}
         for node in self.cluster.nodes:
-            node.hidden = node.peer_url in peers
+            node.hidden = urlsplit(node.peer_url).hostname in hosts
 
     def _etcds(self) -> Iterator[tuple[Process, Etcd]]:
         return ((each, etcd_of(each.seen.spec)) for each in self.of(Component.ETCD))
@@ -370,11 +376,14 @@ class Joined:
             self._at(self.electing)
         self._leader = self.cluster.leader
 
-    def votes(self, address: str) -> bool:
-        """Whether the member at an address is a voter that serves."""
-        client_url = url(address, self.ports.etcd_client)
+    def votes(self, process: Process) -> bool:
+        """Whether the member of a process's replica is a voter that serves; for an apiserver, where it asks for it."""
         return self.cluster.quorate and any(
-            node.up and not node.learner and node.address is not None and node.address.client_url == client_url
+            node.up
+            and not node.learner
+            and node.address is not None
+            and node.address.name == process.replica
+            and node.address.client_url == process.flags.get("etcd-servers", node.address.client_url)
             for node in self.cluster.nodes
         )
 
@@ -383,11 +392,9 @@ class Joined:
     def _apiservers(self) -> None:
         servers = {}
         for each in self.of(Component.APISERVER):
-            votes = self.votes(each.address)
+            votes = self.votes(each)
             each.warm = each.warm or (votes and self._at(each.since + WARMS))
-            servers[Address(each.address, self.ports.apiserver)] = FakeApiserver(
-                hangs=each.frozen, ready=each.warm and votes
-            )
+            servers[each.listens] = FakeApiserver(hangs=each.frozen, ready=each.warm and votes)
         self.kube.apiservers = servers
 
     def _controllers(self) -> None:
@@ -397,15 +404,12 @@ class Joined:
         leader = next((each for each in managers if held is not None and _holder(each) == held.holder), None)
         free = held is None or not held.holder or self._at((held.renewed or 0.0) + held.duration)
         if leader is None and managers and free:
-            serving = [each for each in managers if self.votes(each.address)]
+            serving = [each for each in managers if self.votes(each)]
             leader = self.random.choice(serving) if serving else None
         if leader is not None:
             self.kube.set_lease(CONTROLLER_MANAGER_LEASE, _holder(leader), renewed=self.clock.now)
         lease = frozenset({CONTROLLER_MANAGER_LEASE})
-        self.kube.leaders = {
-            Address(each.address, self.ports.controller_manager): lease if each is leader else frozenset()
-            for each in managers
-        }
+        self.kube.leaders = {each.listens: lease if each is leader else frozenset() for each in managers}
 
 
 def _holder(manager: Process) -> str:

@@ -13,9 +13,11 @@ from loop.units import PLANE, replica_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.components.ports import seat_of_before
 from quarterdeck.engine.settings import goal_of, planner_settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
@@ -154,12 +156,14 @@ class Truths:
         return found
 
     def names(self) -> dict[str, str]:
-        """The replica of a peer URL: of those that were given the machine, the one that came last."""
+        """The replica of a peer URL: of those that were given the seat, the one that came last."""
         wanted = self.wanted()
-        where = self.world._where
-        port = self.world.ports.etcd_peer
         records = wanted.memory.replicas if wanted is not None else ()
-        return {f"https://{where[record.machine]}:{port}": record.name for record in records}
+        seats = {
+            record.name: record.seat or seat_of_before(record.machine, self.world.machines[record.machine], 0)
+            for record in records
+        }
+        return {seat.advertised(PortName.ETCD_PEER).url(): name for name, seat in seats.items()}
 
     def record(self) -> str | None:
         """The site that the plane's name leads to."""
@@ -170,17 +174,17 @@ class Truths:
         return None
 
     def _sim_machines(self) -> tuple[SimMachine, ...]:
-        seats = [
-            (name, seat, each.power(name))
+        stands = [
+            (name, stand, each.power(name))
             for each in self.world.sites.values()
-            for name, seat in ((name, machine.seat) for name, machine in each._machines.items())
-            if seat.role is MachineRole.CONTROL
+            for name, stand in ((name, machine.stand) for name, machine in each._machines.items())
+            if stand.role is MachineRole.CONTROL
         ]
-        key = tuple(state for _, _, state in seats)
+        key = tuple(state for _, _, state in stands)
         if key not in self._machines:
             self._machines[key] = tuple(
-                SimMachine(name=name, site=seat.place.site, zone=seat.place.zone, power=_POWER[state])
-                for name, seat, state in seats
+                SimMachine(name=name, site=stand.place.site, zone=stand.place.zone, power=_POWER[state])
+                for name, stand, state in stands
             )
         return self._machines[key]
 

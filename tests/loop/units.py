@@ -39,8 +39,13 @@ def etcd_of(spec: UnitSpec) -> Etcd:
 
 
 @lru_cache(maxsize=4096)
+def flags_of(argv: tuple[str, ...]) -> Mapping[str, str]:
+    return dict(each.removeprefix("--").split("=", 1) for each in argv[1:] if "=" in each)
+
+
+@lru_cache(maxsize=4096)
 def _etcd(argv: tuple[str, ...]) -> Etcd:
-    flags = dict(each.removeprefix("--").split("=", 1) for each in argv[1:] if "=" in each)
+    flags = flags_of(argv)
     return Etcd(
         name=flags["name"],
         data=PurePosixPath(flags["data-dir"]),

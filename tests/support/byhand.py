@@ -21,12 +21,13 @@ from types import TracebackType
 import pytest
 
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets
-from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
 from quarterdeck.files import write_atomic
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.tls import client_context
@@ -34,6 +35,7 @@ from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
 REPLICA = "r1"
+PORTS = tuple(each.listen.port for each in seat_at("any", "127.0.0.1", 0).ports)
 
 
 @pytest.fixture(scope="session")
@@ -68,11 +70,11 @@ def until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) ->
     return time.monotonic() - begin
 
 
-def listens(address: str, port: int) -> bool:
-    """Whether a connection to the port is accepted."""
+def listens(where: Address) -> bool:
+    """Whether a connection is accepted there."""
     with socket.socket() as client:
         client.settimeout(1.0)
-        return client.connect_ex((address, port)) == 0
+        return client.connect_ex((where.host, where.port)) == 0
 
 
 @dataclass
@@ -139,7 +141,11 @@ class OneReplica:
 
     @property
     def apiserver(self) -> Address:
-        return Address(self.replica.address, self.plane.ports.apiserver)
+        return self.at(PortName.APISERVER)
+
+    def at(self, port: PortName) -> Address:
+        end = self.replica.seat.listen(port)
+        return Address(end.host, end.port)
 
     def spec(self, component: Component) -> UnitSpec:
         return component_unit(component, self.plane, self.replica, self.secrets, self.certificates, self.cluster)
@@ -165,9 +171,7 @@ class OneReplica:
         """Status and body of a GET, anonymous unless ``client`` is given."""
         context = client_context(self.secrets.kubernetes_ca.certificate, client)
         with contextlib.closing(
-            http.client.HTTPSConnection(
-                self.replica.address, self.plane.ports.apiserver, context=context, timeout=timeout
-            )
+            http.client.HTTPSConnection(self.apiserver.host, self.apiserver.port, context=context, timeout=timeout)
         ) as connection:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -180,19 +184,16 @@ class OneReplica:
         return status == 200 and bool(json.loads(body)["spec"].get("holderIdentity"))
 
     def _answers(self, component: Component) -> bool:
-        ports = self.plane.ports
         match component:
             case Component.ETCD:
-                return listens(self.replica.address, ports.etcd_client)
+                return listens(self.at(PortName.ETCD_CLIENT))
             case Component.APISERVER:
                 try:
                     return self.get("/readyz", timeout=1.0)[0] == 200
                 except OSError:
                     return False
-            case Component.CONTROLLER_MANAGER:
-                return listens(self.replica.address, ports.controller_manager)
-            case Component.SCHEDULER:
-                return listens(self.replica.address, ports.scheduler)
+            case Component.CONTROLLER_MANAGER | Component.SCHEDULER:
+                return listens(self.at(PortName(component)))
 
 
 @contextlib.contextmanager
@@ -200,14 +201,12 @@ def one_replica(
     folder: Path, binaries: Mapping[Program, Path], settings: PlaneSettings | None = None
 ) -> Iterator[OneReplica]:
     """A replica whose files and volume are below ``folder``; nothing of it runs yet."""
-    plane = settings or PlaneSettings(
-        name="byhand", kubernetes="1.36.3", etcd="3.6.16", ports=PlanePorts.of(0), endpoint_name="byhand.test"
-    )
-    address = free_address(plane.ports.of_replica)
+    plane = settings or PlaneSettings(name="byhand", kubernetes="1.36.3", etcd="3.6.16", endpoint_name="byhand.test")
+    seat = seat_at("byhand", free_address(PORTS), 0)
     now = datetime.now(UTC)
     names = ReplicaNames(
         replica=REPLICA,
-        address=address,
+        addresses=seat.hosts,
         service_ip=plane.service_ip,
         endpoint_names=(plane.endpoint_name,),
     )
@@ -216,13 +215,14 @@ def one_replica(
     assert certificates is not None
     replica = ReplicaSettings(
         name=REPLICA,
-        address=address,
+        seat=seat,
         volume=PurePosixPath(folder / "volume"),
         audit=PurePosixPath(folder / "audit"),
         folders={each: PurePosixPath(folder / each) for each in Component},
         programs={each: PurePosixPath(binaries[Program(each)]) for each in Component},
     )
-    cluster = InitialCluster(state=ClusterState.NEW, members=((REPLICA, address),), token="byhand")
+    members = ((REPLICA, seat.advertised(PortName.ETCD_PEER).url()),)
+    cluster = InitialCluster(state=ClusterState.NEW, members=members, token="byhand")
     (folder / "volume").mkdir(mode=0o700)
     (folder / "audit").mkdir(mode=0o700)
     with Processes(folder) as processes:

@@ -14,7 +14,6 @@ from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_c
 from quarterdeck.api.memory import memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.ports import PlanePorts
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.settings import plane_settings
@@ -43,7 +42,6 @@ from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Store
 
 NAME = "alpha"
-PORTS = PlanePorts.of(0)
 
 
 @cache

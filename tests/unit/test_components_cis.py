@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from quarterdeck.components.ciphers import STRONG
-from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import check_extra_args, component_unit
 from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
 from quarterdeck.errors import InvalidInput
@@ -24,17 +24,19 @@ from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16", ports=PlanePorts.of(0), endpoint_name="d.test")
+PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16", endpoint_name="d.test")
 REPLICA = ReplicaSettings(
     name="demo-1",
-    address="10.0.0.1",
+    seat=seat_at("east-a1", "10.0.0.1", 0),
     volume=PurePosixPath("/volumes/demo-1"),
     audit=PurePosixPath("/volumes/demo-audit"),
     folders={each: PurePosixPath(f"/units/{each}") for each in Component},
     programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
 )
 SECRETS = with_replica(
-    create_plane_secrets("demo", NOW), ReplicaNames(replica="demo-1", address="10.0.0.1", service_ip="10.96.0.1"), NOW
+    create_plane_secrets("demo", NOW),
+    ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1"),
+    NOW,
 )
 DOCS = Path(__file__).parents[2] / "docs" / "security.md"
 ETCD, API, KCM, SCHEDULER = (
@@ -48,7 +50,7 @@ ETCD, API, KCM, SCHEDULER = (
 def unit(component: Component, plane: PlaneSettings = PLANE) -> UnitSpec:
     certificates = SECRETS.replica("demo-1")
     assert certificates is not None
-    cluster = InitialCluster(state=ClusterState.NEW, members=(("demo-1", "10.0.0.1"),), token="demo-1")
+    cluster = InitialCluster(state=ClusterState.NEW, members=(("demo-1", "https://10.0.0.1:2380"),), token="demo-1")
     return component_unit(component, plane, REPLICA, SECRETS, certificates, cluster)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 import pytest
 import yaml
 
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
 from quarterdeck.components.etcd import holds_a_log
-from quarterdeck.components.ports import LAST_PLANE, PlanePorts
+from quarterdeck.components.ports import LAST_BLOCK, load_balancer_port, seat_at, seat_of_before
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import (
@@ -30,22 +30,23 @@ from quarterdeck.components.tuning import Tuning, tuning
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, Seat, SeatPort
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FOUNDING = InitialCluster(
-    state=ClusterState.NEW, members=(("demo-1", "10.0.0.1"), ("demo-2", "10.0.0.2")), token="demo-a1"
+    state=ClusterState.NEW,
+    members=(("demo-1", "https://10.0.0.1:2380"), ("demo-2", "https://10.0.0.2:2380")),
+    token="demo-a1",
 )
-PLANE = PlaneSettings(
-    name="demo", kubernetes="1.36.3", etcd="3.6.16", ports=PlanePorts.of(0), endpoint_name="demo.test"
-)
+PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16", endpoint_name="demo.test")
 
 
 def replica_at(address: str) -> ReplicaSettings:
     return ReplicaSettings(
         name="demo-1",
-        address=address,
+        seat=seat_at("east-a1", address, 0),
         volume=PurePosixPath("/volumes/demo-1"),
         audit=PurePosixPath("/volumes/demo-audit"),
         folders={each: PurePosixPath(f"/units/{each}") for each in Component},
@@ -55,7 +56,7 @@ def replica_at(address: str) -> ReplicaSettings:
 
 @pytest.fixture(scope="module")
 def secrets() -> PlaneSecrets:
-    names = ReplicaNames(replica="demo-1", address="10.0.0.1", service_ip="10.96.0.1")
+    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1")
     return with_replica(create_plane_secrets("demo", NOW), names, NOW)
 
 
@@ -76,8 +77,11 @@ def build(secrets: PlaneSecrets, certificates: ReplicaSecrets) -> Build:
         plane: PlaneSettings = PLANE,
         address: str = "10.0.0.1",
         cluster: InitialCluster = FOUNDING,
+        seat: Seat | None = None,
     ) -> UnitSpec:
-        return component_unit(component, plane, replica_at(address), secrets, certificates, cluster)
+        replica = replica_at(address)
+        replica = replica if seat is None else replace(replica, seat=seat)
+        return component_unit(component, plane, replica, secrets, certificates, cluster)
 
     return built
 
@@ -364,20 +368,75 @@ def test_what_is_not_a_flag_is_refused(build: Build, flag: str, value: str) -> N
         build(Component.APISERVER, replace(PLANE, extra_args={Component.APISERVER: {flag: value}}))
 
 
-def test_planes_have_ports_of_their_own() -> None:
+def test_blocks_have_ports_of_their_own_and_planes_too() -> None:
     taken: set[int] = set()
-    for number in range(LAST_PLANE + 1):
-        ports = PlanePorts.of(number)
-        assert len(set(ports.of_replica)) == 6
-        assert not taken & set(ports.of_replica)
-        taken |= set(ports.of_replica)
-    assert PlanePorts.of(1).apiserver == PlanePorts.of(1).load_balancer == 6453
+    for number in range(LAST_BLOCK + 1):
+        ports = {each.listen.port for each in seat_at("east-a1", "10.0.0.1", number).ports}
+        assert len(ports) == 6
+        assert not taken & ports
+        taken |= ports
+    assert len({load_balancer_port(number) for number in range(LAST_BLOCK + 1)}) == LAST_BLOCK + 1
 
 
-@pytest.mark.parametrize("number", [-1, LAST_PLANE + 1])
+@pytest.mark.parametrize("number", [-1, LAST_BLOCK + 1])
 def test_a_number_without_ports_is_refused(number: int) -> None:
     with pytest.raises(InvalidInput):
-        PlanePorts.of(number)
+        seat_at("east-a1", "10.0.0.1", number)
+    with pytest.raises(InvalidInput):
+        load_balancer_port(number)
+
+
+#: The digests that units had when ports were reckoned from the plane's number, by address and number.
+DIGESTS_OF_BEFORE = {
+    ("10.0.0.1", 0): ("d6ae7e25915d8fbb", "cbad11a87ba31c22", "b6bb75724debafdd", "c57ead4b40fbc6eb"),
+    ("127.11.0.2", 3): ("876c103ad426c28c", "c5f3aa795c2fddd0", "42af8c6a374f7f35", "55219bfd8438a7f3"),
+}
+
+
+@pytest.mark.parametrize(("address", "number"), DIGESTS_OF_BEFORE)
+def test_the_units_of_a_replica_from_before_there_were_seats_stay_what_they_are(address: str, number: int) -> None:
+    """Or all of them would be restarted by the next version."""
+    pair = KeyPair(b"certificate", b"key")
+    secrets = PlaneSecrets(
+        kubernetes_ca=pair,
+        etcd_ca=pair,
+        front_proxy_ca=pair,
+        service_account=SigningKey(b"public", b"private"),
+        encryption_key=bytes(32),
+        manager=pair,
+        etcd_manager=pair,
+    )
+    certificates = ReplicaSecrets(**{each.name: pair for each in fields(ReplicaSecrets)})
+    replica = replace(replica_at(address), seat=seat_of_before("east-a1", address, number))
+    members = (("demo-1", f"https://{address}:{2380 + 10 * number}"),)
+    cluster = InitialCluster(state=ClusterState.NEW, members=members, token="t")
+    plane = replace(PLANE, audit=Audit(policy="kind: Policy"))
+    found = tuple(component_unit(each, plane, replica, secrets, certificates, cluster).digest for each in Component)
+    assert found == DIGESTS_OF_BEFORE[address, number]
+
+
+def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build: Build) -> None:
+    seat = Seat(
+        machine="east-a1",
+        ports=tuple(
+            SeatPort(name=name, listen=Endpoint("10.0.0.1", 100 + at), advertised=Endpoint("10.9.0.1", 200 + at))
+            for at, name in enumerate(REPLICA_PORTS)
+        ),
+    )
+    etcd, apiserver, manager, scheduler = (flags(build(each, seat=seat)) for each in Component)
+    assert etcd["listen-client-urls"] == "https://10.0.0.1:100"
+    assert etcd["advertise-client-urls"] == apiserver["etcd-servers"] == "https://10.9.0.1:200"
+    assert (etcd["listen-peer-urls"], etcd["initial-advertise-peer-urls"]) == (
+        "https://10.0.0.1:101",
+        "https://10.9.0.1:201",
+    )
+    assert etcd["listen-metrics-urls"] == "https://10.0.0.1:102"
+    where = ("bind-address", "secure-port")
+    assert [apiserver[each] for each in (*where, "advertise-address")] == ["10.0.0.1", "103", "10.9.0.1"]
+    assert [manager[each] for each in where] == ["10.0.0.1", "104"]
+    assert [scheduler[each] for each in where] == ["10.0.0.1", "105"]
+    for each in (Component.CONTROLLER_MANAGER, Component.SCHEDULER):
+        assert b"https://10.9.0.1:203" in file(build(each, seat=seat), "kubeconfig.yaml")
 
 
 @pytest.mark.parametrize("text", ["1.36", "latest", "", "1.36.3-rc.1"])

@@ -13,6 +13,7 @@ from quarterdeck.engine.leaders import Leader, leaders, leading
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
@@ -47,9 +48,7 @@ async def plane(fake: FakePlane) -> Plane:
 
 
 def controller(plane: Plane, replica: str, component: Component) -> Address:
-    ports = plane.settings.ports
-    port = ports.scheduler if component is Component.SCHEDULER else ports.controller_manager
-    return Address(plane.address(plane.memory.replica(replica)), port)
+    return plane.server(plane.memory.replica(replica), PortName(component))
 
 
 async def test_the_replica_that_holds_a_lease_says_so_itself(fake: FakePlane, plane: Plane) -> None:

@@ -51,7 +51,7 @@ class Canned:
 @pytest.fixture(scope="module")
 def secrets() -> PlaneSecrets:
     now = datetime.now(UTC)
-    names = ReplicaNames(replica="r1", address="127.0.0.1", service_ip="10.96.0.1")
+    names = ReplicaNames(replica="r1", addresses=("127.0.0.1",), service_ip="10.96.0.1")
     return with_replica(create_plane_secrets("demo", now), names, now)
 
 

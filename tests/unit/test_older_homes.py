@@ -130,7 +130,7 @@ async def test_planes_are_summarized_as_they_are(home: Home, planes: dict[str, P
 
 
 async def test_machines_are_where_they_were(planes: dict[str, Plane]) -> None:
-    """Those of west were used before their seats were kept."""
+    """Those of west were used before it was kept where they stand."""
     for name, plane in planes.items():
         for replica in plane.memory.replicas:
             machine = next(each for each in await plane.site(replica.site).machines() if each.name == replica.machine)

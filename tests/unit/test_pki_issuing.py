@@ -30,7 +30,7 @@ from quarterdeck.pki.validity import certificates, check_certificate, check_secr
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAMES = ReplicaNames(
     replica="demo-1",
-    address="10.1.2.3",
+    addresses=("10.1.2.3",),
     service_ip="10.96.0.1",
     endpoint_names=("demo.planes.test",),
     endpoint_addresses=("10.1.0.9", "10.2.0.9"),
@@ -128,7 +128,7 @@ def test_etcd_certificates_name_addresses_only_so_that_peers_are_not_looked_up_i
 
 
 def test_on_loopback_a_peer_may_come_from_the_first_loopback_address(empty: PlaneSecrets) -> None:
-    local = ReplicaNames(replica="demo-2", address="127.11.0.2", service_ip="10.96.0.1")
+    local = ReplicaNames(replica="demo-2", addresses=("127.11.0.2",), service_ip="10.96.0.1")
     found = with_replica(empty, local, NOW).replica("demo-2")
     assert found is not None
     assert names(found.etcd_peer) == (set(), {"127.11.0.2", "127.0.0.1"})
@@ -261,7 +261,9 @@ def test_a_client_context_trusts_one_authority_and_shows_its_certificate(
 
 
 def test_addresses_are_the_same_however_they_are_written(empty: PlaneSecrets) -> None:
-    local = ReplicaNames(replica="demo-3", address="fd00::3", service_ip="fd01::1", endpoint_addresses=("fd00:0:0::3",))
+    local = ReplicaNames(
+        replica="demo-3", addresses=("fd00::3",), service_ip="fd01::1", endpoint_addresses=("fd00:0:0::3",)
+    )
     found = with_replica(empty, local, NOW).replica("demo-3")
     assert found is not None
     assert names(found.apiserver)[1] == {str(ipaddress.ip_address(each)) for each in ("fd00::3", "fd01::1")}

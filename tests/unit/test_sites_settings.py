@@ -8,11 +8,11 @@ import pytest
 
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.sites.local.numbers import site_number
-from quarterdeck.sites.local.settings import LocalSiteSettings, seats
+from quarterdeck.sites.local.settings import LocalSiteSettings, stands
 
 
 def numbers(settings: LocalSiteSettings) -> dict[str, int]:
-    return {name: seat.place.machine_number for name, seat in seats(settings, 1).items()}
+    return {name: stand.place.machine_number for name, stand in stands(settings, 1).items()}
 
 
 def test_a_machine_keeps_its_number_when_the_site_grows() -> None:

@@ -112,7 +112,7 @@ async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> f
     one_of_site = {record.site: record for record in servers}
     asked = [
         plane.site(each.site).round_trip(
-            plane.edge(each.site).name, plane.address(record), plane.settings.ports.apiserver
+            plane.edge(each.site).name, plane.apiserver(record).host, plane.apiserver(record).port
         )
         for each in world.balancers
         for site, record in one_of_site.items()

@@ -15,7 +15,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name, url
+from quarterdeck.components.ports import seat_of_before
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, Unavailable
 from quarterdeck.etcd.port import Etcd
@@ -24,6 +25,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import BackendAddress, Claim
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
+from quarterdeck.model.seats import PortName, Seat
 from quarterdeck.model.steps import Step
 from quarterdeck.model.timeline import adopted
 from quarterdeck.model.units import Machine, MachineRole, Volume
@@ -106,12 +108,16 @@ class Plane:
         except KeyError:
             raise NotFound(f"working on plane {self.name}", f"there is no site {name!r}", "see 'site list'") from None
 
-    def address(self, record: Replica) -> str:
-        """The address of a replica's machine; raises NotFound."""
+    def seat(self, record: Replica) -> Seat:
+        """A replica's place on its machine, which all that runs or reaches it goes by. Raises NotFound for one from
+        before there were seats whose machine is gone.
+        """
+        if record.seat is not None:
+            return record.seat
         machine = self.machines.get((record.site, record.machine))
         if machine is None:
             raise NotFound(f"working on replica {record.name}", f"site {record.site} has no machine {record.machine}")
-        return machine.address
+        return seat_of_before(record.machine, machine.address, self.resource.status.port_offset or 0)
 
     def edge(self, site: str) -> Machine:
         """The machine that hosts a site's load balancers; raises NotFound."""
@@ -130,11 +136,11 @@ class Plane:
 
     def client_url(self, record: Replica) -> str:
         """Where a member answers clients."""
-        return url(self.address(record), self.settings.ports.etcd_client)
+        return self.seat(record).advertised(PortName.ETCD_CLIENT).url()
 
     def peer_url(self, record: Replica) -> str:
         """Where a member answers its peers; it identifies the member."""
-        return url(self.address(record), self.settings.ports.etcd_peer)
+        return self.seat(record).advertised(PortName.ETCD_PEER).url()
 
     @property
     def audit_volume(self) -> str:
@@ -146,15 +152,21 @@ class Plane:
 
     def metrics_url(self, record: Replica) -> str:
         """Where a member tells its metrics, from its first moment on."""
-        return url(self.address(record), self.settings.ports.etcd_metrics, scheme=self.settings.metrics_scheme)
+        return self.seat(record).advertised(PortName.ETCD_METRICS).url(self.settings.metrics_scheme)
+
+    def server(self, record: Replica, port: PortName) -> Address:
+        """Where one of a replica's Kubernetes programs answers."""
+        end = self.seat(record).advertised(port)
+        return Address(end.host, end.port)
 
     def apiserver(self, record: Replica) -> Address:
         """Where a replica's apiserver answers."""
-        return Address(self.address(record), self.settings.ports.apiserver)
+        return self.server(record, PortName.APISERVER)
 
     def backend(self, record: Replica) -> BackendAddress:
         """The same, for load balancers."""
-        return BackendAddress(self.address(record), self.settings.ports.apiserver)
+        end = self.seat(record).advertised(PortName.APISERVER)
+        return BackendAddress(end.host, end.port)
 
     def client_urls(self) -> tuple[str, ...]:
         """The client URLs of all replicas that are or may be members."""
@@ -180,7 +192,7 @@ class Plane:
             volume = await site.create_volume(record.machine, self.volume(record), record.storage_class)
         return ReplicaSettings(
             name=record.name,
-            address=self.address(record),
+            seat=self.seat(record),
             volume=volume.path,
             audit=(await self._audit_volume_at(record)).path if component is Component.APISERVER else None,
             folders={each: site.folder(record.machine, self.unit(record, each)) for each in Component},
@@ -208,7 +220,7 @@ class Plane:
         """A replica's certificates: issued and stored the first time, the same ever after."""
         names = ReplicaNames(
             replica=record.name,
-            address=self.address(record),
+            addresses=self.seat(record).hosts,
             service_ip=self.settings.service_ip,
             cluster_domain=self.settings.cluster_domain,
             endpoint_names=(self.settings.endpoint_name,) if self.settings.endpoint_name else (),

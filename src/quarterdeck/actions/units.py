@@ -17,6 +17,7 @@ from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps import RejectRevision, ReleaseReplica, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import Health, World
 
@@ -76,12 +77,12 @@ def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> Init
     token = f"{plane.name}-{plane.resource.metadata.uid}"
     if record.name in memory.bootstrap and not memory.created:
         founders = tuple(
-            (name, plane.address(memory.replica(name))) for name in memory.bootstrap if _known(memory, name)
+            (name, plane.peer_url(memory.replica(name))) for name in memory.bootstrap if _known(memory, name)
         )
         return InitialCluster(state=ClusterState.NEW, members=founders, token=token)
     if world is None or world.membership is None:
         known = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
-        maybe = tuple((each.name, plane.address(each)) for each in known)
+        maybe = tuple((each.name, plane.peer_url(each)) for each in known)
         return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token, compares=record.started)
     members = world.membership.members
     strangers = [member for member in members if not _known(memory, member.replica)]
@@ -91,7 +92,7 @@ def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> Init
             f"etcd lists a member {strangers[0].id:x} that quarterdeck did not add",
             "remove it with etcdctl, or wait until it is gone",
         )
-    listed = tuple((member.replica, plane.address(memory.replica(member.replica))) for member in members)
+    listed = tuple((member.replica, plane.peer_url(memory.replica(member.replica))) for member in members)
     return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token, compares=record.started)
 
 
@@ -177,7 +178,7 @@ async def _holder(plane: Plane, record: Replica) -> str | None:
     """The holder identity of a controller manager, if it leads. None too if that cannot be found out: then its
     lease runs out by itself, some 15 s later.
     """
-    controller = Address(plane.address(record), plane.settings.ports.controller_manager)
+    controller = plane.server(record, PortName.CONTROLLER_MANAGER)
     if not await plane.kube.leads(controller, CONTROLLER_MANAGER_LEASE):
         return None
     try:

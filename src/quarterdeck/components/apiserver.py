@@ -14,9 +14,10 @@ from quarterdeck.components.arguments import Arguments, boolean, seconds
 from quarterdeck.components.ciphers import suites
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name, url
+from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.components.upstream_versions import has_mixed_version_proxy
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
 
 #: kube-apiserver's --request-timeout: requests that are being served at SIGTERM may take this long, in seconds.
@@ -34,7 +35,7 @@ def apiserver_unit(
     """
     folder = Folder(replica.folders[Component.APISERVER])
     owned = {
-        **_serving(replica, plane, folder, certificates),
+        **_serving(replica, folder, certificates),
         **_authentication(plane, folder, secrets),
         **_clients(plane, replica, folder, secrets, certificates),
         **_shutdown(plane),
@@ -68,15 +69,14 @@ def apiserver_unit(
     )
 
 
-def _serving(
-    replica: ReplicaSettings, plane: PlaneSettings, folder: Folder, certificates: ReplicaSecrets
-) -> dict[str, str]:
+def _serving(replica: ReplicaSettings, folder: Folder, certificates: ReplicaSecrets) -> dict[str, str]:
     """Where it listens. Endpoints of loopback addresses are refused by validation, so none are kept there."""
-    loopback = ipaddress.ip_address(replica.address).is_loopback
+    listen, advertised = replica.seat.listen(PortName.APISERVER), replica.seat.advertised(PortName.APISERVER)
+    loopback = ipaddress.ip_address(advertised.host).is_loopback
     return {
-        "bind-address": replica.address,
-        "advertise-address": replica.address,
-        "secure-port": str(plane.ports.apiserver),
+        "bind-address": listen.host,
+        "advertise-address": advertised.host,
+        "secure-port": str(listen.port),
         "tls-cert-file": folder.file("server.crt", certificates.apiserver.certificate),
         "tls-private-key-file": folder.file("server.key", certificates.apiserver.key),
         "endpoint-reconciler-type": "none" if loopback else "lease",
@@ -113,7 +113,7 @@ def _clients(
 ) -> dict[str, str]:
     """What it calls itself: its member of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
     flags = {
-        "etcd-servers": url(replica.address, plane.ports.etcd_client),
+        "etcd-servers": replica.seat.advertised(PortName.ETCD_CLIENT).url(),
         "etcd-cafile": folder.file("etcd-ca.crt", secrets.etcd_ca.certificate),
         "etcd-certfile": folder.file("etcd-client.crt", certificates.etcd_client.certificate),
         "etcd-keyfile": folder.file("etcd-client.key", certificates.etcd_client.key),

@@ -8,6 +8,7 @@ from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
 
 #: Its lease, in kube-system.
@@ -31,10 +32,10 @@ def controller_manager_unit(
             secrets,
             folder,
             user="system:kube-controller-manager",
+            port=PortName.CONTROLLER_MANAGER,
             client=certificates.controller_manager_client,
             serving=certificates.controller_manager,
         ),
-        "secure-port": str(plane.ports.controller_manager),
         "cluster-signing-cert-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
         "cluster-signing-key-file": folder.file("ca.key", secrets.kubernetes_ca.key),
         "root-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),

@@ -7,8 +7,9 @@ from quarterdeck.components.ciphers import suites
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.kubeconfig import Server, kubeconfig
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, url
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 
 #: Requests go before reconciliation: on a shared host controllers give way to apiservers, etcd and load balancers.
 #: Little enough that they keep their leases on a busy one (a third of the weight of a unit that does not give way).
@@ -22,17 +23,20 @@ def shared_flags(
     folder: Folder,
     *,
     user: str,
+    port: PortName,
     client: KeyPair,
     serving: KeyPair,
 ) -> dict[str, str]:
-    """The local apiserver, leader election, and a port that asks for certificates. ``user`` names ``client``."""
-    server = Server(url=url(replica.address, plane.ports.apiserver), ca=secrets.kubernetes_ca.certificate)
+    """The local apiserver, leader election, and a ``port`` that asks for certificates. ``user`` names ``client``."""
+    server = Server(url=replica.seat.advertised(PortName.APISERVER).url(), ca=secrets.kubernetes_ca.certificate)
+    listen = replica.seat.listen(port)
     config = folder.file("kubeconfig.yaml", kubeconfig(plane.name, user, server, client))
     return {
         "kubeconfig": config,
         "authentication-kubeconfig": config,
         "authorization-kubeconfig": config,
-        "bind-address": replica.address,
+        "bind-address": listen.host,
+        "secure-port": str(listen.port),
         "leader-elect": boolean(True),
         "leader-elect-resource-lock": "leases",
         "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),

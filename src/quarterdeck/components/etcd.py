@@ -10,9 +10,10 @@ from quarterdeck.components.arguments import Arguments, boolean, milliseconds
 from quarterdeck.components.ciphers import suites
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name, url
+from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_flag, etcd_gate
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
 
 #: Below the member's volume: its data folder, and the folder that is there once it has any data.
@@ -32,8 +33,8 @@ def etcd_unit(
     """The unit of a member. ``cluster`` matters at its first start only, and so is no part of the digest.
 
     Clients and peers show certificates, and so do readers of metrics and health (but of planes made before:
-    ``metrics_scheme``) on ``ports.etcd_metrics`` of the machine's address: these answer from the first moment, also on
-    a learner, and https asks there for what the client port asks for (etcd: embed, createMetricsListener).
+    ``metrics_scheme``) at a port of their own: these answer from the first moment, also on a learner, and https asks
+    there for what the client port asks for (etcd: embed, createMetricsListener).
     Raises InvalidInput for extra arguments that cannot be.
     """
     extra = {flag: value for flag, value in _extra(plane).items() if flag != FEATURE_GATES}
@@ -110,15 +111,14 @@ def _identity(folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecret
 
 
 def _addresses(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]:
-    """Every listener on the machine's own address, never on all of them: loopback machines share the wildcard."""
-    client = url(replica.address, plane.ports.etcd_client)
-    peer = url(replica.address, plane.ports.etcd_peer)
+    """Every listener on the seat's own address, never on all of them: loopback machines share the wildcard."""
+    seat = replica.seat
     return {
-        "listen-client-urls": client,
-        "advertise-client-urls": client,
-        "listen-peer-urls": peer,
-        "initial-advertise-peer-urls": peer,
-        "listen-metrics-urls": url(replica.address, plane.ports.etcd_metrics, scheme=plane.metrics_scheme),
+        "listen-client-urls": seat.listen(PortName.ETCD_CLIENT).url(),
+        "advertise-client-urls": seat.advertised(PortName.ETCD_CLIENT).url(),
+        "listen-peer-urls": seat.listen(PortName.ETCD_PEER).url(),
+        "initial-advertise-peer-urls": seat.advertised(PortName.ETCD_PEER).url(),
+        "listen-metrics-urls": seat.listen(PortName.ETCD_METRICS).url(plane.metrics_scheme),
     }
 
 
@@ -129,7 +129,7 @@ def boot_arguments(plane: PlaneSettings, cluster: InitialCluster) -> tuple[str, 
     For that every peer reads all its keys, and writes wait for it meanwhile (etcd: InitialCheck, mvcc.HashByRev): not
     asked for by a joiner, which has its data from them just now and may be started twice.
     """
-    members = ",".join(f"{name}={url(address, plane.ports.etcd_peer)}" for name, address in cluster.members)
+    members = ",".join(f"{name}={peer}" for name, peer in cluster.members)
     flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, plane.etcd, on=cluster.compares)
     gates = _extra(plane).get(FEATURE_GATES, "") if flag == FEATURE_GATES else ""
     return (

@@ -1,58 +1,63 @@
-"""The ports of a plane, all derived from the plane's number."""
+"""Which ports there are: those of seats come in blocks, and each plane has one of its own for its load balancers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from quarterdeck.errors import InvalidInput
+from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, PortName, Seat, SeatPort
 
-#: Ports of two planes differ by this much, so that many planes can share a machine.
+#: Ports of two blocks differ by this much, so that many replicas can sit on a machine.
 STRIDE = 10
-#: The etcd of plane 788 would want the port of plane 0's scheduler.
-LAST_PLANE = 787
+#: The etcd of block 788 would want the port of block 0's scheduler.
+LAST_BLOCK = 787
+#: Planes are counted as far as blocks are.
+LAST_PLANE = LAST_BLOCK
+
+#: Block 0: upstream's own ports, and for an etcd of events those behind the first one's.
+BLOCK: Mapping[str, int] = {
+    PortName.ETCD_CLIENT: 2379,
+    PortName.ETCD_PEER: 2380,
+    PortName.ETCD_METRICS: 2381,
+    PortName.EVENTS_CLIENT: 2382,
+    PortName.EVENTS_PEER: 2383,
+    PortName.EVENTS_METRICS: 2384,
+    PortName.APISERVER: 6443,
+    PortName.CONTROLLER_MANAGER: 10257,
+    PortName.SCHEDULER: 10259,
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanePorts:
-    """TCP ports, the same on every machine of the plane.
-
-    ``load_balancer`` is on machines of the role EDGE, all others are on those of CONTROL.
+def seat_at(machine: str, host: str, block: int, names: Iterable[str] = REPLICA_PORTS) -> Seat:
+    """The seat of block 0 - 787 on a machine whose programs listen, and are reached, at ``host``. Raises InvalidInput
+    for another block, or a name that no port has.
     """
+    shift = _shift(block, "giving a replica its ports")
+    unknown = ", ".join(name for name in names if name not in BLOCK)
+    if unknown:
+        raise InvalidInput("giving a replica its ports", f"no port is called {unknown}", f"name {', '.join(BLOCK)}")
+    ends = {name: Endpoint(host, BLOCK[name] + shift) for name in names}
+    return Seat(
+        machine=machine,
+        ports=tuple(SeatPort(name=str(name), listen=end, advertised=end) for name, end in ends.items()),
+    )
 
-    apiserver: int
-    etcd_client: int
-    etcd_peer: int
-    etcd_metrics: int
-    controller_manager: int
-    scheduler: int
-    load_balancer: int
 
-    @classmethod
-    def of(cls, number: int) -> PlanePorts:
-        """The ports of plane ``number`` (0 - 787): upstream's own for 0. Raises InvalidInput."""
-        if not 0 <= number <= LAST_PLANE:
-            raise InvalidInput(
-                "giving a plane its ports", f"{number} is not between 0 and {LAST_PLANE}", "choose another number"
-            )
-        shift = STRIDE * number
-        return cls(
-            apiserver=6443 + shift,
-            etcd_client=2379 + shift,
-            etcd_peer=2380 + shift,
-            etcd_metrics=2381 + shift,
-            controller_manager=10257 + shift,
-            scheduler=10259 + shift,
-            load_balancer=6443 + shift,
-        )
+def seat_of_before(machine: str, host: str, number: int) -> Seat:
+    """The seat of a replica that was placed before there were seats: then all replicas of a plane had the block of the
+    plane's ``number``, on whatever machine. Raises InvalidInput.
+    """
+    return seat_at(machine, host, number)
 
-    @property
-    def of_replica(self) -> tuple[int, ...]:
-        """Every port that a replica listens on."""
-        return (
-            self.apiserver,
-            self.etcd_client,
-            self.etcd_peer,
-            self.etcd_metrics,
-            self.controller_manager,
-            self.scheduler,
-        )
+
+def load_balancer_port(number: int) -> int:
+    """The port of the load balancers of plane ``number`` (0 - 787), on machines of the role EDGE. Raises
+    InvalidInput.
+    """
+    return BLOCK[PortName.APISERVER] + _shift(number, "giving a plane its port")
+
+
+def _shift(number: int, doing: str) -> int:
+    if not 0 <= number <= LAST_BLOCK:
+        raise InvalidInput(doing, f"{number} is not between 0 and {LAST_BLOCK}", "choose another number")
+    return STRIDE * number

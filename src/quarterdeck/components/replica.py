@@ -9,6 +9,7 @@ from quarterdeck.components.apiserver import apiserver_unit
 from quarterdeck.components.controller_manager import controller_manager_unit
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
 from quarterdeck.components.etcd import etcd_unit
+from quarterdeck.components.ports import seat_at
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.scheduler import scheduler_unit
 from quarterdeck.components.settings import (
@@ -53,7 +54,7 @@ def check_extra_args(plane: PlaneSettings) -> None:
     nowhere, nothing = PurePosixPath("/"), KeyPair(b"", b"")
     replica = ReplicaSettings(
         name="any",
-        address="192.0.2.1",
+        seat=seat_at("any", "192.0.2.1", 0),
         volume=nowhere,
         audit=nowhere,
         folders={each: nowhere / each for each in Component},

@@ -8,6 +8,7 @@ from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
 
 #: Its lease, in kube-system.
@@ -27,10 +28,10 @@ def scheduler_unit(
             secrets,
             folder,
             user="system:kube-scheduler",
+            port=PortName.SCHEDULER,
             client=certificates.scheduler_client,
             serving=certificates.scheduler,
         ),
-        "secure-port": str(plane.ports.scheduler),
     }
     arguments = Arguments(owned=owned, defaults=shared_defaults())
     extra = plane.extra_args.get(component, {})

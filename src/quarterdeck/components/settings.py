@@ -11,10 +11,10 @@ from pathlib import PurePosixPath
 from quarterdeck.api.apiserver import AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import JwtAuthenticator
 from quarterdeck.components.audit_policy import default_audit_policy
-from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput, QuarterdeckError
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import Endpoint, Seat
 
 GIB = 2**30
 
@@ -88,7 +88,6 @@ class PlaneSettings:
     name: str
     kubernetes: str
     etcd: str
-    ports: PlanePorts
     service_cidr: str = "10.96.0.0/16"
     cluster_domain: str = "cluster.local"
     endpoint_name: str = ""
@@ -128,13 +127,13 @@ class PlaneSettings:
 class ReplicaSettings:
     """What is a replica's own.
 
-    ``address`` is its machine's IP address. ``volume`` is the folder of the member's volume, ``audit`` that of the
-    plane's audit log on the machine (None for units that write none). ``folders`` says where on the machine a
+    ``seat`` says where its programs listen and are reached. ``volume`` is the folder of the member's volume, ``audit``
+    that of the audit log of its seat (None for units that write none). ``folders`` says where on the machine a
     component's files go, ``programs`` where its program is (absolute).
     """
 
     name: str
-    address: str
+    seat: Seat
     volume: PurePosixPath
     audit: PurePosixPath | None
     folders: Mapping[Component, PurePosixPath]
@@ -152,7 +151,7 @@ class ClusterState(StrEnum):
 class InitialCluster:
     """What of a member's start is no part of what the member is: mostly how one starts that has no data yet.
 
-    ``members`` are (replica, address) of the founders, or, to join, of exactly the membership of that moment with
+    ``members`` are (replica, peer URL) of the founders, or, to join, of exactly the membership of that moment with
     the member itself. ``token`` tells clusters apart: a new one after each restore.
     ``compares``: it has data, and compares it with its peers'.
     """
@@ -170,5 +169,4 @@ def unit_name(plane: str, replica: str, component: Component) -> str:
 
 def url(address: str, port: int, *, scheme: str = "https") -> str:
     """``https://10.0.0.1:6443``, with brackets around IPv6 addresses."""
-    host = f"[{address}]" if ":" in address else address
-    return f"{scheme}://{host}:{port}"
+    return Endpoint(address, port).url(scheme)

@@ -13,12 +13,12 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Isolation
 from quarterdeck.components.kubeconfig import Server, kubeconfig
-from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.settings import url
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.endpoint.door_guests import guests_file, invite
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.naming import NameService
+from quarterdeck.engine.settings import endpoint_port
 from quarterdeck.errors import TimedOut
 from quarterdeck.files import file_errors
 from quarterdeck.model.units import MachineRole, UnitSpec
@@ -29,11 +29,6 @@ from quarterdeck.probe.target import ProbeTarget
 _DOOR_PORTS = {Isolation.LOOPBACK: 8118, Isolation.NETNS: 8119}
 #: Seconds for it to listen, also on a busy host.
 _OPENING = 15.0
-
-
-def port_of(plane: ControlPlane) -> int:
-    """The port of the plane's endpoint."""
-    return plane.spec.endpoint.port or PlanePorts.of(plane.status.port_offset or 0).load_balancer
 
 
 async def _name_server(home: Home, kind: Isolation) -> CoreDns:
@@ -50,7 +45,7 @@ async def open_door(home: Home, plane: ControlPlane, kind: Isolation) -> str:
     name, guests = plane.metadata.name, guests_file(home.folder, kind)
     uid = plane.metadata.uid or ""
     with file_errors(f"writing {guests}"):
-        guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=port_of(plane))
+        guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
     hub = home.hub(Isolation.LOOPBACK)
     machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
     server = (await _name_server(home, kind)).server
@@ -90,7 +85,7 @@ async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | N
     # Names of the user's own DNS need no door, unless the network itself does.
     own = plane.spec.endpoint.mode is EndpointMode.HOSTS or kind is Isolation.NETNS
     server = Server(
-        url=url(plane.host, port_of(plane)),
+        url=url(plane.host, endpoint_port(plane)),
         ca=secrets.kubernetes_ca.certificate,
         proxy_url=await open_door(home, plane, kind) if own else "",
     )
@@ -116,7 +111,7 @@ async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
     kind = (await home.site(plane.spec.placement.site)).spec.isolation
     return ProbeTarget(
         host=plane.host,
-        port=port_of(plane),
+        port=endpoint_port(plane),
         ca_pem=secrets.kubernetes_ca.certificate.decode(),
         client_cert_pem=client.certificate.decode(),
         client_key_pem=client.key.decode(),

@@ -9,14 +9,13 @@ from pathlib import Path
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Site
-from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.settings import Baseline
 from quarterdeck.endpoint.claims import CONSENT, stranger
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.preconditions import require
-from quarterdeck.engine.settings import plane_settings
+from quarterdeck.engine.settings import balancer_ports, plane_settings
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.units import MachineRole, MachineState
@@ -89,19 +88,19 @@ async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> Non
 
 
 async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """Those of its load balancer, unless that has an address of the user's own. Replicas get ports that are free when
+    they are placed.
+    """
+    if wanted.spec.endpoint.address is not None:
+        return
     name = wanted.metadata.name
-    ports = PlanePorts.of(await operations.free_number(engine.home.store, name))
+    status = wanted.status.model_copy(update={"port_offset": await operations.free_number(engine.home.store, name)})
+    ports = balancer_ports(wanted.model_copy(update={"status": status}))
     driver = engine.home.local_site(site)
-    machines = [each for each in await driver.machines() if each.state is MachineState.UP]
-    found = await asyncio.gather(
-        *(
-            driver.ports_in_use(
-                each.name, (ports.load_balancer,) if each.role is MachineRole.EDGE else ports.of_replica
-            )
-            for each in machines
-        )
-    )
-    used = [f"{each.address}:{port}" for each, taken in zip(machines, found, strict=True) for port in taken]
+    up = [each for each in await driver.machines() if each.state is MachineState.UP]
+    edges = [each for each in up if each.role is MachineRole.EDGE]
+    found = await asyncio.gather(*(driver.ports_in_use(each.name, ports) for each in edges))
+    used = [f"{each.address}:{port}" for each, taken in zip(edges, found, strict=True) for port in taken]
     if used:
         raise PreconditionFailed(
             f"creating plane {name} at site {site.metadata.name}",

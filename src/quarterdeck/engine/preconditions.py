@@ -16,8 +16,10 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict, enforce, ok, refuse
+from quarterdeck.engine.settings import balancer_ports
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.facts import MemberStatus
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
@@ -277,8 +279,8 @@ async def _round_trip(move: Move) -> float:
     machine = next((each for each in move.target if each.state is MachineState.UP), None)
     if machine is None:
         raise Unavailable("measuring the round trip", f"no machine of {site.name} is up")
-    port = move.plane.settings.ports.etcd_peer
-    return 1000 * await site.round_trip(machine.name, move.plane.address(record), port)
+    peer = move.plane.seat(record).advertised(PortName.ETCD_PEER)
+    return 1000 * await site.round_trip(machine.name, peer.host, peer.port)
 
 
 async def clocks(move: Move) -> Finding:
@@ -302,17 +304,20 @@ async def certificates(move: Move) -> Finding:
 
 
 async def ports(move: Move) -> Finding:
-    """The plane's ports are free on the target's machines."""
-    site = move.plane.site(move.wanted.spec.placement.site)
-    mine = {record.machine for record in move.world.memory.replicas if record.site == site.name}
-    used: list[str] = []
-    for machine in move.target:
-        if machine.state is MachineState.UP and machine.name not in mine:
-            taken = await site.ports_in_use(machine.name, move.plane.settings.ports.of_replica)
-            used.extend(f"{machine.name}:{port}" for port in taken)
+    """The ports of the plane's load balancer are free at the target, unless it runs there already. (Replicas get ports
+    that are free when they are placed.)
+    """
+    site, edge = move.wanted.spec.placement.site, move.plane.edge(move.wanted.spec.placement.site)
+    if site == move.world.front:
+        return ok("ports", "the load balancer's address is the user's own")
+    if any(each.running for each in move.world.balancers if each.site == site):
+        return ok("ports", "the load balancer runs already")
+    wanted = balancer_ports(move.plane.resource)
+    used = await move.plane.site(site).ports_in_use(edge.name, wanted)
     if used:
-        return refuse("ports", f"in use: {', '.join(used)}", "stop what listens there")
-    return ok("ports", f"{len(move.plane.settings.ports.of_replica)} free on each machine")
+        seen = ", ".join(f"{edge.name}:{port}" for port in used)
+        return refuse("ports", f"in use: {seen}", "stop what listens there")
+    return ok("ports", f"{', '.join(map(str, wanted))} free for the load balancer")
 
 
 async def host_limits(move: Move) -> Finding:

@@ -9,7 +9,7 @@ from pathlib import Path
 from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput, Unavailable
@@ -17,6 +17,9 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.world import Settings
 from quarterdeck.planner.slots import slots
+
+#: The status listener of a load balancer, counted from the port that is its plane's own.
+_STATUS_SHIFT = 20_000
 
 
 def plane_settings(plane: ControlPlane) -> PlaneSettings:
@@ -37,7 +40,6 @@ def known_settings(plane: ControlPlane) -> PlaneSettings:
         name=plane.metadata.name,
         kubernetes=spec.kubernetes_version.removeprefix("v"),
         etcd=spec.etcd.version,
-        ports=PlanePorts.of(plane.status.port_offset or 0),
         service_cidr=spec.service_cidr,
         endpoint_name=plane.host if named else "",
         tuning=Tuning(
@@ -75,6 +77,21 @@ def _audit(plane: ControlPlane) -> Audit:
         max_backups=wanted.max_backups,
         max_size_megabytes=wanted.max_size_megabytes,
     )
+
+
+def endpoint_port(plane: ControlPlane) -> int:
+    """The port at which clients reach the plane: the user's, or the one that is its own."""
+    return plane.spec.endpoint.port or load_balancer_port(plane.status.port_offset or 0)
+
+
+def balancer_status_port(plane: ControlPlane) -> int:
+    """Where the plane's load balancers tell how they are."""
+    return load_balancer_port(plane.status.port_offset or 0) + _STATUS_SHIFT
+
+
+def balancer_ports(plane: ControlPlane) -> tuple[int, ...]:
+    """All that a load balancer of the plane listens at."""
+    return endpoint_port(plane), balancer_status_port(plane)
 
 
 def planner_settings(plane: ControlPlane) -> Settings:

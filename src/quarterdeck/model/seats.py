@@ -3,6 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class PortName(StrEnum):
+    """What a port of a seat is for."""
+
+    ETCD_CLIENT = "etcd-client"
+    ETCD_PEER = "etcd-peer"
+    ETCD_METRICS = "etcd-metrics"
+    APISERVER = "kube-apiserver"
+    CONTROLLER_MANAGER = "kube-controller-manager"
+    SCHEDULER = "kube-scheduler"
+    EVENTS_CLIENT = "events-client"  # of an etcd that has the events alone
+    EVENTS_PEER = "events-peer"
+    EVENTS_METRICS = "events-metrics"
+
+
+#: What every replica has: an etcd, and what stands on it.
+REPLICA_PORTS = (
+    PortName.ETCD_CLIENT,
+    PortName.ETCD_PEER,
+    PortName.ETCD_METRICS,
+    PortName.APISERVER,
+    PortName.CONTROLLER_MANAGER,
+    PortName.SCHEDULER,
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -11,6 +37,11 @@ class Endpoint:
 
     host: str
     port: int
+
+    def url(self, scheme: str = "https") -> str:
+        """``https://10.0.0.1:6443``, with brackets around IPv6 addresses."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -35,3 +66,16 @@ class Seat:
             if each.name == name:
                 return each
         raise KeyError(name)
+
+    def advertised(self, name: str) -> Endpoint:
+        """Where all others reach that port; raises KeyError."""
+        return self.port(name).advertised
+
+    def listen(self, name: str) -> Endpoint:
+        """Where the program of that port listens; raises KeyError."""
+        return self.port(name).listen
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every host that a port listens at or is reached by, once each."""
+        return tuple(dict.fromkeys(end.host for each in self.ports for end in (each.listen, each.advertised)))

@@ -22,13 +22,13 @@ _MASTERS = "system:masters"
 class ReplicaNames:
     """What the certificates of a replica answer for.
 
-    ``address`` is its machine's. ``endpoint_names`` and ``endpoint_addresses`` are what clients may reach the
+    ``addresses`` are its seat's. ``endpoint_names`` and ``endpoint_addresses`` are what clients may reach the
     plane by: its DNS name, and the addresses of the load balancers that are known. ``service_ip`` and
     ``cluster_domain`` are of the Service ``kubernetes``.
     """
 
     replica: str
-    address: str
+    addresses: tuple[str, ...]
     service_ip: str
     cluster_domain: str = "cluster.local"
     endpoint_names: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ def issue_admin(
 
 
 def _issue_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, lifetime: timedelta) -> ReplicaSecrets:
-    own = _own_addresses(names.address)
+    own = _own_addresses(names.addresses)
 
     def member(usage: Usage) -> KeyPair:
         # IP addresses only: with DNS names etcd would look peers up in reverse (etcd: client/pkg/transport).
@@ -127,13 +127,11 @@ def _apiserver(names: ReplicaNames, lifetime: timedelta) -> Request:
             f"kubernetes.default.svc.{names.cluster_domain}",
             "localhost",
         ),
-        ip_addresses=(*_own_addresses(names.address), names.service_ip, *names.endpoint_addresses),
+        ip_addresses=(*_own_addresses(names.addresses), names.service_ip, *names.endpoint_addresses),
     )
 
 
-def _own_addresses(address: str) -> tuple[str, ...]:
+def _own_addresses(addresses: tuple[str, ...]) -> tuple[str, ...]:
     """Where a replica's connections come from: on loopback the kernel takes 127.0.0.1, whatever it listens on."""
-    parsed = ipaddress.ip_address(address)
-    if not parsed.is_loopback:
-        return (address,)
-    return (address, "127.0.0.1" if parsed.version == 4 else "::1")
+    loopback = [each for each in map(ipaddress.ip_address, addresses) if each.is_loopback]
+    return (*addresses, *dict.fromkeys("127.0.0.1" if each.version == 4 else "::1" for each in loopback))

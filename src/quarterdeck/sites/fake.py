@@ -15,7 +15,7 @@ from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unav
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.fake_disk import FakeDisk
 from quarterdeck.sites.local.loopback import Loopback
-from quarterdeck.sites.local.settings import LocalSiteSettings, Seat, require_entry_name, seats
+from quarterdeck.sites.local.settings import LocalSiteSettings, Stand, require_entry_name, stands
 
 DISK_BYTES = 100 * 2**30
 MEMORY_BYTES = 64 * 2**30
@@ -69,7 +69,7 @@ class _Unit:
 
 @dataclass(slots=True)
 class _Machine:
-    seat: Seat
+    stand: Stand
     state: MachineState = MachineState.UP
     units: dict[str, _Unit] = field(default_factory=dict)
     disk: FakeDisk = field(default_factory=FakeDisk)
@@ -92,7 +92,7 @@ class FakeSite:
         self._settings = settings
         self._behave = behave
         self._network = Loopback(1)
-        self._machines = {name: _Machine(seat) for name, seat in seats(settings, number).items()}
+        self._machines = {name: _Machine(stand) for name, stand in stands(settings, number).items()}
         self._pids = itertools.count(1001)
         self._fence: Fence | None = None
 
@@ -113,9 +113,9 @@ class FakeSite:
             Machine(
                 name=name,
                 site=self.name,
-                zone=each.seat.place.zone,
-                address=self._network.address(each.seat.place),
-                role=each.seat.role,
+                zone=each.stand.place.zone,
+                address=self._network.address(each.stand.place),
+                role=each.stand.role,
                 state=each.state,
             )
             for name, each in self._machines.items()

@@ -20,7 +20,7 @@ from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
 from quarterdeck.sites.local.records import unit_folders
-from quarterdeck.sites.local.settings import Seat
+from quarterdeck.sites.local.settings import Stand
 from quarterdeck.sites.local.supervisor_client import NotRunning, SupervisorClient
 
 START_DEADLINE = 20.0  # seconds
@@ -55,10 +55,10 @@ class LocalMachine:
     ``patience``: seconds that its supervisord has to answer before it counts as unreachable.
     """
 
-    def __init__(self, folder: Path, seat: Seat, isolation: Isolation, patience: float) -> None:
+    def __init__(self, folder: Path, stand: Stand, isolation: Isolation, patience: float) -> None:
         self.folder = folder
-        self.seat = seat
-        self.name = seat.place.machine
+        self.stand = stand
+        self.name = stand.place.machine
         self.client = SupervisorClient(self.name, folder, patience)
         self._isolation = isolation
         self._lock = asyncio.Lock()
@@ -71,7 +71,7 @@ class LocalMachine:
     @property
     def address(self) -> str:
         """Its IP address."""
-        return self._isolation.address(self.seat.place)
+        return self._isolation.address(self.stand.place)
 
     @property
     def is_off(self) -> bool:
@@ -87,15 +87,15 @@ class LocalMachine:
                 state = MachineState.UP
             except Unavailable:
                 state = MachineState.UNREACHABLE
-        place = self.seat.place
+        place = self.stand.place
         return Machine(
             name=self.name,
             site=place.site,
             zone=place.zone,
             address=self.address,
-            role=self.seat.role,
+            role=self.stand.role,
             state=state,
-            declared=self.seat.declared,
+            declared=self.stand.declared,
         )
 
     async def reach(self) -> None:
@@ -158,7 +158,7 @@ class LocalMachine:
         async with self._locked():
             with file_errors(f"switching machine {self.name} off"):
                 write_atomic(self._off, b"")
-            await self._isolation.unplug(self.seat.place)
+            await self._isolation.unplug(self.stand.place)
             await asyncio.to_thread(processes.kill_all, self._mark)
 
     async def boot(self) -> None:
@@ -175,14 +175,14 @@ class LocalMachine:
                 return
             if not await asyncio.to_thread(processes.processes_of, self._mark):
                 await self._start()
-            await self._isolation.unplug(self.seat.place)
+            await self._isolation.unplug(self.stand.place)
             await asyncio.to_thread(processes.freeze_all, self._mark)
 
     async def thaw(self) -> None:
         """Let them go on."""
         async with self._locked():
             if not self.is_off:
-                await self._isolation.prepare(self.seat.place)
+                await self._isolation.prepare(self.stand.place)
                 await asyncio.to_thread(processes.thaw_all, self._mark)
 
     async def processes(self) -> tuple[int, ...]:
@@ -191,7 +191,7 @@ class LocalMachine:
 
     async def inside(self, *argv: str) -> bytes:
         """What a short command prints that is run inside the machine."""
-        await self._isolation.prepare(self.seat.place)
+        await self._isolation.prepare(self.stand.place)
         return await self._run(argv, b"")
 
     @property
@@ -234,7 +234,7 @@ class LocalMachine:
         if await self._answers():
             return
         await asyncio.to_thread(processes.kill_all, self._mark)
-        place = self.seat.place
+        place = self.stand.place
         await self._isolation.prepare(place)
         with file_errors(f"starting machine {self.name}"):
             self.units_folder.mkdir(exist_ok=True, mode=0o700)
@@ -266,7 +266,7 @@ class LocalMachine:
     async def _run(self, argv: tuple[str, ...], stdin: bytes) -> bytes:
         environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         process = await asyncio.create_subprocess_exec(
-            *self._isolation.launch_prefix(self.seat.place),
+            *self._isolation.launch_prefix(self.stand.place),
             *argv,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

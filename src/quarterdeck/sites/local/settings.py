@@ -56,7 +56,7 @@ class LocalSiteSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class Stand:
     """A machine. ``declared``: the settings ask for it; others were used before, and may have something left."""
 
     place: Place
@@ -64,17 +64,17 @@ class Seat:
     declared: bool = True
 
 
-def seats(settings: LocalSiteSettings, site_number: int) -> dict[str, Seat]:
+def stands(settings: LocalSiteSettings, site_number: int) -> dict[str, Stand]:
     """The machines by name: ``east-a1``, ``east-b1``, ``east-c1``, ``east-a2``, ..., then ``east-edge``.
 
     A machine keeps its number when zones are appended or the machines per zone change.
     """
-    found: dict[str, Seat] = {}
+    found: dict[str, Stand] = {}
 
     def add(name: str, number: int, zone: str, role: MachineRole) -> None:
         machine = f"{settings.name}-{name}"
         place = Place(site=settings.name, site_number=site_number, machine=machine, machine_number=number, zone=zone)
-        found[machine] = Seat(place, role)
+        found[machine] = Stand(place, role)
 
     for row in range(settings.machines_per_zone):
         for column, zone in enumerate(settings.zones):

@@ -18,14 +18,14 @@ from quarterdeck.files import file_errors, remove_folder
 from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.data_guard import note_data
-from quarterdeck.sites.local.kept_seats import keep_seat, kept_seats
+from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
 from quarterdeck.sites.local.limits import available_memory
 from quarterdeck.sites.local.listening import TABLES, listening_ports
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, write_record
-from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, seats
+from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, stands
 from quarterdeck.sites.local.supervisor_client import Outdated
 from quarterdeck.sites.local.unit_files import (
     Staged,
@@ -79,13 +79,13 @@ class LocalSite:
         self._home = home.resolve()
         self._settings = settings
         self._isolation = isolation
-        self._seats = kept_seats(self._site_folder / "machines", seats(settings, number), number)
-        for name, seat in self._seats.items():
+        self._stands = kept_stands(self._site_folder / "machines", stands(settings, number), number)
+        for name, stand in self._stands.items():
             # A disk that is full must not keep anybody from looking: the next command tries again.
             with suppress(OSError):
-                keep_seat(self._folder_of(name), seat)
+                keep_stand(self._folder_of(name), stand)
         self._machines = {
-            name: LocalMachine(self._folder_of(name), seat, isolation, patience) for name, seat in self._seats.items()
+            name: LocalMachine(self._folder_of(name), each, isolation, patience) for name, each in self._stands.items()
         }
         self._fence: Fence | None = None
         self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -319,7 +319,7 @@ class LocalSite:
         for name, machine in self._machines.items():
             if machine.folder.exists():
                 await machine.cut_power()
-            await self._isolation.release(machine.seat.place)
+            await self._isolation.release(machine.stand.place)
             await _on_disk(name, self._volumes(name).delete_all)
         if self._site_folder.exists():
             await _on_disk(self.name, remove_folder, self._site_folder)

@@ -57,9 +57,9 @@ async def test_a_machine_that_was_never_used_leaves_nothing(tmp_path: Path) -> N
     assert set(await seen(site(tmp_path, "a"))) == {"east-a1", "east-edge"}
 
 
-async def test_a_seat_that_cannot_be_read_is_reported_not_guessed(tmp_path: Path) -> None:
+async def test_a_stand_that_cannot_be_read_is_reported_not_guessed(tmp_path: Path) -> None:
     use(tmp_path, "east-a1")
     site(tmp_path, "a")
     (tmp_path / "sites/east/machines/east-a1/seat.json").write_text("{}")
-    with pytest.raises(Corrupt, match="not a machine's seat"):
+    with pytest.raises(Corrupt, match="not where a machine stands"):
         site(tmp_path, "a")
