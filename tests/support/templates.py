@@ -11,7 +11,7 @@ from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.api.site import default_sites
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.ports import PlanePorts
+from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, ReplicaSettings
 from quarterdeck.components.template import settings_of
@@ -20,10 +20,10 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
-CLUSTER = InitialCluster(state=ClusterState.EXISTING, members=(("demo-1", "10.0.0.1"),), token="demo-a1")
+CLUSTER = InitialCluster(state=ClusterState.EXISTING, members=(("demo-1", "https://10.0.0.1:2380"),), token="demo-a1")
 REPLICA = ReplicaSettings(
     name="demo-1",
-    address="10.0.0.1",
+    seat=seat_at("east-a1", "10.0.0.1", 0),
     volume=PurePosixPath("/volumes/demo-1"),
     audit=PurePosixPath("/volumes/demo-audit"),
     folders={each: PurePosixPath(f"/units/{each}") for each in Component},
@@ -43,7 +43,7 @@ def template(**changes: object) -> ReplicaTemplate:
 def secrets() -> PlaneSecrets:
     """Made once: keys take time."""
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    names = ReplicaNames(replica="demo-1", address="10.0.0.1", service_ip="10.96.0.1")
+    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1")
     return with_replica(create_plane_secrets("demo", now), names, now)
 
 
@@ -51,5 +51,5 @@ def units_of(wanted: ReplicaTemplate) -> Mapping[Component, UnitSpec]:
     """All units of replica demo-1."""
     certificates = secrets().replica("demo-1")
     assert certificates is not None
-    plane = settings_of("demo", PlanePorts.of(0), wanted)
+    plane = settings_of("demo", wanted)
     return {each: component_unit(each, plane, REPLICA, secrets(), certificates, CLUSTER) for each in Component}

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.ports import PlanePorts
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
 
 
-def settings_of(plane: str, ports: PlanePorts, template: ReplicaTemplate) -> PlaneSettings:
+def settings_of(plane: str, template: ReplicaTemplate) -> PlaneSettings:
     """What the units of a replica of that revision are rendered from, besides what is the replica's own."""
     etcd, audit = template.etcd, template.audit
     return PlaneSettings(
         name=plane,
         kubernetes=template.kubernetes_version.removeprefix("v"),
         etcd=etcd.version,
-        ports=ports,
         service_cidr=template.service_cidr,
         endpoint_name=template.endpoint_name,
         tuning=Tuning(heartbeat=etcd.heartbeat_milliseconds / 1000, election=etcd.election_milliseconds / 1000),
