@@ -375,9 +375,9 @@ def test_a_cache_that_cannot_be_used_is_named_and_no_plane_is_left_behind(cli: C
 
 
 def test_a_plane_whose_ports_are_in_use_is_not_created(cli: Cli) -> None:
-    address = f"127.{cli.with_store(home_network)}.1.1"
-    with socket.create_server((address, 2379)):
-        cli.refused("create", "demo", code=PRECONDITION, says=("ports in use", f"{address}:2379"))
+    address = f"127.{cli.with_store(home_network)}.1.254"  # where its load balancer is to be
+    with socket.create_server((address, 6443)):
+        cli.refused("create", "demo", code=PRECONDITION, says=("ports in use", f"{address}:6443"))
 
 
 async def home_network(home: Home) -> str:
