@@ -25,6 +25,7 @@ from support.site_harness import (
 )
 
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
+from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.units import Fence, MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
 
 A, B = "east-a1", "east-b1"
@@ -390,6 +391,10 @@ async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> Non
         site.delete_volume(A, "data"),
         site.free_bytes(A, "standard"),
         site.free_memory((A,)),
+        site.allocate(A, "p1", "r1", ("etcd-peer",)),
+        site.occupy(A, TakenSeat(plane="p1", replica="r1", seat=Seat(machine=A, ports=()))),
+        site.seats(A),
+        site.release(A, "p1", "r1"),
         site.ports_in_use(A, (1,)),
         site.round_trip(A, "127.0.0.1", 1),
         site.clock_offset(A),
@@ -535,3 +540,87 @@ async def test_fences_are_of_one_plane_and_one_machine_and_outlive_its_power(sit
     await site.boot_machine(A)
     with pytest.raises(LeaseLost):
         await site.fenced(OLD).stop_unit(A, "runs")
+
+
+# Seats
+
+
+PORTS = ("etcd-client", "etcd-peer", "kube-apiserver")
+
+
+def numbers(seat: Seat) -> list[int]:
+    return [each.listen.port for each in seat.ports]
+
+
+async def test_a_seat_has_ports_of_its_own_at_the_machines_address(site: SiteFaults) -> None:
+    seat = await site.allocate(A, "p1", "r1", PORTS)
+    address = next(each.address for each in await site.machines() if each.name == A)
+    assert (seat.machine, [each.name for each in seat.ports]) == (A, list(PORTS))
+    assert {each.listen.host for each in seat.ports} == {address}
+    assert [each.advertised for each in seat.ports] == [each.listen for each in seat.ports]
+    assert numbers(seat) == [2379, 2380, 6443]
+    assert await site.seats(A) == (TakenSeat(plane="p1", replica="r1", seat=seat),)
+    assert await site.seats(B) == ()
+
+
+async def test_whoever_asks_again_gets_the_same_seat_and_nobody_else_does(site: SiteFaults) -> None:
+    first = await site.allocate(A, "p1", "r1", PORTS)
+    others = [await site.allocate(A, "p1", "r2", PORTS), await site.allocate(A, "p2", "r1", PORTS)]
+    assert await site.allocate(A, "p1", "r1", PORTS) == first
+    every = [port for seat in (first, *others) for port in numbers(seat)]
+    assert len(set(every)) == len(every)
+    assert numbers(await site.allocate(B, "p1", "r3", PORTS)) == numbers(first), "each machine counts for itself"
+    with pytest.raises(Conflict, match="other ports"):
+        await site.allocate(A, "p1", "r1", (*PORTS, "kube-scheduler"))
+
+
+async def test_a_seat_that_is_let_go_is_given_to_the_next(site: SiteFaults) -> None:
+    first = await site.allocate(A, "p1", "r1", PORTS)
+    await site.allocate(A, "p1", "r2", PORTS)
+    await site.release(A, "p1", "r1")
+    await site.release(A, "p1", "r1")
+    assert await site.allocate(A, "p2", "r9", PORTS) == first
+
+
+async def test_ports_that_somebody_listens_on_are_passed_over(site: SiteFaults) -> None:
+    address = next(each.address for each in await site.machines() if each.name == A)
+    await site.start_unit(A, listens(address, 2380))
+    await eventually(lambda: site.ports_in_use(A, (2380,)), lambda seen: seen == (2380,))
+    seat = await site.allocate(A, "p1", "r1", PORTS)
+    assert numbers(seat) == [2389, 2390, 6453]
+    await site.start_unit(A, listens(address, 6453))
+    await eventually(lambda: site.ports_in_use(A, (6453,)), lambda seen: seen == (6453,))
+    assert await site.allocate(A, "p1", "r1", PORTS) == seat, "it listens there itself"
+
+
+async def test_a_seat_from_before_there_were_any_is_nobody_elses(site: SiteFaults) -> None:
+    taken = TakenSeat(plane="old", replica="r1", seat=await site.allocate(A, "p1", "r1", PORTS))
+    await site.release(A, "p1", "r1")
+    await site.occupy(A, taken)
+    await site.occupy(A, taken)
+    assert await site.seats(A) == (taken,)
+    assert not set(numbers(await site.allocate(A, "p1", "r1", PORTS))) & set(numbers(taken.seat))
+
+
+async def test_seats_outlive_power(site: SiteFaults) -> None:
+    first = await site.allocate(A, "p1", "r1", PORTS)
+    await site.kill_machine(A)
+    await site.boot_machine(A)
+    assert await site.allocate(A, "p1", "r2", PORTS) != first
+    assert await site.allocate(A, "p1", "r1", PORTS) == first
+
+
+async def test_who_sits_where_is_no_affair_of_a_driver_once_a_newer_one_was_there(site: SiteFaults) -> None:
+    """Whether anything runs on the machine or not."""
+    seat = await site.fenced(OLD).allocate(A, "alpha", "r1", PORTS)
+    await site.fenced(NEW).allocate(A, "alpha", "r2", PORTS)
+    for late in (
+        site.fenced(OLD).allocate(A, "alpha", "r3", PORTS),
+        site.fenced(OLD).occupy(A, TakenSeat(plane="alpha", replica="r2", seat=seat)),
+        site.fenced(OLD).release(A, "alpha", "r2"),
+    ):
+        with pytest.raises(LeaseLost, match="token 8"):
+            await late
+    assert [each.replica for each in await site.seats(A)] == ["r1", "r2"]
+    await site.fenced(Fence("beta", 1)).release(A, "alpha", "r2")
+    assert [each.replica for each in await site.seats(A)] == ["r1"]

@@ -50,6 +50,7 @@ CHANGES: Mapping[str, frozenset[str]] = {
     "site": frozenset(
         {"wake", "rest", "start_unit", "stop_unit", "favour_unit", "hold_unit", "let_go_unit", "remove_unit"}
         | {"write_files", "remove_files", "guard_unit", "create_volume", "delete_volume"}
+        | {"allocate", "occupy", "release"}
     ),
     "etcd": frozenset({"add_learner", "promote", "remove", "move_leader"}),
     "kube": frozenset({"release_lease"}),

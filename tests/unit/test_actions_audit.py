@@ -65,8 +65,8 @@ async def logs(site: FakeSite, machine: str) -> list[str]:
 
 
 async def leave_log(plane: Plane, site: FakeSite, machine: str, *, days_ago: float) -> None:
-    await site.create_volume(machine, plane.audit_volume, "standard")
-    site.put_file(machine, plane.audit_volume, "audit.log", 100, at=NOW - days_ago * DAY)
+    await site.create_volume(machine, plane.audit_volumes, "standard")
+    site.put_file(machine, plane.audit_volumes, "audit.log", 100, at=NOW - days_ago * DAY)
 
 
 async def test_a_log_outlives_its_replica_and_goes_when_it_is_too_old(plane: Plane, site: FakeSite) -> None:
@@ -79,7 +79,18 @@ async def test_a_log_outlives_its_replica_and_goes_when_it_is_too_old(plane: Pla
     assert await logs(site, LEFT) == ["demo-other"]
 
 
-async def test_the_log_of_a_machine_in_use_is_its_apiservers_own_affair(plane: Plane, site: FakeSite) -> None:
+async def test_a_log_of_a_seat_that_the_plane_has_left_goes_with_age_too(plane: Plane, site: FakeSite) -> None:
+    await leave_log(plane, site, HERE, days_ago=400)
+    for name, days_ago in (("demo-audit-u1-6453", 31), ("demo-audit-u1-6463", 29), ("demo-audit-u11", 400)):
+        await site.create_volume(HERE, name, "standard")
+        site.put_file(HERE, name, "audit.log", 100, at=NOW - days_ago * DAY)
+    await forget_old_audit_logs(plane)
+    assert await logs(site, HERE) == ["demo-audit-u1", "demo-audit-u1-6463", "demo-audit-u11"]
+    await delete_audit_logs(plane)
+    assert await logs(site, HERE) == ["demo-audit-u11"]
+
+
+async def test_the_log_of_a_seat_in_use_is_its_apiservers_own_affair(plane: Plane, site: FakeSite) -> None:
     await leave_log(plane, site, HERE, days_ago=400)
     await forget_old_audit_logs(plane)
     assert await logs(site, HERE) == ["demo-audit-u1"]
@@ -110,8 +121,8 @@ async def test_the_log_is_on_the_sites_first_class_or_where_it_was_made(plane: P
     assert settings.audit is not None
     assert settings.audit.parts[-2:] == ("standard", "demo-audit-u1")
     assert settings.volume.parts[-2:] == ("fast", "demo-demo-1")
-    await site.delete_volume(HERE, plane.audit_volume)
-    await site.create_volume(HERE, plane.audit_volume, "fast")
+    await site.delete_volume(HERE, plane.audit_volumes)
+    await site.create_volume(HERE, plane.audit_volumes, "fast")
     settings = await plane.replica_settings(record, Component.APISERVER)
     assert settings.audit is not None
     assert settings.audit.parts[-2:] == ("fast", "demo-audit-u1")

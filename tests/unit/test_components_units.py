@@ -18,6 +18,7 @@ from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import (
     Audit,
+    Baseline,
     ClusterState,
     InitialCluster,
     PlaneSettings,
@@ -410,7 +411,7 @@ def test_the_units_of_a_replica_from_before_there_were_seats_stay_what_they_are(
     replica = replace(replica_at(address), seat=seat_of_before("east-a1", address, number))
     members = (("demo-1", f"https://{address}:{2380 + 10 * number}"),)
     cluster = InitialCluster(state=ClusterState.NEW, members=members, token="t")
-    plane = replace(PLANE, audit=Audit(policy="kind: Policy"))
+    plane = replace(PLANE, audit=Audit(policy="kind: Policy"), baseline=Baseline.HARDENED)
     found = tuple(component_unit(each, plane, replica, secrets, certificates, cluster).digest for each in Component)
     assert found == DIGESTS_OF_BEFORE[address, number]
 

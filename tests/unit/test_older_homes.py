@@ -12,6 +12,7 @@ import pytest
 from support.older_home import MADE_AT, Recording, moved, put_together, records
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.seats import settle_seats, take_seat
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.face import Quarterdeck
@@ -21,7 +22,7 @@ from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import Plan, StartUnit
+from quarterdeck.model.steps import PlaceReplica, Plan, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.sites.local import loopback
@@ -147,6 +148,34 @@ async def test_machines_are_where_they_were(planes: dict[str, Plane]) -> None:
             for port in replica.seat.ports if replica.seat is not None else ():
                 assert str(port.listen.port) in told, f"{replica.name} listens where it never did"
                 assert (port.listen.host, port.advertised) == (machine.address, port.listen)
+
+
+async def test_who_drives_writes_down_the_seats_that_replicas_always_had(home: Home, planes: dict[str, Plane]) -> None:
+    for plane in planes.values():
+        before = {each.name: plane.seat(each) for each in plane.memory.replicas}
+        await settle_seats(plane)
+        await plane.refresh()
+        assert {each.name: each.seat for each in plane.memory.replicas} == before
+        for replica in plane.memory.replicas:
+            etcd = flags(kept(replica, plane, Component.ETCD))
+            assert plane.peer_url(replica) == etcd["initial-advertise-peer-urls"]
+            (taken,) = await plane.site(replica.site).seats(replica.machine)
+            assert (taken.plane, taken.replica) == (plane.resource.metadata.uid, replica.name)
+            assert taken.seat == replica.seat
+
+
+async def test_no_port_of_a_plane_that_nobody_has_driven_since_is_given_away(
+    home: Home, planes: dict[str, Plane]
+) -> None:
+    async with AsyncExitStack() as stack:
+        new = await opened(home, "spec", stack)
+        for plane in planes.values():
+            for replica in plane.memory.replicas:
+                slot, machine = replica.slot, replica.machine
+                step = PlaceReplica(site=replica.site, why="", replica="any-1", slot=slot, machine=machine)
+                seat = await take_seat(new, step)
+                assert not {each.listen for each in seat.ports} & {each.listen for each in plane.seat(replica).ports}
+            assert all(each.seat is None for each in plane.memory.replicas)
 
 
 async def test_no_unit_is_another_one_than_it_was(home: Home, planes: dict[str, Plane]) -> None:

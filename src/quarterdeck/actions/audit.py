@@ -1,7 +1,7 @@
 """The audit logs that replicas leave on their machines: kept when the plane moves on, gone with age or with the plane.
 
-Each machine has one volume for the log of each plane. The apiserver that writes there bounds it by age and size; on a
-machine that the plane has left nobody does, so that is done here, whenever a replica is released.
+Each seat has a volume for the log of its plane. The apiserver that writes there bounds it by age and size; on a seat
+that the plane has left nobody does, so that is done here, whenever a replica is released.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ _DAY = 86_400.0
 
 
 async def forget_old_audit_logs(plane: Plane) -> None:
-    """Delete the logs of machines that the plane has left for longer than they are to be kept.
+    """Delete the logs of seats that the plane has left for longer than they are to be kept.
 
     A machine that does not answer keeps its own until the next time.
     """
-    used = {(record.site, record.machine) for record in plane.memory.replicas}
     oldest = plane.clock() - plane.settings.audit.max_age_days * _DAY
-    await asyncio.gather(*(_forget(plane, *place, before=oldest) for place in _places(plane) if place not in used))
+    await asyncio.gather(*(_forget(plane, *place, before=oldest) for place in _places(plane)))
 
 
 async def delete_audit_logs(plane: Plane) -> None:
@@ -36,9 +35,15 @@ def _places(plane: Plane) -> tuple[tuple[str, str], ...]:
 
 
 async def _forget(plane: Plane, site: str, machine: str, *, before: float | None) -> None:
-    """Delete the log on a machine; with ``before``, only if nothing was written to it since then."""
-    driver, name = plane.site(site), plane.audit_volume
+    """Delete the logs on a machine; with ``before``, only those that no replica goes on with and that nothing was
+    written to since then.
+    """
+    driver, every = plane.site(site), plane.audit_volumes
+    here = [record for record in plane.memory.replicas if (record.site, record.machine) == (site, machine)]
+    used = {plane.audit_volume(record) for record in here}
     with contextlib.suppress(Unavailable):
         for volume in await driver.volumes(machine):
-            if volume.name == name and (before is None or (volume.changed is not None and volume.changed < before)):
-                await driver.delete_volume(machine, name)
+            if volume.name == every or volume.name.startswith(f"{every}-"):
+                old = before is None or (volume.changed is not None and volume.changed < before)
+                if old and (before is None or volume.name not in used):
+                    await driver.delete_volume(machine, volume.name)

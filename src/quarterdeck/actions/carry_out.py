@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from quarterdeck.actions import members, units
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.seats import take_seat
 from quarterdeck.actions.together import together
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import PersonMust
@@ -47,6 +48,8 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail | PersonMu
         step = replace(step, said=await units.last_words(plane, step))
     if isinstance(step, SetBackends):
         await plane.remember((step,))  # before it happens: from then on clients may be sent there
+    if isinstance(step, PlaceReplica):
+        step = replace(step, seat=await take_seat(plane, step))  # written down before anything is started on it
     detail = await _effect(plane, step, world)
     if not isinstance(detail, PersonMust):
         await plane.remember((step,))

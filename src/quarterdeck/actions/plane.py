@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
@@ -15,7 +15,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
-from quarterdeck.components.ports import seat_of_before
+from quarterdeck.components.ports import load_balancer_port, seat_of_before
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, Unavailable
@@ -112,12 +112,7 @@ class Plane:
         """A replica's place on its machine, which all that runs or reaches it goes by. Raises NotFound for one from
         before there were seats whose machine is gone.
         """
-        if record.seat is not None:
-            return record.seat
-        machine = self.machines.get((record.site, record.machine))
-        if machine is None:
-            raise NotFound(f"working on replica {record.name}", f"site {record.site} has no machine {record.machine}")
-        return seat_of_before(record.machine, machine.address, self.resource.status.port_offset or 0)
+        return seat_of(record, self.resource, self.machines)
 
     def edge(self, site: str) -> Machine:
         """The machine that hosts a site's load balancers; raises NotFound."""
@@ -143,12 +138,21 @@ class Plane:
         return self.seat(record).advertised(PortName.ETCD_PEER).url()
 
     @property
-    def audit_volume(self) -> str:
-        """The name of the volume of the plane's audit log, on each machine that has ever hosted an apiserver of it.
-
-        It is the plane's own: another one of the same name does not go on writing there.
+    def audit_volumes(self) -> str:
+        """What the names of the volumes of the plane's audit logs begin with, on each machine that has ever hosted an
+        apiserver of it. They are the plane's own: another one of the same name does not go on writing there.
         """
         return f"{self.name}-audit-{self.resource.metadata.uid}"
+
+    def audit_volume(self, record: Replica) -> str:
+        """The volume of the audit log of a replica's seat. Two apiservers must not share one: each would move away what
+        the other is writing to, and write over it (natefinch/lumberjack: openNew). It is the seat's, so that whoever
+        sits there next goes on with it, and deletes from it what is too old. Where the plane's own number leads there
+        was one volume for each machine before there were seats.
+        """
+        port = self.seat(record).listen(PortName.APISERVER).port
+        of_before = load_balancer_port(self.resource.status.port_offset or 0)
+        return self.audit_volumes if port == of_before else f"{self.audit_volumes}-{port}"
 
     def metrics_url(self, record: Replica) -> str:
         """Where a member tells its metrics, from its first moment on."""
@@ -200,8 +204,8 @@ class Plane:
         )
 
     async def _audit_volume_at(self, record: Replica) -> Volume:
-        """The volume of the audit log on a replica's machine: of the site's first class, or of what was that once."""
-        site, name = self.site(record.site), self.audit_volume
+        """The volume of the audit log of a replica's seat: of the site's first class, or of what was that once."""
+        site, name = self.site(record.site), self.audit_volume(record)
         try:
             return await site.create_volume(record.machine, name, (await site.storage_classes())[0])
         except Conflict:
@@ -272,6 +276,14 @@ class Plane:
             if memory != self.memory:
                 await self.write_status(memory=memory)
 
+    async def remember_seats(self, seats: Mapping[str, Seat]) -> None:
+        """Write down the seats of these replicas, if that was not done. Raises LeaseLost."""
+        async with self._writing:
+            memory = self.memory
+            seated = tuple(replace(each, seat=seats.get(each.name, each.seat)) for each in memory.replicas)
+            if seated != memory.replicas:
+                await self.write_status(memory=replace(memory, replicas=seated))
+
     async def remember(self, steps: tuple[Step, ...]) -> None:
         """Write what the steps leave in the memory, all at once. Raises LeaseLost."""
         now = self.now()
@@ -310,6 +322,16 @@ class Plane:
                 await self.refresh()
             else:
                 return
+
+
+def seat_of(record: Replica, plane: ControlPlane, machines: Mapping[tuple[str, str], Machine]) -> Seat:
+    """The seat of a replica of any plane. Raises NotFound as ``Plane.seat`` does."""
+    if record.seat is not None:
+        return record.seat
+    machine = machines.get((record.site, record.machine))
+    if machine is None:
+        raise NotFound(f"working on replica {record.name}", f"site {record.site} has no machine {record.machine}")
+    return seat_of_before(record.machine, machine.address, plane.status.port_offset or 0)
 
 
 def _with_replica(secrets: PlaneSecrets, names: ReplicaNames) -> PlaneSecrets:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from quarterdeck.actions.audit import forget_old_audit_logs
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.seats import leave_seat
 from quarterdeck.actions.together import beside, together
 from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
@@ -221,7 +222,9 @@ async def favour(plane: Plane, record: Replica, *components: Component) -> None:
 
 
 async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
-    """Remove a replica's units and files, then its volume, then its certificates. Its audit log stays."""
+    """Remove a replica's units and files, its volume, its certificates, and let go of its seat last: nobody gets the
+    ports of what may still run. Its audit log stays.
+    """
     record = plane.memory.replica(step.replica)
     site = plane.site(record.site)
     for component in reversed(Component):
@@ -232,3 +235,4 @@ async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
     await site.rest(record.machine)
     await plane.forget_certificates(record)
     await forget_old_audit_logs(plane)
+    await leave_seat(plane, record)

@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.seats import settle_seats
+from quarterdeck.actions.together import together
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
@@ -124,7 +126,7 @@ class Engine:
             processor=self.processor,
         )
         try:
-            await guard_members(plane)
+            await together(guard_members(plane), settle_seats(plane))
             plan = await driver.run(changed=lambda seen: seen.resource.metadata.generation != generation)
             if plan.done:
                 _require_accepted(plane)
@@ -165,6 +167,7 @@ class Engine:
     async def _done(self, plane: Plane) -> None:
         if plane.resource.metadata.deletion_timestamp is not None:
             await delete_audit_logs(plane)
+            await settle_seats(plane)
             await self.home.forget(plane.resource, lease=plane.guard.lease if plane.guard is not None else None)
             return
         await guard_members(plane)

@@ -79,3 +79,12 @@ class Seat:
     def hosts(self) -> tuple[str, ...]:
         """Every host that a port listens at or is reached by, once each."""
         return tuple(dict.fromkeys(end.host for each in self.ports for end in (each.listen, each.advertised)))
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class TakenSeat:
+    """Who has a seat: a replica of a plane (by its uid: names of planes come again)."""
+
+    plane: str
+    replica: str
+    seat: Seat

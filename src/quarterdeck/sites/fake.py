@@ -7,15 +7,16 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import NamedTuple, Self
 
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
+from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
-from quarterdeck.sites.fake_disk import FakeDisk
+from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
 from quarterdeck.sites.local.loopback import Loopback
-from quarterdeck.sites.local.settings import LocalSiteSettings, Stand, require_entry_name, stands
+from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, stands
 
 DISK_BYTES = 100 * 2**30
 MEMORY_BYTES = 64 * 2**30
@@ -49,36 +50,6 @@ class Seen(NamedTuple):
     pid: int | None
 
 
-@dataclass(slots=True)
-class _Unit:
-    spec: UnitSpec
-    wanted: bool = True
-    state: UnitState = UnitState.STOPPED
-    pid: int | None = None
-    exit_code: int | None = None
-    restarts: int = 0
-    log: str = ""
-    refused: str = ""
-    had_data: bool = False
-    #: That of the spec it was last started with.
-    digest: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.digest = self.spec.digest
-
-
-@dataclass(slots=True)
-class _Machine:
-    stand: Stand
-    state: MachineState = MachineState.UP
-    units: dict[str, _Unit] = field(default_factory=dict)
-    disk: FakeDisk = field(default_factory=FakeDisk)
-    files: dict[PurePosixPath, UnitFile] = field(default_factory=dict)
-    fences: dict[str, int] = field(default_factory=dict)
-    clock_offset: float = 0.0
-    round_trip: float = 0.0001
-
-
 class FakeSite:
     """Offers the Site and the Faults port. ``behave`` says how each unit behaves once it is started.
 
@@ -92,7 +63,7 @@ class FakeSite:
         self._settings = settings
         self._behave = behave
         self._network = Loopback(1)
-        self._machines = {name: _Machine(stand) for name, stand in stands(settings, number).items()}
+        self._machines = {name: FakeMachine(stand) for name, stand in stands(settings, number).items()}
         self._pids = itertools.count(1001)
         self._fence: Fence | None = None
 
@@ -163,7 +134,7 @@ class FakeSite:
                 return
         where.files |= {each.path: each for each in spec.files}
         log, had_data = ("", False) if unit is None else (unit.log, unit.had_data)
-        made = where.units[spec.name] = _Unit(spec, log=log, had_data=had_data)
+        made = where.units[spec.name] = FakeUnit(spec, log=log, had_data=had_data)
         self._started(where, made, fresh=spec.fresh)
         if made.refused:
             raise Unavailable(f"asking machine {machine} to start {spec.name}", made.refused)
@@ -271,10 +242,36 @@ class FakeSite:
             self._reach(each)
         return MEMORY_BYTES // len(machines)
 
+    async def allocate(self, machine: str, plane: str, replica: str, ports: tuple[str, ...]) -> Seat:
+        """See Site."""
+        where = self._admit(machine)
+        where.ledger, seat = where.ledger.admitting(self._fence).allocated(
+            machine=machine,
+            host=self._network.address(where.stand.place),
+            plane=plane,
+            replica=replica,
+            ports=ports,
+            listening=self._listening(where),
+        )
+        return seat
+
+    async def occupy(self, machine: str, taken: TakenSeat) -> None:
+        """See Site."""
+        where = self._admit(machine)
+        where.ledger = where.ledger.admitting(self._fence).occupied(taken)
+
+    async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
+        """See Site."""
+        return self._reach(machine).ledger.taken
+
+    async def release(self, machine: str, plane: str, replica: str) -> None:
+        """See Site."""
+        where = self._admit(machine)
+        where.ledger = where.ledger.admitting(self._fence).released(plane, replica)
+
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""
-        running = [each for each in self._reach(machine).units.values() if each.state is UnitState.RUNNING]
-        taken = {port for each in running for port in self._behave(each.spec).listens}
+        taken = self._listening(self._reach(machine))
         return tuple(port for port in ports if port in taken)
 
     async def round_trip(self, machine: str, address: str, port: int) -> float:
@@ -303,7 +300,9 @@ class FakeSite:
         if where.state is MachineState.DOWN:
             where.state = MachineState.UP
             for name, each in where.units.items():
-                again = where.units[name] = _Unit(each.spec, wanted=each.wanted, log=each.log, had_data=each.had_data)
+                again = where.units[name] = FakeUnit(
+                    each.spec, wanted=each.wanted, log=each.log, had_data=each.had_data
+                )
                 if again.wanted:
                     self._started(where, again)
 
@@ -377,14 +376,14 @@ class FakeSite:
         """Set how long every connection from a machine takes."""
         self._machine(machine).round_trip = seconds
 
-    def _machine(self, name: str) -> _Machine:
+    def _machine(self, name: str) -> FakeMachine:
         try:
             return self._machines[name]
         except KeyError:
             offered = ", ".join(self._machines)
             raise NotFound(f"using machine {name}", f"site {self.name} has only: {offered}") from None
 
-    def _reach(self, name: str) -> _Machine:
+    def _reach(self, name: str) -> FakeMachine:
         where = self._machine(name)
         if where.state is MachineState.DOWN:
             raise Unavailable(f"reaching machine {name}", "it is off")
@@ -393,7 +392,11 @@ class FakeSite:
         self._note_data(where)
         return where
 
-    def _note_data(self, where: _Machine) -> None:
+    def _listening(self, where: FakeMachine) -> set[int]:
+        running = [each for each in where.units.values() if each.state is UnitState.RUNNING]
+        return {port for each in running for port in self._behave(each.spec).listens}
+
+    def _note_data(self, where: FakeMachine) -> None:
         """What the machine's supervisor does all the time: it sees who has data, and starts again who has it back."""
         for each in where.units.values():
             if each.refused or not each.had_data:
@@ -402,10 +405,10 @@ class FakeSite:
                 if each.refused and has_data:
                     self._started(where, each)
 
-    def _has_data(self, where: _Machine, unit: _Unit) -> bool:
+    def _has_data(self, where: FakeMachine, unit: FakeUnit) -> bool:
         return unit.spec.needs is not None and where.disk.matches(unit.spec.needs)
 
-    def _admit(self, name: str) -> _Machine:
+    def _admit(self, name: str) -> FakeMachine:
         """``_reach``, to change something."""
         where = self._reach(name)
         if self._fence is not None:
@@ -419,7 +422,7 @@ class FakeSite:
         if storage_class not in self._settings.storage_classes:
             raise NotFound(doing, f"there is no storage class {storage_class}")
 
-    def _started(self, where: _Machine, unit: _Unit, *, fresh: bool = False) -> None:
+    def _started(self, where: FakeMachine, unit: FakeUnit, *, fresh: bool = False) -> None:
         needs = unit.spec.needs
         unit.refused = ""
         if needs is not None and not self._has_data(where, unit) and (unit.had_data or not fresh):

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import NoReturn, Self
 
 from quarterdeck.errors import Unavailable
+from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitStatus, Volume
 
 
@@ -108,6 +109,22 @@ class FormerSite:
     async def free_memory(self, machines: tuple[str, ...]) -> int:
         """See Site."""
         self._refuse(", ".join(machines))
+
+    async def allocate(self, machine: str, plane: str, replica: str, ports: tuple[str, ...]) -> Seat:
+        """See Site."""
+        self._refuse(machine)
+
+    async def occupy(self, machine: str, taken: TakenSeat) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
+        """See Site."""
+        self._refuse(machine)
+
+    async def release(self, machine: str, plane: str, replica: str) -> None:
+        """See Site."""
+        self._refuse(machine)
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""

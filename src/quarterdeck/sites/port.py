@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Protocol, Self
 
+from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitStatus, Volume
 
 
@@ -20,8 +21,9 @@ class Site(Protocol):
 
     def fenced(self, fence: Fence) -> Self:
         """The same site for the holder of a plane's lease. Each machine refuses it, with LeaseLost, to write or remove
-        files that units watch, to start, stop, hold or remove units and to delete volumes, once the holder of a higher
-        token has done or asked such a thing there: also what was asked long before and only arrives now.
+        files that units watch, to start, stop, hold or remove units, to delete volumes and to change who sits where,
+        once the holder of a higher token has done or asked such a thing there: also what was asked long before and only
+        arrives now.
         """
         ...
 
@@ -133,6 +135,29 @@ class Site(Protocol):
 
     async def free_memory(self, machines: tuple[str, ...]) -> int:
         """Bytes of memory that new units on each of these machines may take, if they take as much on all of them."""
+        ...
+
+    async def allocate(self, machine: str, plane: str, replica: str, ports: tuple[str, ...]) -> Seat:
+        """A seat on the machine for a replica: the one that it was given before, as long as it was not released, else
+        one with ports of these names that nobody has been given and that nothing listens on.
+
+        Raises Conflict if it has one with other ports, PreconditionFailed when there is none left, LeaseLost as
+        ``fenced`` does.
+        """
+        ...
+
+    async def occupy(self, machine: str, taken: TakenSeat) -> None:
+        """Have it known who has a seat that this machine's ledger may not know, whoever else is said to have it. Raises
+        LeaseLost.
+        """
+        ...
+
+    async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
+        """Who has which seat on the machine."""
+        ...
+
+    async def release(self, machine: str, plane: str, replica: str) -> None:
+        """Let somebody else have a replica's seat. Nothing happens for one that has none. Raises LeaseLost."""
         ...
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:

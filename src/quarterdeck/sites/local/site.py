@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,51 +12,42 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ParamSpec, Self, TypeVar
 
-from quarterdeck.errors import Corrupt, LeaseLost, NotFound, Unavailable
+from quarterdeck.errors import LeaseLost, NotFound, Unavailable
 from quarterdeck.files import file_errors, remove_folder
+from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
-from quarterdeck.sites.local.data_guard import note_data
+from quarterdeck.sites.ledger import Ledger
+from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
 from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
 from quarterdeck.sites.local.limits import available_memory
 from quarterdeck.sites.local.listening import TABLES, listening_ports
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
-from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record, write_record
+from quarterdeck.sites.local.records import FILES, LOG, UnitRecord
+from quarterdeck.sites.local.round_trip import round_trip_command
 from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, stands
 from quarterdeck.sites.local.supervisor_client import Outdated
 from quarterdeck.sites.local.unit_files import (
     Staged,
     check_watched,
     drop_staged,
+    is_at_it,
+    keep_record,
+    known_record,
     put_staged,
     remove_unit_folder,
     remove_watched,
     settle_staged,
     stage_watched,
+    want_no_longer,
     write_unit,
 )
 from quarterdeck.sites.local.volumes import VolumeFolders
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-#: Prints the median time of a few TCP connections, or why one failed.
-_ROUND_TRIP = """
-import socket, sys, time
-times = []
-for _ in range(5):
-    since = time.monotonic()
-    try:
-        socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=2.0).close()
-    except OSError as error:
-        print(error)
-        break
-    times.append(time.monotonic() - since)
-else:
-    print(sorted(times)[2])
-"""
 
 
 class LocalSite:
@@ -130,11 +120,11 @@ class LocalSite:
         async with self._unit_locks[machine, spec.name]:
             status = _of(spec.name, await where.started())
             await where.admit(self._fence)
-            known = await _on_disk(where.name, _known, folder)
+            known = await _on_disk(where.name, known_record, folder)
             wanted = UnitRecord.of(spec)
-            if _is_at_it(status, known, wanted):
+            if is_at_it(status, known, wanted):
                 uid = None if known is None else known.uid  # its files stay with whom they belong to
-                await _on_disk(where.name, _keep, folder, known, replace(wanted, fresh=False, uid=uid))
+                await _on_disk(where.name, keep_record, folder, known, replace(wanted, fresh=False, uid=uid))
                 return
             await _on_disk(where.name, write_unit, self._home, folder, spec)
             if status.state not in (UnitState.ABSENT, UnitState.STOPPED):
@@ -148,10 +138,10 @@ class LocalSite:
         folder = self._unit_folder(where, unit)
         # no lock: a kill must not wait for the stop that takes too long
         await where.admit(self._fence)
-        known = await _on_disk(where.name, _known, folder)
+        known = await _on_disk(where.name, known_record, folder)
         stop_timeout = 0.0 if known is None else known.stop_timeout
         # the signal does not wait for the disk: clients may be waiting for the signal
-        writing = asyncio.create_task(_on_disk(where.name, _want_no_longer, folder, known))
+        writing = asyncio.create_task(_on_disk(where.name, want_no_longer, folder, known))
         try:
             stopped = await where.ask(
                 lambda client: client.stop(unit, self._fence, kill=kill, stop_timeout=stop_timeout)
@@ -183,9 +173,9 @@ class LocalSite:
         folder = self._unit_folder(where, unit)
         await where.admit(self._fence)
         async with self._unit_locks[machine, unit]:
-            known = await _on_disk(where.name, _known, folder)
+            known = await _on_disk(where.name, known_record, folder)
             if known is not None:
-                await _on_disk(where.name, _keep, folder, known, known.guarded(str(needs), boot_argv))
+                await _on_disk(where.name, keep_record, folder, known, known.guarded(str(needs), boot_argv))
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -270,19 +260,54 @@ class LocalSite:
         await asyncio.gather(*(self._machine(each).reach() for each in machines))
         return await _on_disk(self.name, available_memory) // len(machines)
 
+    async def allocate(self, machine: str, plane: str, replica: str, ports: tuple[str, ...]) -> Seat:
+        """See Site."""
+        where = self._machine(machine)
+        await where.admit(self._fence)
+        listening = await _listening(where)
+
+        def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
+            return ledger.allocated(
+                machine=machine, host=where.address, plane=plane, replica=replica, ports=ports, listening=listening
+            )
+
+        return await self._in_ledger(where, allocated)
+
+    async def occupy(self, machine: str, taken: TakenSeat) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        await where.admit(self._fence)
+        await self._in_ledger(where, lambda ledger: (ledger.occupied(taken), None))
+
+    async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
+        """See Site."""
+        where = self._machine(machine)
+        await where.reach()
+        return (await _on_disk(machine, read_ledger, where.folder)).taken
+
+    async def release(self, machine: str, plane: str, replica: str) -> None:
+        """See Site."""
+        where = self._machine(machine)
+        await where.admit(self._fence)
+        await self._in_ledger(where, lambda ledger: (ledger.released(plane, replica), None))
+
+    async def _in_ledger(self, where: LocalMachine, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+        """The ledger knows the fences as well: two processes may be at it at once, and no supervisor need run."""
+        fence = self._fence
+        return await _on_disk(where.name, change_ledger, where.folder, lambda ledger: change(ledger.admitting(fence)))
+
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        tables = await where.inside("/bin/cat", *TABLES)
-        taken = listening_ports(tables.decode(), where.address)
+        taken = await _listening(where)
         return tuple(port for port in ports if port in taken)
 
     async def round_trip(self, machine: str, address: str, port: int) -> float:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        said = await where.inside(sys.executable, "-I", "-S", "-c", _ROUND_TRIP, address, str(port))
+        said = await where.inside(*round_trip_command(address, port))
         try:
             return float(said)
         except ValueError:
@@ -358,6 +383,11 @@ def _of(unit: str, statuses: tuple[UnitStatus, ...]) -> UnitStatus:
     return next((each for each in statuses if each.name == unit), UnitStatus(name=unit, state=UnitState.ABSENT))
 
 
+async def _listening(where: LocalMachine) -> frozenset[int]:
+    """The ports that something listens on at a machine's address."""
+    return listening_ports((await where.inside("/bin/cat", *TABLES)).decode(), where.address)
+
+
 async def _on_disk(owner: str, call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
     """``call`` in a thread, since it may block on the disk of that machine or site. Raises Unavailable for OSError."""
     with file_errors(f"using the disk of {owner}"):
@@ -366,33 +396,3 @@ async def _on_disk(owner: str, call: Callable[P, T], *given: P.args, **named: P.
 
 def _as_json(paths: tuple[PurePosixPath, ...] | Staged) -> str:
     return json.dumps(paths, default=str)
-
-
-def _known(folder: Path) -> UnitRecord | None:
-    try:
-        return read_record(folder)
-    except Corrupt:
-        return None  # the machine skips it too; a start writes it anew
-
-
-def _want_no_longer(folder: Path, known: UnitRecord | None) -> None:
-    if known is not None and known.wanted:
-        write_record(folder, replace(known, wanted=False))
-
-
-def _keep(folder: Path, known: UnitRecord | None, wanted: UnitRecord) -> None:
-    """What is to be so from the unit's next start on, whoever makes it."""
-    if known != wanted:
-        write_record(folder, wanted)
-    note_data(folder, wanted)
-
-
-def _is_at_it(status: UnitStatus, known: UnitRecord | None, wanted: UnitRecord) -> bool:
-    """Whether the unit runs as wanted, or is being tried again with exactly these arguments."""
-    if status.digest != wanted.digest:
-        return False
-    if status.state is UnitState.RUNNING:
-        return True
-    if status.refused and wanted.fresh:
-        return False  # what it may not do by itself is asked of it
-    return status.state is UnitState.FAILED and known is not None and known.argv == wanted.argv

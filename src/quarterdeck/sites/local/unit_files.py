@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.files import remove_folder, sync_folder, write_atomic, written_beside
-from quarterdeck.model.units import UnitFile, UnitSpec
+from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.sites.local.data_guard import note_data
 from quarterdeck.sites.local.own_user import give_user
-from quarterdeck.sites.local.records import FILES, UnitRecord, write_record
+from quarterdeck.sites.local.records import FILES, UnitRecord, read_record, write_record
 
 
 def write_unit(home: Path, folder: Path, spec: UnitSpec) -> None:
@@ -99,3 +100,35 @@ def owner_of(units: Path, path: PurePosixPath) -> Path:
 def _require_plain(path: PurePosixPath) -> None:
     if not path.is_absolute() or ".." in path.parts:
         raise InvalidInput("writing the files of a unit", f"{path} is not an absolute path")
+
+
+def known_record(folder: Path) -> UnitRecord | None:
+    """The record of a unit; None where there is none, or none that can be read."""
+    try:
+        return read_record(folder)
+    except Corrupt:
+        return None  # the machine skips it too; a start writes it anew
+
+
+def want_no_longer(folder: Path, known: UnitRecord | None) -> None:
+    """Have the machine not start it again."""
+    if known is not None and known.wanted:
+        write_record(folder, replace(known, wanted=False))
+
+
+def keep_record(folder: Path, known: UnitRecord | None, wanted: UnitRecord) -> None:
+    """What is to be so from the unit's next start on, whoever makes it."""
+    if known != wanted:
+        write_record(folder, wanted)
+    note_data(folder, wanted)
+
+
+def is_at_it(status: UnitStatus, known: UnitRecord | None, wanted: UnitRecord) -> bool:
+    """Whether the unit runs as wanted, or is being tried again with exactly these arguments."""
+    if status.digest != wanted.digest:
+        return False
+    if status.state is UnitState.RUNNING:
+        return True
+    if status.refused and wanted.fresh:
+        return False  # what it may not do by itself is asked of it
+    return status.state is UnitState.FAILED and known is not None and known.argv == wanted.argv

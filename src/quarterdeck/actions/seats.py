@@ -1,0 +1,88 @@
+"""The seats of replicas: given when one is placed, let go when it is gone, and never one that another has.
+
+A machine's ledger and the memories of planes say the same. A seat is in the ledger first, then in the memory, and only
+then anything is started on it; it leaves the memory last. What a crash in between left in one of them alone is put
+right when the plane is driven next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quarterdeck.actions.plane import Plane, seat_of
+from quarterdeck.actions.together import together
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.memory import memory_from_status
+from quarterdeck.errors import Corrupt, NotFound, Unavailable
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.seats import REPLICA_PORTS, Seat, TakenSeat
+from quarterdeck.model.steps import PlaceReplica
+from quarterdeck.model.units import MachineRole, MachineState
+
+
+async def take_seat(plane: Plane, step: PlaceReplica) -> Seat:
+    """A seat for a replica that is being placed: the same one however often it is asked for.
+
+    All that any plane remembers of this machine is in its ledger before: planes that nobody has driven since there are
+    ledgers keep their ports. What planes that are gone left there is let go.
+    """
+    site, machine = plane.site(step.slot.site), step.machine
+    taken = await site.seats(machine)  # before the planes are listed, so that none of a new plane seems to be left
+    planes = await plane.store.list(ControlPlane)
+    there = {_owner(each) for each in (*planes, plane.resource)}
+    await plane.check()
+    for each in taken:
+        if each.plane not in there:
+            await site.release(machine, each.plane, each.replica)
+    for other in planes:
+        for record in memory_from_status(other.status.memory).replicas:
+            if (record.site, record.machine) == (site.name, machine):
+                has = TakenSeat(plane=_owner(other), replica=record.name, seat=seat_of(record, other, plane.machines))
+                if has not in taken:
+                    await site.occupy(machine, has)
+    return await site.allocate(machine, _owner(plane.resource), step.replica, REPLICA_PORTS)
+
+
+async def leave_seat(plane: Plane, record: Replica) -> None:
+    """Let go of the seat of a replica of which nothing else is left."""
+    await plane.check()
+    await plane.site(record.site).release(record.machine, _owner(plane.resource), record.name)
+
+
+async def settle_seats(plane: Plane) -> None:
+    """Have the ledgers of all machines that answer say of this plane what its memory says: for whoever drives, before
+    anything is placed. Seats from before there were any are written down in both. Raises LeaseLost.
+    """
+    places = [
+        place
+        for place, machine in plane.machines.items()
+        if machine.role is MachineRole.CONTROL and machine.state is MachineState.UP
+    ]
+    settled = await together(*(_settle(plane, *place) for place in places))
+    await plane.remember_seats({name: seat for each in settled for name, seat in each.items()})
+
+
+async def _settle(plane: Plane, site: str, machine: str) -> Mapping[str, Seat]:
+    """The seats of the plane's replicas on a machine, as its ledger says by now; none if that cannot be known. What
+    runs can be driven without it, and whoever is to be placed there is told of it.
+    """
+    driver, owner = plane.site(site), _owner(plane.resource)
+    here = [record for record in plane.memory.replicas if (record.site, record.machine) == (site, machine)]
+    wanted = {record.name: plane.seat(record) for record in here}
+    try:
+        has = {each.replica: each.seat for each in await driver.seats(machine) if each.plane == owner}
+        await plane.check()
+        for name in has:
+            if name not in wanted:
+                await driver.release(machine, owner, name)
+        for name, seat in wanted.items():
+            if has.get(name) != seat:
+                await driver.occupy(machine, TakenSeat(plane=owner, replica=name, seat=seat))
+    except (Unavailable, NotFound, Corrupt):
+        return {}
+    return wanted
+
+
+def _owner(plane: ControlPlane) -> str:
+    """Whose seat it is: not that of a later plane of the same name."""
+    return plane.metadata.uid or plane.metadata.name

@@ -1,0 +1,46 @@
+"""A machine in memory: what is on it, and what its supervisor knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
+from quarterdeck.sites.fake_disk import FakeDisk
+from quarterdeck.sites.ledger import Ledger
+from quarterdeck.sites.local.settings import Stand
+
+
+@dataclass(slots=True)
+class FakeUnit:
+    """A unit, with what its supervisor knows of it."""
+
+    spec: UnitSpec
+    wanted: bool = True
+    state: UnitState = UnitState.STOPPED
+    pid: int | None = None
+    exit_code: int | None = None
+    restarts: int = 0
+    log: str = ""
+    refused: str = ""
+    had_data: bool = False
+    #: That of the spec it was last started with.
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.digest = self.spec.digest
+
+
+@dataclass(slots=True)
+class FakeMachine:
+    """A machine, with all that is on it."""
+
+    stand: Stand
+    state: MachineState = MachineState.UP
+    units: dict[str, FakeUnit] = field(default_factory=dict)
+    disk: FakeDisk = field(default_factory=FakeDisk)
+    files: dict[PurePosixPath, UnitFile] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
+    fences: dict[str, int] = field(default_factory=dict)
+    clock_offset: float = 0.0
+    round_trip: float = 0.0001

@@ -1,0 +1,65 @@
+"""The ledger of a machine: who has which seat there. Pure; each site keeps it wherever it keeps things."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from quarterdeck.components.ports import LAST_BLOCK, seat_at
+from quarterdeck.errors import Conflict, LeaseLost, PreconditionFailed
+from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.units import Fence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """``taken``: the seats that replicas have on the machine, in the order in which they came. ``fences``: the highest
+    token that each plane's driver has come with, so that what an older one asks late is refused.
+    """
+
+    taken: tuple[TakenSeat, ...] = ()
+    fences: Mapping[str, int] = field(default_factory=dict)
+
+    def admitting(self, fence: Fence | None) -> Ledger:
+        """The ledger once a driver with this fence has come. Raises LeaseLost if a newer one did."""
+        if fence is None:
+            return self
+        newest = self.fences.get(fence.plane, 0)
+        if fence.token < newest:
+            raise LeaseLost("changing who sits where", f"a driver with token {newest} has been there")
+        return replace(self, fences={**self.fences, fence.plane: fence.token})
+
+    def of(self, plane: str, replica: str) -> TakenSeat | None:
+        """A replica's entry."""
+        return next((each for each in self.taken if (each.plane, each.replica) == (plane, replica)), None)
+
+    def allocated(
+        self, *, machine: str, host: str, plane: str, replica: str, ports: tuple[str, ...], listening: Collection[int]
+    ) -> tuple[Ledger, Seat]:
+        """With a seat for a replica, and that seat: the one that it has, else the lowest block of which nobody has a
+        port and nobody listens on one. See ``Site.allocate`` for what it raises.
+        """
+        doing = f"giving replica {replica} a seat on machine {machine}"
+        has = self.of(plane, replica)
+        if has is not None:
+            if tuple(each.name for each in has.seat.ports) != ports:
+                names = ", ".join(each.name for each in has.seat.ports)
+                raise Conflict(doing, f"it has one with other ports ({names})")
+            return self, has.seat
+        used = {each.listen.port for taken in self.taken for each in taken.seat.ports} | {*listening}
+        for block in range(LAST_BLOCK + 1):
+            seat = seat_at(machine, host, block, ports)
+            if not used & {each.listen.port for each in seat.ports}:
+                return self.occupied(TakenSeat(plane=plane, replica=replica, seat=seat)), seat
+        seen = f"of {LAST_BLOCK + 1} blocks of ports none is free"
+        raise PreconditionFailed(doing, seen, "delete planes, or stop what listens there")
+
+    def occupied(self, taken: TakenSeat) -> Ledger:
+        """With a replica on that seat, whoever else has it."""
+        others = self.released(taken.plane, taken.replica)
+        return replace(others, taken=(*others.taken, taken))
+
+    def released(self, plane: str, replica: str) -> Ledger:
+        """Without a replica."""
+        kept = tuple(each for each in self.taken if (each.plane, each.replica) != (plane, replica))
+        return replace(self, taken=kept)

@@ -1,0 +1,168 @@
+"""Seats of replicas: what the ledgers of machines and the memories of planes say, and when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.small_plane import SmallPlane, small_plane
+
+from quarterdeck.actions.carry_out import carry_out
+from quarterdeck.actions.seats import settle_seats, take_seat
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.components.ports import seat_at, seat_of_before
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.components import Component
+from quarterdeck.model.seats import REPLICA_PORTS, TakenSeat
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
+from quarterdeck.stores.memory import MemoryStore
+
+A1 = "east-a1"
+NEW = PlaceReplica(
+    site="east",
+    why="",
+    replica="east-9",
+    machine=A1,
+    slot=Slot(site="east", zone="a"),
+)
+
+
+def unseated(small: SmallPlane) -> bool:
+    return all(each.seat is None for each in small.plane.memory.replicas)
+
+
+async def who(small: SmallPlane, machine: str = A1) -> dict[str, int]:
+    """The replicas that the ledger of a machine knows, with the port of their apiserver."""
+    taken = await small.sites["east"].seats(machine)
+    return {each.replica: each.seat.listen("kube-apiserver").port for each in taken}
+
+
+async def stored(small: SmallPlane) -> dict[str, int | None]:
+    """The same, of all replicas that the plane's stored memory has."""
+    await small.plane.refresh()
+    seats = {each.name: each.seat for each in small.plane.memory.replicas}
+    return {name: seat and seat.listen("kube-apiserver").port for name, seat in seats.items()}
+
+
+async def test_a_placed_replica_has_its_seat_written_down_with_it() -> None:
+    small = await small_plane(replicas=0)
+    await carry_out(small.plane, NEW, small.world)
+    assert await stored(small) == await who(small) == {"east-9": 6443}
+
+
+async def test_a_replica_that_was_not_written_down_gets_the_same_seat_again() -> None:
+    small = await small_plane(replicas=0)
+    await take_seat(small.plane, NEW)
+    await carry_out(small.plane, replace(NEW, replica="east-10"), small.world)
+    await carry_out(small.plane, NEW, small.world)
+    assert await stored(small) == {"east-9": 6443, "east-10": 6453}
+
+
+async def test_a_seat_of_a_replica_that_was_never_written_down_is_let_go_by_the_next_driver() -> None:
+    """Its name may never come again."""
+    small = await small_plane(replicas=0)
+    await take_seat(small.plane, NEW)
+    await small.sites["east"].allocate(A1, "another", "east-9", REPLICA_PORTS)
+    await settle_seats(small.plane)
+    assert await who(small) == {"east-9": 6453}, "that of another plane stays"
+
+
+async def test_two_replicas_of_one_plane_on_one_machine_share_nothing() -> None:
+    small = await small_plane()
+    await carry_out(small.plane, NEW, small.world)
+    plane, old, new = small.plane, small.record("east-1"), small.record("east-9")
+    assert old.machine == new.machine == A1
+    ports = [{each.listen for each in plane.seat(record).ports} for record in (old, new)]
+    assert not ports[0] & ports[1]
+    old, new = (replace(each, storage_class="standard") for each in (old, new))
+    await plane.site("east").create_volume(A1, plane.volume(old), "standard")
+    settings = [await plane.replica_settings(record, Component.APISERVER) for record in (old, new)]
+    assert settings[0].volume != settings[1].volume
+    assert settings[0].audit != settings[1].audit, "each would move away what the other writes to"
+    assert settings[0].folders != settings[1].folders
+
+
+async def test_a_plane_from_before_there_were_seats_can_be_looked_at_without_writing_anything() -> None:
+    small = await small_plane()
+    (first, *_) = small.plane.memory.replicas
+    assert small.plane.client_url(first).endswith(":2379")
+    assert unseated(small)
+    assert await who(small) == {}
+
+
+async def test_a_plane_from_before_there_were_seats_gets_those_that_it_always_had_when_it_is_driven() -> None:
+    small = await small_plane()
+    number = small.plane.resource.status.model_copy(update={"port_offset": 4})
+    small.plane.resource = await small.plane.store.update(small.plane.resource.model_copy(update={"status": number}))
+    before = {each.name: small.plane.seat(each) for each in small.plane.memory.replicas}
+    assert before["east-1"] == seat_of_before(A1, before["east-1"].hosts[0], 4)
+    await settle_seats(small.plane)
+    await small.plane.refresh()
+    assert {each.name: each.seat for each in small.plane.memory.replicas} == before
+    assert await who(small) == {"east-1": 6483}
+
+
+async def test_what_only_a_silent_machine_could_confirm_is_written_down_later() -> None:
+    small = await small_plane()
+    await small.sites["east"].kill_machine(A1)
+    await settle_seats(small.plane)
+    assert await stored(small) == {"east-1": None, "east-2": 6443, "east-3": 6443}
+    await small.sites["east"].boot_machine(A1)
+    await settle_seats(small.plane)
+    assert (await stored(small))["east-1"] == 6443
+
+
+async def test_a_new_plane_gets_no_ports_of_one_that_nobody_has_driven_since() -> None:
+    store = MemoryStore()
+    old = await small_plane(store=store)
+    new = await second_plane(old)
+    await carry_out(new.plane, NEW, new.world)
+    assert (await stored(new)) == {"east-9": 6453}
+    assert await who(new) == {"east-1": 6443, "east-9": 6453}
+    assert unseated(old)
+
+
+async def second_plane(first: SmallPlane) -> SmallPlane:
+    """A plane without replicas in the store and at the sites of another one."""
+    second = await small_plane(replicas=0)
+    resource = second.plane.resource
+    metadata = resource.metadata.model_copy(update={"name": "beta", "uid": None, "resource_version": None})
+    status = resource.status.model_copy(update={"port_offset": 1})
+    stored = await first.plane.store.create(resource.model_copy(update={"metadata": metadata, "status": status}))
+    second.plane.resource, second.plane.store = stored, first.plane.store
+    second.plane.sites, second.plane.machines = first.plane.sites, first.plane.machines
+    return replace(second, sites=first.sites)
+
+
+async def test_what_a_plane_that_is_gone_left_is_let_go() -> None:
+    small = await small_plane(replicas=0)
+    await small.sites["east"].occupy(A1, TakenSeat(plane="gone", replica="east-1", seat=seat_at(A1, "127.1.1.1", 0)))
+    await carry_out(small.plane, NEW, small.world)
+    assert await who(small) == {"east-9": 6443}
+
+
+async def test_a_seat_is_let_go_after_all_else() -> None:
+    """Else somebody could be given ports that its units still listen on."""
+    small = await small_plane()
+    await settle_seats(small.plane)
+    release = ReleaseReplica(site="east", why="", replica="east-1")
+    site = small.sites["east"]
+    await site.create_volume(A1, small.plane.volume(small.record("east-1")), "standard")
+    seen: list[dict[str, int]] = []
+    delete = site.delete_volume
+
+    async def deleting(machine: str, name: str) -> None:
+        seen.append(await who(small))
+        await delete(machine, name)
+        raise Unavailable("deleting a volume", "the driver is told to stop")
+
+    site.delete_volume = deleting  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        await carry_out(small.plane, release, small.world)
+    assert seen == [{"east-1": 6443}] == [await who(small)]
+    site.delete_volume = delete  # type: ignore[method-assign]
+    await carry_out(small.plane, release, small.world)
+    assert await who(small) == {}
+    assert "east-1" not in await stored(small)
+    assert isinstance(small.plane.resource, ControlPlane)

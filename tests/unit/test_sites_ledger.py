@@ -1,0 +1,97 @@
+"""Who sits where on a machine: the ledger, and the file that it is kept in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.components.ports import LAST_BLOCK, seat_at
+from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
+from quarterdeck.model.seats import REPLICA_PORTS, Seat, TakenSeat
+from quarterdeck.sites.ledger import Ledger
+from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
+from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.settings import LocalSiteSettings
+from quarterdeck.sites.local.site import LocalSite, open_local_site
+
+HOST = "10.0.0.1"
+#: Each process takes ten seats, as fast as it can.
+MANY = """
+import sys
+from pathlib import Path
+from quarterdeck.sites.local.kept_ledger import change_ledger
+for number in range(10):
+    change_ledger(Path(sys.argv[1]), lambda ledger: ledger.allocated(
+        machine="m", host="10.0.0.1", plane=sys.argv[2], replica=f"r{number}", ports=("etcd-peer",), listening=()
+    ))
+"""
+
+
+def allocated(ledger: Ledger, replica: str, *, listening: frozenset[int] = frozenset()) -> tuple[Ledger, Seat]:
+    return ledger.allocated(
+        machine="m", host=HOST, plane="p", replica=replica, ports=REPLICA_PORTS, listening=listening
+    )
+
+
+def full() -> Ledger:
+    seats = (seat_at("m", HOST, block) for block in range(LAST_BLOCK + 1))
+    return Ledger(taken=tuple(TakenSeat(plane="p", replica=f"r{at}", seat=seat) for at, seat in enumerate(seats)))
+
+
+def test_when_all_blocks_are_taken_that_is_said_and_one_that_is_let_go_is_found() -> None:
+    with pytest.raises(PreconditionFailed, match=r"giving replica new a seat on machine m: of 788 blocks .* none is"):
+        allocated(full(), "new")
+    assert allocated(full().released("p", "r405"), "new")[1] == seat_at("m", HOST, 405)
+
+
+def test_ports_of_different_kinds_never_meet() -> None:
+    """The peers of an etcd of events in block 406 would be at the port of the apiserver of block 0."""
+    events = seat_at("m", HOST, 406, ("events-peer",))
+    ledger = Ledger(taken=(TakenSeat(plane="p", replica="r1", seat=events),))
+    assert allocated(ledger, "r2")[1] == seat_at("m", HOST, 1)
+
+
+def test_a_name_that_no_port_has_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no port is called konnectivity"):
+        Ledger().allocated(machine="m", host=HOST, plane="p", replica="r", ports=("konnectivity",), listening=())
+
+
+def test_two_processes_at_once_give_nobody_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    argv = (sys.executable, "-c", MANY, str(folder))
+    running = [subprocess.Popen([*argv, plane]) for plane in ("p1", "p2", "p3")]
+    assert [each.wait(60) for each in running] == [0, 0, 0]
+    taken = read_ledger(folder).taken
+    assert len(taken) == 30
+    assert sorted(each.seat.port("etcd-peer").listen.port for each in taken) == [2380 + 10 * at for at in range(30)]
+
+
+def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
+    (ledger, seat), folder = allocated(Ledger(fences={"demo": 7}), "r1"), tmp_path / "m"
+    moved = replace(seat.ports[0], advertised=replace(seat.ports[0].advertised, host="gateway.test"))
+    ledger = ledger.occupied(TakenSeat(plane="q", replica="r1", seat=replace(seat, ports=(moved,))))
+    change_ledger(folder, lambda _: (ledger, None))
+    assert read_ledger(folder) == ledger
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"taken": [{}], "fences": {}}', '{"taken": 1, "fences": {}}'])
+def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path, content: str) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/ledger.json").write_text(content)
+    with pytest.raises(Corrupt, match="not a ledger of seats"):
+        change_ledger(tmp_path / "m", lambda ledger: allocated(ledger, "r1"))
+    assert (tmp_path / "m/ledger.json").read_text() == content
+
+
+async def test_another_driver_of_the_same_site_finds_what_the_one_before_gave(tmp_path: Path) -> None:
+    def site() -> LocalSite:
+        network = open_loopback(tmp_path, registry=tmp_path / "registry")
+        return open_local_site(tmp_path, LocalSiteSettings(name="east"), network)
+
+    first = await site().allocate("east-a1", "p", "r1", REPLICA_PORTS)
+    assert await site().allocate("east-a1", "p", "r2", REPLICA_PORTS) != first
+    assert await site().allocate("east-a1", "p", "r1", REPLICA_PORTS) == first
