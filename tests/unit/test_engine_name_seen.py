@@ -28,7 +28,7 @@ def plane(dns: object, claim: Claim = claim(), *, driven: bool = True) -> Plane:
         "east": FakeBalancer(address=BackendAddress(EAST, 6443)),
         "west": FakeBalancer(address=BackendAddress(WEST, 6443)),
     }
-    resource = SimpleNamespace(host=NAME)
+    resource = SimpleNamespace(host=NAME, spec=SimpleNamespace(endpoint=SimpleNamespace(ttl=5)))
     guard = object() if driven else None
     return cast("Plane", SimpleNamespace(dns=dns, claim=claim, balancers=balancers, resource=resource, guard=guard))
 
@@ -96,3 +96,14 @@ async def test_whatever_is_wrong_makes_the_name_unknown_with_the_reason() -> Non
 async def test_a_fixed_address_is_the_planes_whatever_else() -> None:
     assert await see_name(plane(FixedAddress(EAST))) == NameFact(site="east")
     assert await see_name(plane(FixedAddress(THEIRS))) == NameFact()
+
+
+async def test_another_time_to_live_than_wanted_is_told_the_longest_that_a_server_hands_out() -> None:
+    wanted = plane(servers(WEST, claim().ownership))
+    assert (await see_name(wanted)).ttl is None
+    for ttl in (60, 1):
+        dns = servers(WEST, claim().ownership)
+        dns.records[f"{NAME}."] = Record((WEST,), ttl)
+        assert (await see_name(plane(dns))).ttl == ttl
+    longer = servers(WEST, claim().ownership, other=Record((WEST,), 600))
+    assert (await see_name(plane(longer))).ttl == 600

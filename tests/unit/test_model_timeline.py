@@ -10,7 +10,7 @@ from support.fake_plane import Clocks, FakePlane
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import MemoryStatus, memory_from_status, memory_to_status
-from quarterdeck.model.memory import Memory, Timeline
+from quarterdeck.model.memory import Lifetime, Memory, Timeline
 from quarterdeck.model.steps import NoteDraining, NoteRecord
 from quarterdeck.model.timeline import adopted
 
@@ -138,3 +138,11 @@ def test_times_read_like_wall_times() -> None:
 def test_a_timeline_is_written_down_and_read_again() -> None:
     memory = Memory(held=(("east", 5.0),), timeline=Timeline(boot="a", ahead=7.0))
     assert memory_from_status(memory_to_status(memory)) == memory
+
+
+def test_since_when_answers_are_shorter_is_a_time_like_the_others() -> None:
+    before = Memory(timeline=Timeline(boot="b", ahead=100.0), longer=Lifetime(ttl=60.0, until=150.0))
+    same = adopted(before, boot="b", steady=70.0, wall=999.0)
+    assert same.longer == Lifetime(ttl=60.0, until=150.0)
+    booted = adopted(before, boot="c", steady=1.0, wall=500.0)
+    assert booted.longer == Lifetime(ttl=60.0, until=500.0), "the full time is waited once more"

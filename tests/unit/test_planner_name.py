@@ -9,8 +9,10 @@ import pytest
 from model.stories import about_to, told, until, with_balancers, with_fact
 from model.worlds import empty, moving
 
-from quarterdeck.model.steps import SetRecord, StopBalancer
+from quarterdeck.model.remember import remember
+from quarterdeck.model.steps import NoteLifetime, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.planner.notes import note
 from quarterdeck.planner.simulator import observe
 from quarterdeck.planner.traffic import let_go, may_drain, record
 from quarterdeck.planner.view import view
@@ -238,3 +240,42 @@ def test_an_address_that_clients_may_hold_is_waited_for() -> None:
     assert let_go_of(early) == ["north"], "nobody ever held that one"
     assert let_go(view(early)).waiting == ("clients to forget the address of site east",)
     assert [told(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
+
+
+# --- for how long addresses are handed out --------------------------------------------------------------------------
+
+
+def test_a_time_to_live_that_is_not_as_wanted_is_set_anew_where_the_name_leads() -> None:
+    for ttl in (60.0, 1.0):
+        (step,) = record(view(replace(moved(), record_ttl=ttl))).steps
+        assert isinstance(step, SetRecord)
+        assert (step.to, f"handed out for {ttl:g} s" in step.why) == ("west", True)
+
+
+def remembered(world: World) -> World:
+    """The world once it is written down for how long addresses are handed out."""
+    memory = world.memory
+    for step in note(view(world)).steps:
+        memory = remember(memory, step, world.now)
+    return replace(world, memory=memory)
+
+
+def test_an_address_is_held_for_as_long_as_its_answer_said_also_once_answers_say_less() -> None:
+    long = remembered(replace(moved(), record_ttl=60.0))
+    assert view(long).ttl == 60.0
+    short = remembered(replace(long, record_ttl=None, now=long.now + 10))
+    for later, ttl in ((0, 60.0), (59, 60.0), (60, short.settings.ttl)):
+        assert view(replace(short, now=short.now + later)).ttl == ttl
+
+
+def test_it_is_written_down_once() -> None:
+    world = replace(moved(), record_ttl=60.0)
+    for ttl in (60.0, None):
+        world = remembered(replace(world, record_ttl=ttl))
+        assert not any(isinstance(step, NoteLifetime) for step in note(view(world)).steps)
+
+
+def test_a_shorter_time_than_wanted_lets_go_of_nothing_early() -> None:
+    world = replace(moved(), record_ttl=0.5)
+    assert view(world).ttl == world.settings.ttl
+    assert not any(isinstance(step, NoteLifetime) for step in note(view(world)).steps)

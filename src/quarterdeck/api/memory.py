@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from quarterdeck.api.base import Model
-from quarterdeck.model.memory import Memory, Rejection, Replica, Timeline
+from quarterdeck.model.memory import Lifetime, Memory, Rejection, Replica, Timeline
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.slots import Role, Slot
 
@@ -86,6 +86,13 @@ class RejectionStatus(Model):
     why: str
 
 
+class LifetimeStatus(Model):
+    """A ``model.memory.Lifetime``."""
+
+    ttl: float
+    until: float | None = None
+
+
 class MemoryStatus(Model):
     """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas; ``cluster_id`` is in hexadecimal, as etcd
     prints it, since many readers of JSON know no numbers of 64 bits.
@@ -103,6 +110,7 @@ class MemoryStatus(Model):
     timeline: TimelineStatus | None = None
     unsettled: tuple[str, ...] = ()
     rejected: RejectionStatus | None = None
+    longer: LifetimeStatus | None = None
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:
@@ -120,6 +128,7 @@ def memory_to_status(memory: Memory) -> MemoryStatus:
         timeline=_timeline_to_status(memory.timeline),
         unsettled=memory.unsettled,
         rejected=_rejection_to_status(memory.rejected),
+        longer=LifetimeStatus(ttl=memory.longer.ttl, until=memory.longer.until) if memory.longer is not None else None,
     )
 
 
@@ -138,6 +147,7 @@ def memory_from_status(status: MemoryStatus) -> Memory:
         timeline=_timeline_from_status(status.timeline),
         unsettled=status.unsettled,
         rejected=_rejection_from_status(status.rejected),
+        longer=Lifetime(ttl=status.longer.ttl, until=status.longer.until) if status.longer is not None else None,
     )
 
 

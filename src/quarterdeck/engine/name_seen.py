@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from quarterdeck.actions.plane import Plane
 from quarterdeck.endpoint.claims import CONSENT, stranger
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.model.endpoints import Record
+from quarterdeck.model.endpoints import Record, Sighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,7 @@ class NameFact:
     torn: str = ""
     also: tuple[str, ...] = ()
     stamped: bool = True
+    ttl: float | None = None
 
 
 async def see_name(plane: Plane) -> NameFact:
@@ -37,11 +38,19 @@ async def see_name(plane: Plane) -> NameFact:
     site = _site_of(plane, seen.record)
     return NameFact(
         site=site,
+        ttl=_other_ttl(plane, seen),
         foreign=f"{why}; {CONSENT}" if why else "",
         torn=seen.torn,
         also=tuple(sorted(others - {site})),
         stamped=seen.by_hand or plane.guard is None or seen.ownership == claim.ownership,
     )
+
+
+def _other_ttl(plane: Plane, seen: Sighting) -> float | None:
+    """For how long addresses are handed out, if that is not as wanted. A person may choose a shorter time."""
+    wanted, found = plane.resource.spec.endpoint.ttl, [each for each in (seen.record, *seen.others) if each is not None]
+    longest = max((each.ttl for each in found), default=wanted)
+    return None if longest == wanted or (seen.by_hand and longest < wanted) else float(longest)
 
 
 def _site_of(plane: Plane, record: Record | None) -> str | None:

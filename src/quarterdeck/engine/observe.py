@@ -70,6 +70,7 @@ class Observer:
             torn=name.torn,
             also=name.also,
             stamped=name.stamped,
+            record_ttl=name.ttl,
             front=self.front,
             deleting=self.deleting,
             settings=self.settings,

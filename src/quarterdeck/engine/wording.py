@@ -9,6 +9,7 @@ from quarterdeck.model.steps import (
     NoteCluster,
     NoteCreated,
     NoteDraining,
+    NoteLifetime,
     NoteMembers,
     NoteRecord,
     NoteUnsettled,
@@ -75,6 +76,8 @@ def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of 
             return f"note that the name leads to {step.to}"
         case NoteUnsettled():
             return f"note that some DNS server may lead to {', '.join(step.sites)}"
+        case NoteLifetime():
+            return f"note that addresses are handed out for {step.ttl:g} s{' no more' if step.over else ''}"
         case NoteDraining():
             return f"note that {', '.join(step.draining) or 'nobody'} drains"
         case ReleaseReplica():

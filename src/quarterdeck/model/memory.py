@@ -44,6 +44,16 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetime:
+    """A time to live (``ttl`` seconds), longer than the wanted one, with which addresses were handed out: last at
+    ``until`` (None: they still are).
+    """
+
+    ttl: float
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
     """The clock by which the times of a memory were taken: that of ``boot`` (of one host), which nobody sets, with
     ``ahead`` seconds added so that they read like wall times of when the timeline began.
@@ -65,7 +75,8 @@ class Memory:
     ``held``: sites whose address clients may still hold, with the time at which it was last handed out.
     ``unsettled``: sites whose address some DNS server may have handed out while not all of them answered the same.
     ``draining``: replicas that no load balancer sends new connections to, with the time since when.
-    ``rejected``: the last revision that was given up.
+    ``rejected``: the last revision that was given up. ``longer``: for how long addresses were handed out before the
+    time to live became shorter.
     ``timeline``: the clock of those times (None: a wall clock, in memories of before there were timelines).
     """
 
@@ -81,6 +92,7 @@ class Memory:
     timeline: Timeline | None = None
     unsettled: tuple[str, ...] = ()
     rejected: Rejection | None = None
+    longer: Lifetime | None = None
 
     def replica(self, name: str) -> Replica:
         """The record of ``name``; raises KeyError when there is none."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.memory import Memory, Rejection, Replica
+from quarterdeck.model.memory import Lifetime, Memory, Rejection, Replica
 from quarterdeck.model.steps import (
     AdoptRevision,
     DecideBootstrap,
     NoteCluster,
     NoteCreated,
     NoteDraining,
+    NoteLifetime,
     NoteMembers,
     NoteRecord,
     NoteUnsettled,
@@ -60,6 +61,8 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:  # noqa: C901 - 
             return replace(memory, replicas=tuple(_served(record, step) for record in memory.replicas))
         case NoteRecord() | NoteUnsettled():
             return _named(memory, step, now)
+        case NoteLifetime():
+            return replace(memory, longer=Lifetime(ttl=step.ttl, until=now if step.over else None))
         case NoteDraining():
             since = dict(memory.draining)
             return replace(memory, draining=tuple((name, since.get(name, now)) for name in step.draining))

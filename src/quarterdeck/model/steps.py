@@ -193,6 +193,16 @@ class NoteUnsettled(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteLifetime(Base):
+    """Write down that addresses are handed out for ``ttl`` seconds, longer than wanted; or (``over``) no more from now
+    on.
+    """
+
+    ttl: float
+    over: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDraining(Base):
     """Write down that no load balancer sends new connections to these replicas (or that one does again)."""
 
@@ -229,6 +239,7 @@ Step: TypeAlias = (
     | RemoveRecord
     | NoteRecord
     | NoteUnsettled
+    | NoteLifetime
     | NoteDraining
     | ReleaseReplica
 )
@@ -242,6 +253,7 @@ NOTES = (
     NoteMembers,
     NoteRecord,
     NoteUnsettled,
+    NoteLifetime,
     NoteDraining,
     AdoptRevision,
 )

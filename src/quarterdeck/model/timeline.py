@@ -33,4 +33,8 @@ def _at_most(memory: Memory, newest: float | None, now: float) -> Memory:
     def counted(entries: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
         return tuple((name, since if newest is not None and since <= newest else now) for name, since in entries)
 
-    return replace(memory, held=counted(memory.held), draining=counted(memory.draining))
+    longer = memory.longer
+    if longer is not None and longer.until is not None:
+        ((_, until),) = counted((("", longer.until),))
+        longer = replace(longer, until=until)
+    return replace(memory, held=counted(memory.held), draining=counted(memory.draining), longer=longer)

@@ -163,7 +163,8 @@ class World:
     What else is to be said of the name, in words for people ("" if nothing): ``record_trouble``: why it is not known;
     ``foreign``: why it is somebody else's, and must not be changed; ``torn``: which authoritative servers do not answer
     as the first one does. ``also`` are the sites that those lead to. ``stamped``: the record carries this driver's
-    token, so that no change of an older driver can come any more.
+    token, so that no change of an older driver can come any more. ``record_ttl``: for how many seconds its addresses
+    are handed out (None: not known, or as wanted).
     """
 
     slots: tuple[Slot, ...]
@@ -185,6 +186,7 @@ class World:
     torn: str = ""
     also: tuple[str, ...] = ()
     stamped: bool = True
+    record_ttl: float | None = None
     front: str | None = None
     deleting: bool = False
     settings: Settings = field(default_factory=Settings)

@@ -8,6 +8,7 @@ from quarterdeck.model.steps import (
     NoteCluster,
     NoteCreated,
     NoteDraining,
+    NoteLifetime,
     NoteMembers,
     NoteRecord,
     NoteUnsettled,
@@ -30,6 +31,8 @@ def note(view: View) -> Outcome:
     leads = world.front is None or world.balancer(world.front).ready
     if leads and world.record is not None and world.record_known:
         steps.extend(_name(world, world.record))
+    if world.record_known:
+        steps.extend(_lifetime(world))
     if world.membership is not None:
         steps.extend(_draining(view))
     return Outcome(tuple(steps))
@@ -67,6 +70,18 @@ def _name(world: World, record: str) -> list[Step]:
         return [NoteRecord(site="", why="clients may hold the address before for its time to live", to=record)]
     new = {record, *world.also} - {memory.served_site, *memory.unsettled}
     return [NoteUnsettled(site="", why=world.torn, sites=tuple(sorted(new)))] if new else []
+
+
+def _lifetime(world: World) -> list[Step]:
+    """An answer of before may be held for its own time, also once the time to live is shorter."""
+    longer, ttl = world.memory.longer, world.record_ttl or 0.0
+    if ttl > world.settings.ttl:
+        known = longer is not None and longer.until is None and longer.ttl >= ttl
+        why = "clients may hold an answer for as long as it said"
+        return [] if known else [NoteLifetime(site="", why=why, ttl=ttl, over=False)]
+    if longer is not None and longer.until is None:
+        return [NoteLifetime(site="", why="answers have the wanted time to live now", ttl=longer.ttl, over=True)]
+    return []
 
 
 def _members(memory: Memory, membership: Membership) -> list[Step]:

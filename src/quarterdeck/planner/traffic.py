@@ -116,10 +116,13 @@ def record(view: View) -> Outcome:
 
 
 def _settled(view: View) -> Outcome:
-    """The name leads where it should. Before anything is taken away it must carry this driver's token (a change that an
-    older driver had sent could lead it back), and every server must answer so.
+    """The name leads where it should, for as long as it should. Before anything is taken away it must carry this
+    driver's token (a change that an older driver had sent could lead it back), and every server must answer so.
     """
     world, door = view.world, view.door
+    if world.record_ttl is not None and world.front is None and not world.torn:
+        why = f"its addresses are handed out for {world.record_ttl:g} s, not for {world.settings.ttl:g} s"
+        return Outcome((SetRecord(site="", why=why, to=door),))
     leaving = bool(view.unwanted) or any(balancer.site != door for balancer in _running(view))
     if leaving and not world.stamped:
         why = "from now on no change of an older driver can reach the record"

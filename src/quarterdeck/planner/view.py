@@ -135,8 +135,18 @@ class View:
 
     def expired(self, since: float) -> bool:
         """Whether nobody can hold an address any more that was last handed out then."""
-        settings = self.world.settings
-        return self.world.now - since >= settings.ttl + settings.drain
+        return self.world.now - since >= self.ttl + self.world.settings.drain
+
+    @cached_property
+    def ttl(self) -> float:
+        """For how many seconds clients may hold an address: the wanted time, or a longer one as long as an answer of
+        before may be held.
+        """
+        world, longer = self.world, self.world.memory.longer
+        handed_out = [world.settings.ttl, world.record_ttl or 0.0]
+        if longer is not None and (longer.until is None or world.now - longer.until < longer.ttl):
+            handed_out.append(longer.ttl)
+        return max(handed_out)
 
     def led_to(self, servers: set[str]) -> bool:
         """Whether the name leads to where the plane is heading, and every load balancer that a client may use is seen
