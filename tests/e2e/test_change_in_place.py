@@ -1,0 +1,118 @@
+"""Changes of a plane that stays where it is: no client sees a failure, and what does not run is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.plane_lab import Done, PlaneLab, started
+from support.planes import KeptPlane
+from support.watched import watched
+
+from quarterdeck.api.operation import OperationPhase
+
+pytestmark = pytest.mark.timeout(900)
+
+#: One machine in each zone: there is none to spare.
+TIGHT = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: tight}
+spec: {zones: [a, b, c], machinesPerZone: 1, storageClasses: [{name: standard}, {name: fast}]}
+"""
+NAME = "inplace"
+
+
+def _created(lab: PlaneLab, name: str, replicas: int) -> Done:
+    lab.run("apply", "-f", str(lab.file(TIGHT)))
+    return lab.run("create", name, "--site", "tight", "--replicas", str(replicas))
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[KeptPlane]:
+    made = KeptPlane(NAME, _created)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def declared(lab: PlaneLab, **spec: Any) -> Path:
+    """A file that declares the plane with these parts of the spec changed."""
+    document = yaml.safe_load(lab.run("get", NAME, "-o", "yaml").out)
+    document.pop("status", None)
+    document["metadata"] = {"name": NAME}
+    for key, value in spec.items():
+        document["spec"][key] = {**document["spec"].get(key, {}), **value} if isinstance(value, dict) else value
+    return lab.file(yaml.safe_dump(document))
+
+
+def flags(lab: PlaneLab, replica: str) -> list[str]:
+    """How a replica's apiserver was started."""
+    record = next(each for each in lab.plane(NAME).status.memory.replicas if each.name == replica)
+    pid = lab.pid("tight", record.machine, f"{NAME}-{replica}-kube-apiserver")
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+def classes(lab: PlaneLab) -> set[str]:
+    return {each.storage_class or "" for each in lab.plane(NAME).status.memory.replicas}
+
+
+def test_a_plane_grows_where_it_is(kept: KeptPlane) -> None:
+    lab = kept.ready(1)
+    with watched(lab, NAME, "grows"):
+        lab.run("scale", NAME, "--replicas", "3")
+    fact = lab.status(NAME, code=0)
+    assert (fact["voters"], fact["site"]) == (3, "tight")
+
+
+def test_a_flag_rolls_through_the_replicas_and_a_driver_that_dies_costs_nothing(kept: KeptPlane) -> None:
+    lab = kept.ready(3)
+    replicas = [each.name for each in lab.plane(NAME).status.memory.replicas]
+    path = declared(lab, extraArgs={"kubeApiserver": {"max-requests-inflight": "399"}})
+    shown = lab.run("apply", "--dry-run", "-f", str(path))
+    assert "spec.extraArgs.kubeApiserver" in shown.out
+    after = lab.last_entry(NAME)
+    with watched(lab, NAME, "flag"):
+        driver = lab.start("apply", "-f", str(path))
+        lab.journal(NAME, lambda seen: started(seen) >= 8, "the roll is under way", after=after, during=driver)
+        driver.kill()
+        lab.run("wait", NAME)
+    assert [each.name for each in lab.plane(NAME).status.memory.replicas] == replicas, "nobody was exchanged"
+    assert all("--max-requests-inflight=399" in flags(lab, replica) for replica in replicas)
+
+
+def test_a_flag_that_no_apiserver_starts_with_is_taken_back_by_itself(kept: KeptPlane) -> None:
+    lab = kept.ready(3)
+    path = declared(lab, extraArgs={"kubeApiserver": {"no-such-flag": "1"}})
+    with watched(lab, NAME, "bad"):
+        done = lab.run("apply", "-f", str(path), code=1)
+        assert "unknown flag: --no-such-flag" in str(done)
+    assert lab.operation(NAME).status.phase is OperationPhase.FAILED
+    fact = lab.status(NAME)
+    assert fact["voters"] == 3
+    lab.run("abort", NAME, "--yes")
+    assert lab.status(NAME, code=0)["voters"] == 3
+
+
+def test_volumes_move_to_another_class_with_no_spare_machine(kept: KeptPlane) -> None:
+    lab = kept.ready(3)
+    goal = "standard" if classes(lab) == {"fast"} else "fast"
+    path = declared(lab, etcd={"storageClass": goal})
+    with watched(lab, NAME, "class"):
+        lab.run("apply", "-f", str(path))
+    assert classes(lab) == {goal}
+    assert lab.status(NAME, code=0)["voters"] == 3
+
+
+def test_a_plane_shrinks_and_its_only_replica_is_exchanged_on_its_own_machine(kept: KeptPlane) -> None:
+    lab = kept.ready(3)
+    with watched(lab, NAME, "shrinks"):
+        lab.run("scale", NAME, "--replicas", "1")
+        (before,) = lab.plane(NAME).status.memory.replicas
+        lab.run("replica", "replace", NAME, before.name, "--yes")
+    (after,) = lab.plane(NAME).status.memory.replicas
+    assert (after.machine, after.name != before.name) == (before.machine, True)
