@@ -20,6 +20,7 @@ from support.lb_lab import UNIT, EnvoyLab, envoy_lab
 from quarterdeck.components.envoy import backends_file, balancer_unit, tls_files
 from quarterdeck.endpoint.envoy import issue_balancer_tls
 from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress
 
 
@@ -226,7 +227,7 @@ async def test_its_status_is_for_the_manager_alone_and_read_only(lab: EnvoyLab) 
         async with httpx2.AsyncClient(verify=context, trust_env=False) as stranger:
             with pytest.raises((httpx2.TransportError, ssl.SSLError)):
                 await stranger.get(f"{where}/clusters?format=json")
-    async with httpx2.AsyncClient(verify=lab.balancer.client, trust_env=False) as manager:
+    async with httpx2.AsyncClient(verify=lab.authority.manager(), trust_env=False) as manager:
         assert (await manager.get(f"{where}/clusters?format=json")).status_code == 200
         assert (await manager.post(f"{where}/clusters?format=json")).status_code == 404
         assert (await manager.post(f"{where}/quitquitquit")).status_code == 404
@@ -288,6 +289,6 @@ async def test_a_port_that_another_balancer_has_is_a_clear_error_and_never_share
 
 async def test_a_balancer_that_gives_no_answer_is_unknown_not_stopped(lab: EnvoyLab) -> None:
     await running(lab, "r1")
-    stranger = replace(lab.balancer, client=lab.trust)  # no certificate: it gets no answer
+    stranger = replace(lab.balancer, client=Http(lab.trust))  # no certificate: it gets no answer
     with pytest.raises(Unavailable):
         await stranger.observe()

@@ -26,6 +26,7 @@ from support.site_harness import (
 
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
 from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import Fence, MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
 
 A, B = "east-a1", "east-b1"
@@ -69,6 +70,32 @@ async def test_a_new_site_has_its_machines_over_the_zones_and_one_edge(site: Sit
     assert {each.state for each in machines} == {MachineState.UP}
     assert len({each.address for each in machines}) == len(machines)
     assert await site.units(A) == ()
+
+
+async def test_one_look_has_all_that_each_machine_tells_by_itself(lab: SiteUnderTest, site: SiteFaults) -> None:
+    first, second = await start(site, runs()), await start(site, runs("other"), B)
+    volume = await site.create_volume(A, "data", "small")
+    lab.put_file(A, volume.path, "log/1.wal", 10)
+    seen = await site.facts("log")
+    assert (seen.name, seen.storage_classes) == (site.name, await site.storage_classes())
+    assert tuple(each.machine for each in seen.machines) == await site.machines()
+    at_a, at_b = (next(each for each in seen.machines if each.machine.name == name) for name in (A, B))
+    assert (at_a.units, at_b.units) == ((first,), (second,))
+    assert at_a.volumes == (VolumeFacts(name="data", storage_class="small", entries=("1.wal",)),)
+    assert (at_b.volumes, at_b.away) == ((), ())
+    assert [each.entries for each in (await site.facts("elsewhere")).machines[0].volumes or ()] == [()]
+
+
+async def test_a_look_says_nothing_of_machines_that_do_not_answer_and_all_of_the_others(site: SiteFaults) -> None:
+    for name in (A, B, "east-c1"):
+        await start(site, runs(), name)
+    await site.kill_machine(A)
+    await site.freeze_machine(B)
+    seen = {each.machine.name: each for each in (await site.facts()).machines}
+    assert (seen[A].machine.state, seen[B].machine.state) == (MachineState.DOWN, MachineState.UNREACHABLE)
+    assert [(each.units, each.volumes) for each in (seen[A], seen[B])] == [(None, None)] * 2
+    assert seen["east-c1"].unit("runs").state is UnitState.RUNNING
+    await site.thaw_machine(B)
 
 
 async def test_a_machine_that_the_site_does_not_have_is_not_found(site: SiteFaults) -> None:

@@ -32,9 +32,10 @@ from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
 from quarterdeck.model.components import Component
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan, ReleaseReplica, Step, Swap
-from quarterdeck.model.units import Fence, Machine, MachineState
+from quarterdeck.model.units import Fence, MachineState
 from quarterdeck.model.world import World
 from quarterdeck.planner.truth import edge
 from quarterdeck.sites.fake import FakeSite
@@ -211,8 +212,8 @@ class Session(Unwatched):
             return self._no_answer(call, Kind.HANGS)
         if call.port == "etcd" and world.leaderless and call.method in _LED:
             raise fault(f"{call.method} of etcd", Reason.NO_LEADER, "an election is under way")
-        if call.method == "machines":
-            return self._seen(await function())
+        if call.method == "facts":
+            return self._seen(await function(*call.args))
         if not changes(call):
             return await function(*call.args, **call.kwargs)
         if call.port == "store" or call.method in _QUIET:
@@ -262,14 +263,16 @@ class Session(Unwatched):
             return self.world.machine_at(urlsplit(first).hostname or "")
         return first if isinstance(first, str) and first in self.world.machines else None
 
-    def _seen(self, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-        """The machines of a site as they are for us. A look begins with them."""
+    def _seen(self, site: SiteFacts) -> SiteFacts:
+        """A site as it is for us. A look begins with it."""
         if self.looks_since is None:
             self.looks_since = self.world.strikes
-        unseen = self.world.unseen
-        return tuple(
-            replace(each, state=MachineState.UNREACHABLE) if each.name in unseen else each for each in machines
-        )
+        return replace(site, machines=tuple(map(self._as_seen, site.machines)))
+
+    def _as_seen(self, facts: MachineFacts) -> MachineFacts:
+        if facts.machine.name not in self.world.unseen:
+            return facts
+        return MachineFacts(machine=replace(facts.machine, state=MachineState.UNREACHABLE))
 
     def _followed(self, call: Call) -> None:
         """What a change brings with it."""

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from quarterdeck.components.envoy import BalancerSettings
 from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
+from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.upstream import Program, Upstream, Versions
 from support.endpoint_lab import (
@@ -102,6 +103,7 @@ async def envoy_lab(folder: Path, *, patience: float = 20.0) -> AsyncIterator[En
     found = await Upstream.from_environment(os.environ).ensure([Program.ENVOY], Versions())
     async with local_site(folder / "home") as site:
         ip = await edge_address(site)
+        http = Http(authority.manager())
         balancer = EnvoyBalancer(
             site=site,
             machine=EDGE,
@@ -116,7 +118,7 @@ async def envoy_lab(folder: Path, *, patience: float = 20.0) -> AsyncIterator[En
                 server_name=SERVER_NAME,
             ),
             tls=issue_balancer_tls(authority.pair, ip, authority.now),
-            client=authority.manager(),
+            client=http,
             patience=patience,
         )
         lab = EnvoyLab(authority, balancer, authority.anonymous())
@@ -124,3 +126,4 @@ async def envoy_lab(folder: Path, *, patience: float = 20.0) -> AsyncIterator[En
             yield lab
         finally:
             await lab.close()
+            await http.close()

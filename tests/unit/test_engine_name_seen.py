@@ -11,9 +11,9 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.endpoint.fixed import FixedAddress
 from quarterdeck.endpoint.unusable import UnusableDns
-from quarterdeck.engine.name_seen import NameFact, see_name
+from quarterdeck.engine.name_seen import see_name
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.endpoints import BackendAddress, Claim, Ownership, Record
+from quarterdeck.model.endpoints import BackendAddress, Claim, NameFact, Ownership, Record
 
 NAME = "demo.planes.test"
 EAST, WEST, THEIRS = "192.0.2.1", "192.0.2.2", "198.51.100.7"

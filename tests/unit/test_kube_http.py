@@ -82,14 +82,19 @@ async def test_an_unready_apiserver_is_a_no_that_names_the_failed_check(server: 
     assert answer.detail == "500: [-]shutdown failed: reason withheld"
 
 
-async def test_readiness_is_asked_over_a_new_connection_each_time_and_a_ping_over_a_kept_one(
+async def test_who_was_ready_is_asked_over_a_kept_connection_and_who_was_not_over_a_new_one(
     server: Canned, kube: HttpKube
 ) -> None:
+    """That one is ready is first seen as clients see it: over a connection of its own."""
+    server.answers["GET"] = (500, "no")
+    for connections in (1, 2):
+        assert (await kube.readyz(server.address)).ok is False
+        assert server.connections == connections
     server.answers["GET"] = (200, "ok")
-    for asked, connections in ((kube.readyz, 1), (kube.readyz, 2), (kube.ping, 3), (kube.ping, 3)):
+    for asked, connections in ((kube.readyz, 3), (kube.readyz, 3), (kube.ping, 4), (kube.ping, 4)):
         assert (await asked(server.address)).ok is True
         assert server.connections == connections
-    assert [request.split()[1] for request in server.requests] == ["/readyz"] * 2 + ["/livez/ping"] * 2
+    assert [request.split()[1] for request in server.requests] == ["/readyz"] * 4 + ["/livez/ping"] * 2
 
 
 async def test_only_in_a_founded_plane_are_the_default_roles_not_waited_for(server: Canned, kube: HttpKube) -> None:

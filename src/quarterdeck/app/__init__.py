@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.face import Quarterdeck, asker
-from quarterdeck.app.onlookers import Onlookers
 from quarterdeck.app.programs import Programs
 from quarterdeck.app.reach import inside_argv
 from quarterdeck.app.replicas import ReplicaFacts
@@ -26,7 +28,10 @@ from quarterdeck.engine.home import home_folder, home_key, key_file
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Unwatched, Watcher
 from quarterdeck.planner.dry_run import DryRun
-from quarterdeck.probe.result import Failure, ProbeResult, Summary
+
+if TYPE_CHECKING:
+    from quarterdeck.app.onlookers import Onlookers
+    from quarterdeck.probe.result import Failure, ProbeResult, Summary
 
 __all__ = [
     "Abort",
@@ -60,3 +65,18 @@ __all__ = [
     "inside_argv",
     "key_file",
 ]
+
+#: What only programs with probes need, and takes long to load.
+_OF_PROBES = {
+    "Onlookers": "quarterdeck.app.onlookers",
+    "Failure": "quarterdeck.probe.result",
+    "ProbeResult": "quarterdeck.probe.result",
+    "Summary": "quarterdeck.probe.result",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """See PEP 562."""
+    if name not in _OF_PROBES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_OF_PROBES[name]), name)

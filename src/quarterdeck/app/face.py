@@ -7,18 +7,18 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, changes, driving, logs, onlookers, reach, replicas, reports
+from quarterdeck.app import certificates, changes, driving, logs, reach, replicas
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.moves import foreseen
 from quarterdeck.app.replicas import ReplicaFacts
-from quarterdeck.app.reports import Kept
 from quarterdeck.app.requests import Request
 from quarterdeck.app.sites import Sites
 from quarterdeck.engine import facts, operations
@@ -30,14 +30,17 @@ from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.model.components import Component
 from quarterdeck.planner.dry_run import DryRun
-from quarterdeck.probe.result import Failure, ProbeResult, Summary
-from quarterdeck.probe.session import ProbeSession
-from quarterdeck.report.schema import Report
 from quarterdeck.stores.identity import this_process
 from quarterdeck.stores.port import Event
 from quarterdeck.stores.sealing import Key
 from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.upstream import Upstream
+
+if TYPE_CHECKING:  # probes and reports take long to load, and most commands need neither
+    from quarterdeck.app.reports import Kept
+    from quarterdeck.probe.result import Failure, ProbeResult, Summary
+    from quarterdeck.probe.session import ProbeSession
+    from quarterdeck.report.schema import Report
 
 
 def asker(program: str) -> Asker:
@@ -226,6 +229,8 @@ class Quarterdeck:
         """Real clients that ask a plane from outside for as long as the block lasts, at ``rate`` requests a second
         each; ``await session.stop()`` gives their result. ``Onlookers`` has them look on while the plane is changed.
         """
+        from quarterdeck.app import onlookers
+
         return onlookers.probing(self._home, name, rate=rate, on_failure=on_failure, on_summary=on_summary)
 
     # afterwards
@@ -234,10 +239,14 @@ class Quarterdeck:
         """What was done in an operation (the last one of the plane without a name), and what clients saw: as it was
         kept, else as of now. Raises NotFound when no such operation has begun.
         """
+        from quarterdeck.app import reports
+
         return await reports.reported(self._home, name, operation)
 
     async def keep_report(self, operation: str, *, probe: ProbeResult | None = None) -> Kept:
         """Make the files of an operation's report. Raises NotFound when it has not begun, or its plane is gone."""
+        from quarterdeck.app import reports
+
         return await reports.kept(self._home, operation, probe)
 
     # the ground that planes stand on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,9 @@ from quarterdeck.cli.context import err, opened, out, run, tidy
 from quarterdeck.cli.fetching import RichProgress
 from quarterdeck.cli.watching import probed_drive
 from quarterdeck.cli.work import drive
-from quarterdeck.report.schema import Report
+
+if TYPE_CHECKING:
+    from quarterdeck.report.schema import Report
 
 app = typer.Typer()
 

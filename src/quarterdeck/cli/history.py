@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import JsonValue
@@ -15,8 +15,9 @@ from quarterdeck.cli.arguments import Name, OperationName, OutputOption
 from quarterdeck.cli.context import Output, opened, out, run
 from quarterdeck.cli.output import show
 from quarterdeck.files import write_atomic
-from quarterdeck.report.schema import Report, dump
-from quarterdeck.report.text import render_text
+
+if TYPE_CHECKING:
+    from quarterdeck.report.schema import Report
 
 app = typer.Typer()
 
@@ -37,6 +38,8 @@ def report(
     file: Annotated[Path | None, typer.Option("-f", "--file", help="Write it there.")] = None,
 ) -> None:
     """Print the report of an operation: what was done, and what every client saw."""
+    from quarterdeck.report.schema import dump
+    from quarterdeck.report.text import render_text
 
     async def ask() -> Report:
         async with opened() as quarterdeck:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quarterdeck.app import ProbeResult, Summary
 from quarterdeck.cli.arguments import Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, opened, out, run
 from quarterdeck.cli.watching import tell as tell_failure
-from quarterdeck.report.probing import probe_part
-from quarterdeck.report.text import clients_table
+
+if TYPE_CHECKING:
+    from quarterdeck.app import ProbeResult, Summary
 
 app = typer.Typer()
 
@@ -60,6 +60,9 @@ async def _probe(name: str, seconds: float | None, rate: float) -> ProbeResult:
 
 
 def _print(result: ProbeResult) -> None:
+    from quarterdeck.report.probing import probe_part
+    from quarterdeck.report.text import clients_table
+
     out.print(clients_table(probe_part(result, result.started)))
     writes, watches = result.writes, result.watches
     out.print(

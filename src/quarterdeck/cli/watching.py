@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from quarterdeck.api.operation import Operation
-from quarterdeck.app import Failure, Onlookers, ProbeResult
 from quarterdeck.cli.context import Output, err, opened, out
 from quarterdeck.cli.output import show_one
 from quarterdeck.cli.work import drive
-from quarterdeck.report.schema import Report
-from quarterdeck.report.text import render_text
+
+if TYPE_CHECKING:
+    from quarterdeck.app import Failure, ProbeResult
+    from quarterdeck.report.schema import Report
 
 
 async def probed_drive(name: str, *, quiet: float, ask: Callable[[], Awaitable[Operation]]) -> Report:
     """Watch the quiet plane for ``quiet`` seconds, have the change asked for, drive it, and report."""
+    from quarterdeck.app import Onlookers
+
     async with opened() as quarterdeck, quarterdeck.probing(name, on_failure=tell) as probe:
         onlookers = Onlookers(probe)
         err.print(f"clients run; looking at the quiet plane for {quiet:.0f} s", highlight=False)
@@ -34,6 +38,8 @@ async def write_report(
     operation: Operation, *, probe: ProbeResult | None = None, output: Output = Output.TABLE
 ) -> Report:
     """Have the report's files made, and print the summary, or all of it as a document."""
+    from quarterdeck.report.text import render_text
+
     async with opened() as quarterdeck:
         kept = await quarterdeck.keep_report(operation.metadata.name, probe=probe)
     if output in (Output.JSON, Output.YAML):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,7 +17,9 @@ from quarterdeck.components.envoy import (
 )
 from quarterdeck.endpoint.envoy_status import EnvoyView, StatusClient
 from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
+from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import UnitState
 from quarterdeck.pki.authority import Request, Usage, issue
 from quarterdeck.pki.issuing import LEAF_LIFETIME
@@ -37,15 +38,15 @@ def issue_balancer_tls(authority: KeyPair, address: str, now: datetime) -> Balan
 class EnvoyBalancer:
     """One Envoy on ``machine`` of ``site``.
 
-    ``client`` is a TLS context that trusts the plane's CA and holds a client certificate of it. ``patience`` is
-    how long (seconds) ``apply`` waits for the process, and again for a new backend to get healthy.
+    ``client`` trusts the plane's CA and shows the manager's certificate of it; it is the caller's to close.
+    ``patience`` is how long (seconds) ``apply`` waits for the process, and again for a new backend to get healthy.
     """
 
     site: Site
     machine: str
     settings: BalancerSettings
     tls: BalancerTls
-    client: ssl.SSLContext = field(repr=False)
+    client: Http = field(repr=False)
     patience: float = 20.0
 
     @property
@@ -60,9 +61,9 @@ class EnvoyBalancer:
             await self._bring_in(before, backends)
         await self._take(backends)
 
-    async def observe(self) -> BalancerStatus:
+    async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
         """See ``LoadBalancer.observe``."""
-        view = await self._view_if_running()
+        view = await self._view_if_running(site)
         if view is None:
             return BalancerStatus(running=False)
         return BalancerStatus(
@@ -85,15 +86,21 @@ class EnvoyBalancer:
         """See ``LoadBalancer.remove``."""
         await self.site.remove_unit(self.machine, self.settings.unit)
 
-    async def _view_if_running(self) -> EnvoyView | None:
-        units = await self.site.units(self.machine)
-        state = next((unit.state for unit in units if unit.name == self.settings.unit), UnitState.ABSENT)
+    async def _view_if_running(self, site: SiteFacts | None = None) -> EnvoyView | None:
+        state = await self._state(site)
         if state is UnitState.UNKNOWN:
             raise Unavailable(f"looking at load balancer {self.settings.unit}", f"{self.machine} does not answer")
         if state not in _ALIVE:
             return None
-        async with self._status() as status:
-            return await status.read()
+        return await self._status().read()
+
+    async def _state(self, site: SiteFacts | None) -> UnitState:
+        """What becomes of its process, as the site was seen to have it, or else is asked now."""
+        machine = site.machine(self.machine) if site is not None else None
+        if machine is not None:
+            return machine.unit(self.settings.unit).state
+        units = await self.site.units(self.machine)
+        return next((unit.state for unit in units if unit.name == self.settings.unit), UnitState.ABSENT)
 
     async def _view_before(self) -> EnvoyView | None:
         try:
@@ -126,7 +133,8 @@ class EnvoyBalancer:
     async def _wait(self, what: str, holds: Callable[[EnvoyView], bool]) -> None:
         seen = "no answer"
         try:
-            async with asyncio.timeout(self.patience), self._status() as status:
+            status = self._status()
+            async with asyncio.timeout(self.patience):
                 while True:
                     try:
                         view = await status.read()

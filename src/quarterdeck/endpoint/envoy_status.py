@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Annotated
 
-import httpx2
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from quarterdeck.components.envoy import APISERVERS, CLIENTS
+from quarterdeck.components.settings import url
 from quarterdeck.errors import Unavailable
+from quarterdeck.http import Http, NoAnswer
 from quarterdeck.model.endpoints import BackendAddress
 
 _TIMEOUT = 5.0
+_OK = 200
 _ACTIVE = f"listener.{CLIENTS}.downstream_cx_active"
 _TOTAL = f"listener.{CLIENTS}.downstream_cx_total"
 _STATS = f"/stats?format=json&filter=^listener\\.{CLIENTS}\\.downstream_cx_(active|total)$"
@@ -82,22 +82,11 @@ class _Stats(BaseModel):
 
 
 class StatusClient:
-    """One connection to a status listener; use it as an async context manager."""
+    """What a status listener says, asked by ``http``, which shows the manager's certificate."""
 
-    def __init__(self, address: BackendAddress, tls: ssl.SSLContext) -> None:
-        host = f"[{address.ip}]" if ":" in address.ip else address.ip
-        self._where = f"https://{host}:{address.port}"
-        self._http = httpx2.AsyncClient(
-            base_url=self._where, verify=tls, timeout=_TIMEOUT, trust_env=False, http2=False
-        )
-
-    async def __aenter__(self) -> StatusClient:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._http.aclose()
+    def __init__(self, address: BackendAddress, http: Http) -> None:
+        self._where = url(address.ip, address.port)
+        self._http = http
 
     async def read(self) -> EnvoyView:
         """What it says now; raises Unavailable when it does not answer as Envoy does."""
@@ -106,8 +95,8 @@ class StatusClient:
             stats = _Stats.model_validate_json(await self._get(_STATS))
         except ValidationError as error:
             raise self._unavailable(f"an answer that is not Envoy's ({error.error_count()} fields)") from error
-        except (httpx2.HTTPError, OSError) as error:
-            raise self._unavailable(str(error) or type(error).__name__) from error
+        except NoAnswer as error:
+            raise self._unavailable(str(error)) from error
         hosts = [host for cluster in clusters.cluster_statuses for host in cluster.host_statuses]
         counters = {stat.name: stat.value for stat in stats.stats}
         return EnvoyView(
@@ -118,10 +107,10 @@ class StatusClient:
         )
 
     async def _get(self, path: str) -> bytes:
-        response = await self._http.get(path)
-        if response.status_code != httpx2.codes.OK:
-            raise self._unavailable(f"HTTP {response.status_code} for {path}")
-        return response.content
+        answer = await self._http.ask("GET", self._where, path, deadline=_TIMEOUT)
+        if answer.status != _OK:
+            raise self._unavailable(f"HTTP {answer.status} for {path}")
+        return answer.body
 
     def _unavailable(self, seen: str) -> Unavailable:
         return Unavailable(f"asking the load balancer at {self._where}", seen)

@@ -9,6 +9,7 @@ from quarterdeck.endpoint.claims import require_own
 from quarterdeck.endpoint.records import absolute, record_of
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, Claim, Ownership, PersonMust, Record, Sighting
+from quarterdeck.model.site_facts import SiteFacts
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +47,7 @@ class FakeBalancer:
         self.running = True
         self.backends = dict(backends)
 
-    async def observe(self) -> BalancerStatus:
+    async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
         """See ``LoadBalancer.observe``."""
         self._answer()
         if not self.running:

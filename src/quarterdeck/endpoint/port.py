@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, Claim, PersonMust, Record, Sighting
+from quarterdeck.model.site_facts import SiteFacts
 
 
 class LoadBalancer(Protocol):
@@ -28,8 +29,9 @@ class LoadBalancer(Protocol):
         """
         ...
 
-    async def observe(self) -> BalancerStatus:
-        """What it says of itself now; ``running`` is false when there is none.
+    async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
+        """What it says of itself now; ``running`` is false when there is none. ``site`` is what its site was just seen
+        to have, where the caller knows: then the site is not asked again.
 
         Raises Unavailable when the machine, or a load balancer that should run, does not answer.
         """

@@ -8,10 +8,7 @@ import socket
 from dataclasses import dataclass
 from functools import lru_cache
 
-import dns.asyncquery
 import dns.exception
-import dns.flags
-import dns.message
 import dns.name
 import dns.rcode
 import dns.rdataclass
@@ -19,14 +16,12 @@ import dns.rdatatype
 import dns.rrset
 
 from quarterdeck.endpoint.claims import claim_name, ownership_of
+from quarterdeck.endpoint.questions import ask_server
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.model.endpoints import Ownership, Record, Sighting
 
 #: The record types that lead to addresses.
 ADDRESS_TYPES = (dns.rdatatype.A, dns.rdatatype.AAAA)
-
-#: Seconds after which a question is asked again for the first time.
-_FIRST_PATIENCE = 0.1
 
 MAX_TTL = 2**31 - 1  # RFC 2181, section 8
 
@@ -155,40 +150,18 @@ async def _address_of(server: DnsServer, zone: str, name: str) -> str:
     return str(found[0][4][0])
 
 
-async def _exchange(server: DnsServer, query: dns.message.Message, timeout: float) -> dns.message.Message:
-    """Send a question again and again: a datagram may be lost, or come before the server listens."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout
-    patience = _FIRST_PATIENCE
-    while True:
-        left = deadline - loop.time()
-        try:
-            response, _ = await dns.asyncquery.udp_with_fallback(
-                query, server.ip, port=server.port, timeout=min(patience, left)
-            )
-        except dns.exception.Timeout:
-            if patience >= left:
-                raise
-            patience *= 2
-        else:
-            return response
-
-
 async def _ask_for(
     server: DnsServer, name: str, kind: dns.rdatatype.RdataType, timeout: float, recurse: bool
 ) -> list[dns.rrset.RRset]:
     doing = f"asking DNS server {server} for {name}"
-    query = dns.message.make_query(name, kind)
-    if not recurse:
-        query.flags &= ~dns.flags.RD
     try:
-        response = await _exchange(server, query, timeout)
+        reply = await ask_server(server.ip, server.port, name, kind, timeout=timeout, recurse=recurse)
     except (dns.exception.DNSException, OSError) as error:
         raise Unavailable(doing, str(error) or type(error).__name__) from error
-    if response.rcode() not in {dns.rcode.NOERROR, dns.rcode.NXDOMAIN}:
-        raise Unavailable(doing, f"it answers {dns.rcode.to_text(response.rcode())}")
-    if not recurse and not response.flags & dns.flags.AA:
+    if reply.rcode not in {dns.rcode.NOERROR, dns.rcode.NXDOMAIN}:
+        raise Unavailable(doing, f"it answers {dns.rcode.to_text(reply.rcode)}")
+    if not recurse and not reply.authoritative:
         raise Unavailable(doing, "it answers without authority", "name the server that holds the zone")
-    if not recurse and any(rrset.rdtype == dns.rdatatype.CNAME for rrset in response.answer):
+    if not recurse and any(rrset.rdtype == dns.rdatatype.CNAME for rrset in reply.answer):
         raise PreconditionFailed(doing, "the name is an alias (CNAME)", "delete the alias, or use another name")
-    return [rrset for rrset in response.answer if rrset.rdtype == kind]
+    return [rrset for rrset in reply.answer if rrset.rdtype == kind]

@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import dns.asyncquery
 import dns.exception
 import dns.message
 import dns.name
@@ -163,9 +162,11 @@ class Rfc2136Dns:
 
     async def send(self, update: dns.update.UpdateMessage, name: str) -> None:
         """Send an update over TCP: it is never sent twice, and never cut short. Raises as ``set`` does."""
+        from dns import asyncquery  # see questions._by_tcp
+
         doing = f"updating {name} at DNS server {self.server}"
         try:
-            response = await dns.asyncquery.tcp(update, self.server.ip, port=self.server.port, timeout=_TIMEOUT)
+            response = await asyncquery.tcp(update, self.server.ip, port=self.server.port, timeout=_TIMEOUT)
         except (dns.tsig.PeerBadKey, dns.message.UnknownTSIGKey) as error:
             step = "check the key's name, and that the server lets it update this name"
             raise PreconditionFailed(doing, f"TSIG: {error}", step) from error

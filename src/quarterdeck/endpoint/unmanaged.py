@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dns.exception
-import dns.resolver
 
 from quarterdeck.endpoint.records import DnsServer, absolute, ask, record_of
 from quarterdeck.errors import PreconditionFailed, Unavailable
@@ -64,8 +63,10 @@ class UnmanagedDns:
 
 def system_servers(configuration: Path = Path("/etc/resolv.conf")) -> tuple[DnsServer, ...]:
     """The servers that this machine's resolver is set to ask; raises PreconditionFailed if there are none."""
+    from dns import resolver as resolving  # see questions._by_tcp
+
     try:
-        resolver = dns.resolver.Resolver(str(configuration))
+        resolver = resolving.Resolver(str(configuration))
     except (dns.exception.DNSException, OSError) as error:
         seen = str(error) or type(error).__name__
         raise PreconditionFailed(

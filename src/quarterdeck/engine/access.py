@@ -6,6 +6,7 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import quarterdeck
@@ -23,7 +24,9 @@ from quarterdeck.errors import TimedOut
 from quarterdeck.files import file_errors
 from quarterdeck.model.units import MachineRole, UnitSpec
 from quarterdeck.pki.issuing import issue_admin
-from quarterdeck.probe.target import ProbeTarget
+
+if TYPE_CHECKING:
+    from quarterdeck.probe.target import ProbeTarget
 
 #: The doors' ports on the hub's address, by the network that they lead to.
 _DOOR_PORTS = {Isolation.LOOPBACK: 8118, Isolation.NETNS: 8119}
@@ -105,6 +108,8 @@ async def _asked_by_clients(home: Home, plane: ControlPlane, kind: Isolation) ->
 
 async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
     """What a probe of this plane asks, with a certificate of its own."""
+    from quarterdeck.probe.target import ProbeTarget  # few programs probe
+
     secrets = await home.secrets(plane)
     client = issue_admin(secrets, datetime.now(UTC), name="quarterdeck-probe")
     mode = plane.spec.endpoint.mode

@@ -45,6 +45,7 @@ from quarterdeck.errors import (
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.files import distrust, file_errors
+from quarterdeck.http import Http
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
@@ -274,6 +275,8 @@ class Home:
         stack.push_async_callback(etcd.close)
         kube = HttpKube(secrets.kubernetes_ca.certificate, secrets.manager)
         stack.push_async_callback(kube.close)
+        http = Http(client_context(secrets.kubernetes_ca.certificate, secrets.manager))
+        stack.push_async_callback(http.close)
         return Plane(
             resource=resource,
             store=self.store,
@@ -282,7 +285,7 @@ class Home:
             machines=machines,
             etcd=etcd,
             kube=kube,
-            balancers=_balancers(resource, secrets, sites, machines),
+            balancers=_balancers(resource, secrets, sites, machines, http),
             dns=await self.dns(resource, kind, dns_program, fence),
             settings=settings,
             secrets=secrets,
@@ -338,8 +341,8 @@ def _balancers(
     secrets: PlaneSecrets,
     sites: Mapping[str, Site],
     machines: Mapping[tuple[str, str], Machine],
+    client: Http,
 ) -> dict[str, LoadBalancer]:
-    client = client_context(secrets.kubernetes_ca.certificate, secrets.manager)
     front = front_site(resource)
     unit = f"{resource.metadata.name}-envoy"
     found: dict[str, LoadBalancer] = {}

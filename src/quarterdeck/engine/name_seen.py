@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quarterdeck.actions.plane import Plane
 from quarterdeck.endpoint.claims import CONSENT, stranger
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.model.endpoints import Record, Sighting
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameFact:
-    """The fields of ``model.world.World`` that tell of the name."""
-
-    known: bool = True
-    site: str | None = None
-    trouble: str = ""
-    foreign: str = ""
-    torn: str = ""
-    also: tuple[str, ...] = ()
-    stamped: bool = True
-    ttl: float | None = None
+from quarterdeck.model.endpoints import NameFact, Record, Sighting
 
 
 async def see_name(plane: Plane) -> NameFact:

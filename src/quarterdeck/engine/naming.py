@@ -14,7 +14,6 @@ from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.endpoint.fixed import FixedAddress
 from quarterdeck.endpoint.port import Dns
 from quarterdeck.endpoint.records import DnsServer
-from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigAlgorithm, TsigKey
 from quarterdeck.endpoint.unmanaged import UnmanagedDns, system_servers
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import MachineRole
@@ -62,7 +61,9 @@ class NameService:
         return CoreDns(site=self.hub, machine=machine.name, settings=settings)
 
 
-def _rfc2136(settings: Rfc2136) -> Rfc2136Dns:
+def _rfc2136(settings: Rfc2136) -> Dns:
+    from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigAlgorithm, TsigKey  # for those who have such a server
+
     secret = _tsig_secret(Path(settings.tsig.secret_file))
     key = TsigKey(name=settings.tsig.key_name, secret=secret, algorithm=TsigAlgorithm(settings.tsig.algorithm.value))
     named = settings.secondaries

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-import httpx2
 from pydantic import BaseModel, Field, ValidationError
 
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.facts import MemberProgress, Progress, Replication
 from quarterdeck.etcd.faults import Reason, fault
-from quarterdeck.http import answered
+from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.pki.tls import client_context
 
 _LEADER = "StateLeader"
+_OK = 200
 
 
 class _Member(BaseModel):
@@ -40,43 +41,42 @@ class _Vars(BaseModel):
 class EtcdHttp:
     """GET requests to members, by https:// with the client's certificate, or by http://.
 
-    ``deadline``, or ``within`` where that is given, is in seconds: see ``http.answered``.
+    ``deadline``, or ``within`` where that is given, is in seconds: see ``Http.ask``.
     """
 
     def __init__(self, tls: ClientTls, *, deadline: float) -> None:
         self._deadline = deadline
-        self._client = httpx2.AsyncClient(verify=client_context(tls.ca, tls.client), trust_env=False)
+        self._client = Http(client_context(tls.ca, tls.client))
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._client.close()
 
     async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """Whether the peer port answers /version: the request that a starting member makes of all others."""
         try:
-            response = await self._get(f"{peer_url}/version", within)
-        except httpx2.TransportError:
+            answer = await self._get(peer_url, "/version", within)
+        except NoAnswer:
             return False
-        return response.status_code == httpx2.codes.OK
+        return answer.status == _OK
 
     async def metric(self, metrics_url: str, wanted: str, *, within: float | None = None) -> int:
         """A counter or gauge without labels. Raises Unavailable."""
         doing = f"reading etcd's metrics at {metrics_url}"
-        response = await self._told(f"{metrics_url}/metrics", doing, within)
-        for line in response.text.splitlines():
-            name, _, number = line.partition(" ")
-            if name == wanted:
-                return int(float(number))
-        raise fault(doing, Reason.OTHER, f"status {response.status_code} without {wanted}")
+        answer = await self._told(metrics_url, "/metrics", doing, within)
+        found = re.search(rf"^{re.escape(wanted)} (\S+)$", answer.text, re.MULTILINE)
+        if found is None:
+            raise fault(doing, Reason.OTHER, f"status {answer.status} without {wanted}")
+        return int(float(found[1]))
 
     async def progress(self, client_url: str) -> Progress:
         """The leader's own account of its members (etcd: expvar raft.status). Raises Unavailable."""
         doing = f"reading the progress of the members at {client_url}"
-        response = await self._told(f"{client_url}/debug/vars", doing, None)
+        answer = await self._told(client_url, "/debug/vars", doing, None)
         try:
-            raft = _Vars.model_validate_json(response.content).raft
+            raft = _Vars.model_validate_json(answer.body).raft
         except ValidationError as error:
-            raise fault(doing, Reason.OTHER, f"status {response.status_code} and no raft status") from error
+            raise fault(doing, Reason.OTHER, f"status {answer.status} and no raft status") from error
         if raft.role != _LEADER:
             raise fault(doing, Reason.NO_LEADER, "it does not lead")
         return Progress(
@@ -90,13 +90,13 @@ class EtcdHttp:
             ),
         )
 
-    async def _told(self, url: str, doing: str, within: float | None) -> httpx2.Response:
+    async def _told(self, url: str, path: str, doing: str, within: float | None) -> Answer:
         try:
-            return await self._get(url, within)
-        except httpx2.TimeoutException as error:
-            raise fault(doing, Reason.DEADLINE, f"no answer within {within or self._deadline:g} s") from error
-        except httpx2.TransportError as error:
-            raise fault(doing, Reason.UNREACHABLE, str(error) or type(error).__name__) from error
+            return await self._get(url, path, within)
+        except NoAnswer as error:
+            if error.late:
+                raise fault(doing, Reason.DEADLINE, f"no answer within {within or self._deadline:g} s") from error
+            raise fault(doing, Reason.UNREACHABLE, str(error)) from error
 
-    async def _get(self, url: str, within: float | None) -> httpx2.Response:
-        return await answered(self._client, "GET", url, deadline=within or self._deadline)
+    async def _get(self, url: str, path: str, within: float | None) -> Answer:
+        return await self._client.ask("GET", url, path, deadline=within or self._deadline)

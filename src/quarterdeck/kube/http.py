@@ -8,14 +8,13 @@ import re
 from collections.abc import Mapping
 from typing import TypeVar
 
-import httpx2
 from pydantic import BaseModel, ValidationError
 
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.components.health import READYZ, READYZ_FOUNDED
 from quarterdeck.components.settings import url
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.http import answered
+from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.kube.documents import LeaseDocument, VersionDocument
 from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
 from quarterdeck.pki.tls import client_context
@@ -34,8 +33,7 @@ _Document = TypeVar("_Document", bound=BaseModel)
 class HttpKube:
     """Real apiservers and controllers: ``authority`` (PEM) signed their certificates, ``client`` is who asks.
 
-    Readiness is asked anonymously and over a new connection each time: an answer over an old one would not show that
-    clients can connect. ``health_deadline`` and ``call_deadline`` are in seconds: see ``http.answered``.
+    Readiness is asked anonymously. ``health_deadline`` and ``call_deadline`` are in seconds: see ``Http.ask``.
     """
 
     def __init__(
@@ -48,12 +46,8 @@ class HttpKube:
     ) -> None:
         self._health_deadline = health_deadline
         self._call_deadline = call_deadline
-        self._anonymous = httpx2.AsyncClient(
-            verify=client_context(authority),
-            limits=httpx2.Limits(max_keepalive_connections=0),
-            trust_env=False,
-        )
-        self._manager = httpx2.AsyncClient(verify=client_context(authority, client), trust_env=False)
+        self._anonymous = Http(client_context(authority))
+        self._manager = Http(client_context(authority, client))
 
     async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
         """See the port."""
@@ -79,7 +73,7 @@ class HttpKube:
     async def version(self, apiserver: Address) -> str:
         """See the port."""
         answer = await self._call("GET", apiserver, "/version")
-        return _parsed(VersionDocument, answer, apiserver).release.removeprefix("v")
+        return _parsed(VersionDocument, answer, apiserver, "/version").release.removeprefix("v")
 
     async def leads(self, controller: Address, lease: str) -> bool | None:
         """See the port. Its metric says so (client-go: leader_election_master_status)."""
@@ -87,7 +81,7 @@ class HttpKube:
             answer = await self._call("GET", controller, "/metrics")
         except Unavailable:
             return None
-        if answer.status_code != 200:
+        if answer.status != 200:
             return None
         pattern = rf'^leader_election_master_status{{name="{re.escape(lease)}"}} ([01])$'
         found = re.search(pattern, answer.text, re.MULTILINE)
@@ -96,9 +90,9 @@ class HttpKube:
     async def leader_lease(self, apiserver: Address, name: str) -> LeaderLease | None:
         """See the port."""
         answer = await self._call("GET", apiserver, f"{_LEASES}/{name}")
-        if answer.status_code == 404:
+        if answer.status == 404:
             return None
-        return _parsed(LeaseDocument, answer, apiserver).lease()
+        return _parsed(LeaseDocument, answer, apiserver, name).lease()
 
     async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
         """See the port. The resource version of what was read is the precondition of what is written."""
@@ -110,71 +104,60 @@ class HttpKube:
             "spec": {"holderIdentity": "", "leaseDurationSeconds": 1},
         }
         answer = await self._call("PATCH", apiserver, f"{_LEASES}/{name}", patch)
-        if answer.status_code in (404, 409):
+        if answer.status in (404, 409):
             return False
-        _parsed(LeaseDocument, answer, apiserver)
+        _parsed(LeaseDocument, answer, apiserver, name)
         return True
 
     async def close(self) -> None:
         """See the port."""
-        await self._anonymous.aclose()
-        await self._manager.aclose()
+        await self._anonymous.close()
+        await self._manager.close()
 
-    async def _health(self, client: httpx2.AsyncClient, apiserver: Address, path: str, deadline: float) -> HealthAnswer:
-        where = url(apiserver.host, apiserver.port) + path
+    async def _health(self, client: Http, apiserver: Address, path: str, deadline: float) -> HealthAnswer:
         try:
-            answer = await answered(client, "GET", where, deadline=deadline)
-        except httpx2.TimeoutException:
-            return HealthAnswer(None, f"no answer within {deadline:g} s")
-        except httpx2.TransportError as error:
-            return HealthAnswer(False if _refused(error) else None, _cause(error))
-        if answer.status_code == 200:
+            answer = await client.ask("GET", url(apiserver.host, apiserver.port), path, deadline=deadline)
+        except NoAnswer as error:
+            if error.late:
+                return HealthAnswer(None, f"no answer within {deadline:g} s")
+            return HealthAnswer(False if error.refused else None, _cause(error))
+        if answer.status == 200:
             return HealthAnswer(True)
-        return HealthAnswer(False, f"{answer.status_code}: {_first_failure(answer.text)}")
+        return HealthAnswer(False, f"{answer.status}: {_first_failure(answer.text)}")
 
-    async def _call(
-        self, method: str, server: Address, path: str, patch: Mapping[str, object] | None = None
-    ) -> httpx2.Response:
+    async def _call(self, method: str, server: Address, path: str, patch: Mapping[str, object] | None = None) -> Answer:
         """One request. Raises Unavailable; statuses are the caller's matter."""
-        doing = f"asking {url(server.host, server.port)} for {method} {path}"
+        where = url(server.host, server.port)
         headers = {"Content-Type": "application/merge-patch+json"} if patch is not None else {}
-        content = json.dumps(patch).encode() if patch is not None else None
+        content = json.dumps(patch).encode() if patch is not None else b""
         try:
-            where = url(server.host, server.port) + path
-            return await answered(
-                self._manager, method, where, deadline=self._call_deadline, headers=headers, content=content
+            return await self._manager.ask(
+                method, where, path, deadline=self._call_deadline, headers=headers, content=content
             )
-        except httpx2.TimeoutException:
-            raise TimedOut(doing, f"no answer within {self._call_deadline:g} s") from None
-        except httpx2.TransportError as error:
+        except NoAnswer as error:
+            doing = f"asking {where} for {method} {path}"
+            if error.late:
+                raise TimedOut(doing, f"no answer within {self._call_deadline:g} s") from None
             raise Unavailable(doing, _cause(error)) from error
 
 
-def _parsed(kind: type[_Document], answer: httpx2.Response, server: Address) -> _Document:
-    if answer.status_code != 200:
+def _parsed(kind: type[_Document], answer: Answer, server: Address, what: str) -> _Document:
+    if answer.status != 200:
         raise Unavailable(
-            f"asking {url(server.host, server.port)} for {answer.request.url.path}",
-            f"it answered {answer.status_code}: {_first_failure(answer.text)}",
+            f"asking {url(server.host, server.port)} for {what}",
+            f"it answered {answer.status}: {_first_failure(answer.text)}",
         )
     try:
-        return kind.model_validate_json(answer.content)
+        return kind.model_validate_json(answer.body)
     except ValidationError as error:
         raise Unavailable(
-            f"reading what {url(server.host, server.port)} answered for {answer.request.url.path}",
+            f"reading what {url(server.host, server.port)} answered for {what}",
             str(error).replace("\n", " "),
         ) from error
 
 
-def _refused(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ConnectionRefusedError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _cause(error: Exception) -> str:
-    return "connection refused" if _refused(error) else (str(error) or type(error).__name__)
+def _cause(error: NoAnswer) -> str:
+    return "connection refused" if error.refused else str(error)
 
 
 def _first_failure(text: str) -> str:

@@ -79,6 +79,20 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NameFact:
+    """The fields of ``model.world.World`` that tell of the name."""
+
+    known: bool = True
+    site: str | None = None
+    trouble: str = ""
+    foreign: str = ""
+    torn: str = ""
+    also: tuple[str, ...] = ()
+    stamped: bool = True
+    ttl: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PersonMust:
     """A change that only a person can make: what the name should resolve to, and what was seen instead."""
 

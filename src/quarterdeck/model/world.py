@@ -84,8 +84,9 @@ class ReplicaFact:
 
     ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers;
     ``ready`` is the apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a
-    write-ahead log (None: unknown); ``refused`` why its machine does not start its etcd ("" : it does);
-    ``restless``: programs that have ended several times since they were started.
+    write-ahead log (None: unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``:
+    programs that have ended several times since they were started. ``digests`` are those of what the units that are
+    known were last started with.
     """
 
     name: str
@@ -96,6 +97,7 @@ class ReplicaFact:
     has_data: bool | None = None
     refused: str = ""
     restless: frozenset[Component] = frozenset()
+    digests: tuple[tuple[Component, str], ...] = ()
 
     def unit(self, component: Component) -> UnitState:
         """The state of one unit; ABSENT when nothing was ever started."""

@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
 from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
 from quarterdeck.sites.local.loopback import Loopback
@@ -91,6 +92,17 @@ class FakeSite:
             )
             for name, each in self._machines.items()
         )
+
+    async def facts(self, below: str = "") -> SiteFacts:
+        """See Site."""
+        machines = [await self._facts_of(each, below) for each in await self.machines()]
+        return SiteFacts(name=self.name, machines=tuple(machines), storage_classes=await self.storage_classes())
+
+    async def _facts_of(self, machine: Machine, below: str) -> MachineFacts:
+        if machine.state is not MachineState.UP:
+            return MachineFacts(machine=machine)
+        units = await self.units(machine.name)
+        return MachineFacts(machine=machine, units=units, volumes=self._machine(machine.name).disk.facts(below))
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         """See Site."""

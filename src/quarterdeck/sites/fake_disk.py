@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import Volume
 
 
@@ -25,6 +26,13 @@ class FakeDisk:
         inside = self._inside(made.path)
         times = [self._written[path] for path in inside if path in self._written]
         return replace(made, used_bytes=sum(self._sizes[path] for path in inside), changed=max(times, default=None))
+
+    def facts(self, below: str) -> tuple[VolumeFacts, ...]:
+        """All volumes, with what is in their folders ``below``."""
+        return tuple(
+            VolumeFacts(name=each.name, storage_class=each.storage_class, entries=self.names(each.path / below))
+            for each in self.volumes.values()
+        )
 
     def names(self, folder: PurePosixPath) -> tuple[str, ...]:
         """What is in a folder: the names of its files and folders."""

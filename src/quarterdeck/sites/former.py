@@ -8,6 +8,7 @@ from typing import NoReturn, Self
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitStatus, Volume
 
 
@@ -25,6 +26,11 @@ class FormerSite:
     async def machines(self) -> tuple[Machine, ...]:
         """See Site."""
         return self.known
+
+    async def facts(self, below: str = "") -> SiteFacts:
+        """See Site."""
+        machines = tuple(MachineFacts(machine=each) for each in self.known)
+        return SiteFacts(name=self.name, machines=machines, storage_classes=())
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         """See Site."""

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Protocol, Self
 
 from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitStatus, Volume
 
 
@@ -30,6 +31,13 @@ class Site(Protocol):
     async def machines(self) -> tuple[Machine, ...]:
         """All machines of the site with their state, also those that are down. Never raises Unavailable for one
         machine's sake.
+        """
+        ...
+
+    async def facts(self, below: str = "") -> SiteFacts:
+        """All machines with their units and volumes, in one look that begins now or later. Of each volume it has the
+        entries of its folder ``below``. Never raises Unavailable for one machine's, or one disk's, sake: what does not
+        answer is not known.
         """
         ...
 

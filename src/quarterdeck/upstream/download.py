@@ -8,8 +8,7 @@ import shutil
 import tarfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-
-import httpx2
+from typing import TYPE_CHECKING
 
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.upstream.catalog import Program
@@ -18,12 +17,14 @@ from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.releases import ReleaseFile, mirrored, published_sum, release_files
 from quarterdeck.upstream.sources import CannotGive, Order
 
+if TYPE_CHECKING:
+    import httpx2
+
 CONNECT_TIMEOUT = 5.0
 """Seconds. Short: on a network without the internet the next source should be asked soon."""
 STALL_TIMEOUT = 30.0
 """Seconds without a byte after which a download counts as cut."""
 _CHUNK = 1 << 18
-_NO_CONTACT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
 
 
 class _Cut(Exception):
@@ -54,7 +55,7 @@ class Releases:
             )
         self._mirror = mirror
         self._pins = pins
-        self._timeout = httpx2.Timeout(STALL_TIMEOUT, connect=connect_timeout)
+        self._connect_timeout = connect_timeout
         self._unreachable: dict[str, str] = {}
 
     async def fetch(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
@@ -62,7 +63,10 @@ class Releases:
         files = release_files(order.project, order.version, order.programs, order.target, self._pins)
         if not files:
             raise CannotGive(f"{order.project} publishes no checksums for its releases", absent=False)
-        async with httpx2.AsyncClient(timeout=self._timeout, follow_redirects=True) as client:
+        import httpx2  # it takes long to load, and few programs download
+
+        timeout = httpx2.Timeout(STALL_TIMEOUT, connect=self._connect_timeout)
+        async with httpx2.AsyncClient(timeout=timeout, follow_redirects=True) as client:
             tasks = [asyncio.create_task(self._one(client, file, order.folder, progress)) for file in files]
             try:
                 results = await asyncio.gather(*tasks)
@@ -113,12 +117,14 @@ class Releases:
 
         A host that cannot be reached at all is remembered, and not tried again.
         """
+        import httpx2
+
         host = httpx2.URL(url).host
         if host in self._unreachable:
             raise CannotGive(self._unreachable[host], absent=False)
         try:
             return await attempt()
-        except _NO_CONTACT as error:
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
             raise self._no_contact(host, error, progress) from error
         except (httpx2.RequestError, _Cut) as error:
             progress.note(f"{_shown(url)} was cut ({_reason(error)}): trying once more")
@@ -193,6 +199,8 @@ def _unpack(archive: Path, members: Mapping[Program, str], folder: Path) -> Mapp
 
 def _shown(url: str) -> str:
     """``url`` without a password that a mirror's may carry."""
+    import httpx2
+
     return str(httpx2.URL(url).copy_with(userinfo=b""))
 
 

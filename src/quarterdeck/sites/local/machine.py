@@ -80,13 +80,27 @@ class LocalMachine:
 
     async def seen(self) -> Machine:
         """The machine with its state. One that was never started is up: it starts when it is needed."""
-        state = MachineState.DOWN
-        if not self.is_off:
-            try:
-                await self.reach()
-                state = MachineState.UP
-            except Unavailable:
-                state = MachineState.UNREACHABLE
+        if self.is_off:
+            return self._as(MachineState.DOWN)
+        try:
+            await self.reach()
+        except Unavailable:
+            return self._as(MachineState.UNREACHABLE)
+        return self._as(MachineState.UP)
+
+    async def facts(self) -> tuple[Machine, tuple[UnitStatus, ...] | None]:
+        """``seen`` and ``units`` in one; None for the units of a machine that does not answer."""
+        if not self.folder.is_dir():
+            return self._as(MachineState.UP), ()  # it was never used: most machines of a site are not
+        if self.is_off:
+            return self._as(MachineState.DOWN), None
+        try:
+            units = await self.units()
+        except Unavailable:
+            return self._as(MachineState.UNREACHABLE), None
+        return self._as(MachineState.UP), units
+
+    def _as(self, state: MachineState) -> Machine:
         place = self.stand.place
         return Machine(
             name=self.name,
@@ -130,9 +144,8 @@ class LocalMachine:
         try:
             return await self.client.units()
         except NotRunning:
-            if not await asyncio.to_thread(unit_folders, self.units_folder):
-                return ()
-            return await self.started()
+            # As quick as to see whether it is off.
+            return await self.started() if unit_folders(self.units_folder) else ()
 
     async def started(self) -> tuple[UnitStatus, ...]:
         """Its units, once its supervisord runs: it is started if need be. Raises Unavailable if it does not start,

@@ -15,6 +15,7 @@ from typing import ParamSpec, Self, TypeVar
 from quarterdeck.errors import LeaseLost, NotFound, Unavailable
 from quarterdeck.files import file_errors, remove_folder
 from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.ledger import Ledger
@@ -23,6 +24,7 @@ from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
 from quarterdeck.sites.local.limits import available_memory
 from quarterdeck.sites.local.listening import TABLES, listening_ports
 from quarterdeck.sites.local.logs import last_lines
+from quarterdeck.sites.local.look import Looks
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.local.records import FILES, LOG, UnitRecord
@@ -77,6 +79,7 @@ class LocalSite:
         self._machines = {
             name: LocalMachine(self._folder_of(name), each, isolation, patience) for name, each in self._stands.items()
         }
+        self._looks = Looks(self._machines, {name: self._volumes(name) for name in self._machines})
         self._fence: Fence | None = None
         self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -94,6 +97,11 @@ class LocalSite:
     async def machines(self) -> tuple[Machine, ...]:
         """See Site."""
         return tuple(await asyncio.gather(*(each.seen() for each in self._machines.values())))
+
+    async def facts(self, below: str = "") -> SiteFacts:
+        """See Site. All planes of a process share their looks: views for their fences are of one site."""
+        machines = await self._looks(below)
+        return SiteFacts(name=self.name, machines=machines, storage_classes=await self.storage_classes())
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         """See Site."""

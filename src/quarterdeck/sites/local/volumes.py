@@ -7,14 +7,23 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
 from quarterdeck.files import remove_folder
+from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import Volume
 from quarterdeck.sites.local.class_roots import ClassRoot
 from quarterdeck.sites.local.settings import StorageClass, require_entry_name
 
 _DELETED = ".deleted-"
+
+
+class VolumesSeen(NamedTuple):
+    """Volumes, and the storage classes that cannot be looked at now."""
+
+    volumes: tuple[VolumeFacts, ...]
+    away: tuple[str, ...]
 
 
 class VolumeFolders:
@@ -67,6 +76,23 @@ class VolumeFolders:
             if not each.name.startswith(".")
         )
 
+    def facts(self, below: str) -> VolumesSeen:
+        """Every volume with what is in its folder ``below``, and which classes cannot be looked at. Raises OSError."""
+        found: list[VolumeFacts] = []
+        away: list[str] = []
+        for storage_class, root in self._roots.items():
+            try:
+                there = root.is_there(f"looking at machine {self._machine}")
+            except Unavailable:
+                away.append(storage_class)
+                continue
+            found += (
+                VolumeFacts(name=name, storage_class=storage_class, entries=_names(root.folder / name / below))
+                for name in (_names(root.folder) if there else ())
+                if not name.startswith(".")
+            )
+        return VolumesSeen(tuple(found), tuple(away))
+
     def entries(self, name: str, below: str) -> tuple[str, ...]:
         """See Site.list_volume."""
         doing = f"listing volume {name} on machine {self._machine}"
@@ -75,10 +101,7 @@ class VolumeFolders:
             raise NotFound(doing, "there is no such volume")
         if below.startswith("/") or ".." in PurePosixPath(below).parts:
             raise InvalidInput(doing, f"{below!r} is not a folder below it")
-        try:
-            return tuple(sorted(each.name for each in (volume / below).iterdir()))
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
+        return _names(volume / below)
 
     def delete(self, name: str) -> None:
         """See Site.delete_volume. It disappears at once, even if deleting is cut short."""
@@ -142,6 +165,14 @@ class VolumeFolders:
             used_bytes=used,
             changed=changed,
         )
+
+
+def _names(folder: Path) -> tuple[str, ...]:
+    """What is in a folder; nothing where there is none."""
+    try:
+        return tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - asked several times a second: no Path for each
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
 
 
 def _measured(folder: Path) -> tuple[int, float | None]:

@@ -1,0 +1,51 @@
+"""The observation of what replicas' own processes answer: apiservers whether they are ready, joiners at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.asking import SOON
+from quarterdeck.engine.assemble import Dated, ServerFacts
+from quarterdeck.engine.observe_sites import SeenSites
+from quarterdeck.model.memory import Memory, Replica
+
+
+@dataclass(kw_only=True)
+class ServersObserver:
+    """Observes those of one plane, again and again. It remembers who was ready."""
+
+    plane: Plane
+    _were_ready: set[str] = field(default_factory=set)
+
+    async def observe(self, memory: Memory, sites: SeenSites) -> Mapping[str, Dated[ServerFacts]]:
+        """One look at those whose machines answer."""
+        asked = [record for record in memory.replicas if _answers(record, sites)]
+        at = self.plane.steady()
+        found = await asyncio.gather(*(self._look(record) for record in asked))
+        return {record.name: Dated(at, facts) for record, facts in zip(asked, found, strict=True)}
+
+    async def _look(self, record: Replica) -> ServerFacts:
+        peer_up, ready = await asyncio.gather(self._peer_up(record), self._ready(record))
+        return ServerFacts(ready=ready, peer_up=peer_up)
+
+    async def _peer_up(self, record: Replica) -> bool:
+        if record.started:
+            return True  # asked only of those that join: others wait for nobody
+        return await self.plane.etcd.peer_version_answers(self.plane.peer_url(record), within=SOON)
+
+    async def _ready(self, record: Replica) -> bool | None:
+        """One that is just starting accepts connections and answers none: only one that was ready is waited for."""
+        founded = self.plane.memory.served_site is not None
+        within = None if record.name in self._were_ready else SOON
+        ready = (await self.plane.kube.readyz(self.plane.apiserver(record), founded=founded, within=within)).ok
+        (self._were_ready.add if ready else self._were_ready.discard)(record.name)
+        return ready
+
+
+def _answers(record: Replica, sites: SeenSites) -> bool:
+    site = sites[record.site].said
+    machine = site.machine(record.machine) if site is not None else None
+    return machine is not None and machine.units is not None

@@ -1,0 +1,168 @@
+"""What each source said becomes one world: what nobody said, or said too long ago, is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from quarterdeck.engine.assemble import TOO_OLD, Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
+from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import BalancerStatus, NameFact
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts, VolumeFacts
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitState, UnitStatus
+from quarterdeck.model.world import Membership, ReplicaFact, World, WrongData
+
+NOW = 100.0
+SLOT = Slot(site="east", zone="a")
+KNOWN = World(
+    slots=(SLOT,),
+    memory=Memory(replicas=(Replica(name="east-1", slot=SLOT, machine="east-a1"),)),
+    now=5.0,
+    front="east",
+)
+PLACE = Place(units={each: f"demo-east-1-{each}" for each in Component}, volume="demo-east-1", storage_class="standard")
+UNITS = tuple(
+    UnitStatus(name=name, state=UnitState.RUNNING, digest=f"{component}-digest")
+    for component, name in PLACE.units.items()
+)
+LOG = VolumeFacts(name="demo-east-1", storage_class="standard", entries=("0.tmp", "0-0.wal"))
+
+
+def machine(name: str = "east-a1", **more: object) -> Machine:
+    return Machine(name=name, site="east", zone="a", address="192.0.2.1", **more)  # type: ignore[arg-type]
+
+
+UP = MachineFacts(machine=machine(), units=UNITS, volumes=(LOG,))
+SITE = SiteFacts(
+    name="east",
+    machines=(
+        UP,
+        MachineFacts(machine=machine("east-edge", role=MachineRole.EDGE), units=(), volumes=()),
+        MachineFacts(machine=machine("east-b9", declared=False), units=(), volumes=()),
+    ),
+    storage_classes=("standard",),
+)
+SEEN = Seen(
+    sites={"east": Dated(NOW, SITE)},
+    etcd=Dated(
+        NOW, EtcdFacts(membership=Membership(members=(), leader=None), wrong=(WrongData(replica="east-1", seen="no"),))
+    ),
+    servers={"east-1": Dated(NOW, ServerFacts(ready=True, peer_up=True))},
+    balancers={"east": Dated(NOW, BalancerStatus(running=True, healthy=frozenset({"east-1"}), connections=3))},
+    name=Dated(NOW, NameFact(site="east", stamped=False)),
+)
+
+
+def world(seen: Seen = SEEN, *, at: float = NOW, places: Mapping[str, Place] | None = None) -> World:
+    return assemble(KNOWN, places or {"east-1": PLACE}, seen, at)
+
+
+def with_machine(facts: MachineFacts, **site: object) -> Seen:
+    changed = replace(SITE, machines=(facts, *SITE.machines[1:]), **site)  # type: ignore[arg-type]
+    return replace(SEEN, sites={"east": Dated(NOW, changed)})
+
+
+def test_what_was_seen_is_in_the_world() -> None:
+    seen = world()
+    fact = seen.replica("east-1")
+    assert (fact.machine, fact.ready, fact.peer_up, fact.has_data, fact.refused) == (
+        MachineState.UP,
+        True,
+        True,
+        True,
+        "",
+    )
+    assert {fact.unit(each) for each in Component} == {UnitState.RUNNING}
+    assert dict(fact.digests) == {each: f"{each}-digest" for each in Component}
+    assert [each.name for each in seen.machines] == ["east-a1"], "neither the edge's nor what is declared no more"
+    assert (seen.membership, seen.wrong) == (
+        Membership(members=(), leader=None),
+        (WrongData(replica="east-1", seen="no"),),
+    )
+    assert (seen.record, seen.record_known, seen.stamped) == ("east", True, False)
+    assert (seen.balancer("east").ready, seen.balancer("east").connections) == (True, 3)
+    assert (seen.front, seen.now, seen.memory) == ("east", 5.0, KNOWN.memory)
+
+
+UNKNOWN = ReplicaFact(
+    name="east-1",
+    machine=MachineState.UNREACHABLE,
+    units=tuple((each, UnitState.UNKNOWN) for each in Component),
+    ready=None,
+)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        replace(SEEN, sites={}),
+        replace(SEEN, sites={"east": Dated(NOW, None)}),
+        replace(SEEN, sites={"east": Dated(NOW - TOO_OLD - 1, SITE)}),
+        with_machine(MachineFacts(machine=machine("east-a7"), units=UNITS, volumes=(LOG,))),
+        with_machine(MachineFacts(machine=machine(state=MachineState.UNREACHABLE))),
+        with_machine(MachineFacts(machine=machine())),
+    ],
+    ids=["not asked", "silent", "too old", "machine gone", "machine unreachable", "machine says nothing of units"],
+)
+def test_a_replica_of_which_nothing_was_heard_is_unknown(seen: Seen) -> None:
+    """Even if its apiserver was said to be ready: it is asked only where its machine answers."""
+    assert world(seen).replica("east-1") == UNKNOWN
+
+
+def test_a_machine_that_is_off_is_known_to_be() -> None:
+    seen = with_machine(MachineFacts(machine=machine(state=MachineState.DOWN)))
+    assert world(seen).replica("east-1") == replace(UNKNOWN, machine=MachineState.DOWN)
+
+
+def test_a_program_that_ends_again_and_again_is_told_of_the_replica_it_is_of() -> None:
+    """Another site may have a unit of the same name."""
+    name = PLACE.units[Component.APISERVER]
+    seen = replace(SEEN, restless=frozenset({("east", name), ("west", PLACE.units[Component.ETCD])}))
+    assert world(seen).replica("east-1").restless == {Component.APISERVER}
+
+
+def test_a_unit_that_its_machine_does_not_know_is_absent_and_has_no_digest() -> None:
+    fact = world(with_machine(replace(UP, units=UNITS[:1]))).replica("east-1")
+    assert [state for _, state in fact.units] == [UnitState.RUNNING, *[UnitState.ABSENT] * 3]
+    assert len(fact.digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "classes", "has_data"),
+    [
+        (replace(UP, volumes=()), ("standard",), False),
+        (replace(UP, volumes=(replace(LOG, entries=("0.tmp",)),)), ("standard",), False),
+        (replace(UP, volumes=None), ("standard",), None),
+        (replace(UP, volumes=(), away=("fast",)), ("standard",), None),
+        (replace(UP, away=("fast",)), ("standard",), True),
+        (UP, ("fast",), None),
+    ],
+    ids=["no volume", "no log", "disk unread", "disk not mounted", "another disk not mounted", "class gone"],
+)
+def test_data_is_lost_only_where_it_is_seen_not_to_be(
+    facts: MachineFacts, classes: tuple[str, ...], has_data: bool | None
+) -> None:
+    assert world(with_machine(facts, storage_classes=classes)).replica("east-1").has_data is has_data
+
+
+def test_nothing_is_concluded_from_what_was_seen_too_long_ago() -> None:
+    """The observer stood still between its look and now."""
+    assert world(at=NOW + TOO_OLD) == world()
+    late = world(at=NOW + TOO_OLD + 1)
+    assert late.replica("east-1") == UNKNOWN
+    assert (late.membership, late.wrong, late.machines) == (None, (), ())
+    assert not late.record_known
+    assert late.record_trouble
+    assert not late.balancer("east").reachable
+
+
+def test_servers_and_balancers_that_were_not_heard_are_not_down() -> None:
+    silent = replace(SEEN, servers={}, balancers={"east": Dated(NOW, None)})
+    assert world(silent).replica("east-1").ready is None
+    assert not world(silent).balancer("east").reachable
+    stopped = replace(SEEN, balancers={"east": Dated(NOW, BalancerStatus(running=False))})
+    assert (world(stopped).balancer("east").reachable, world(stopped).balancer("east").running) == (True, False)
