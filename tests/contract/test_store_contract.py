@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
@@ -26,11 +27,13 @@ from quarterdeck.api import (
     Site,
     Tracing,
     default_sites,
+    load,
     new_control_plane,
     revision_of,
 )
+from quarterdeck.api.base import unknown_fields
 from quarterdeck.api.operation import Operation, OperationSpec, OperationType
-from quarterdeck.errors import Conflict, InvalidInput, NotFound, QuarterdeckError
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, QuarterdeckError
 from quarterdeck.stores import (
     Event,
     EventType,
@@ -211,7 +214,7 @@ async def test_a_plane_that_older_versions_marked_goes_when_it_is_said_to_be_don
     made = await store.create(guarded(plane(), "one"))
     await store.delete(ControlPlane, "alpha")
     old = guarded(await store.get(ControlPlane, "alpha"))
-    replace_body(store, old)
+    put_body(store, "alpha", rules.encoded(old))
     noted = await store.update(with_offset(old, 3))
     assert await store.get(ControlPlane, "alpha") == noted
     await store.delete_together((ControlPlane, "alpha"), finalizer="one")
@@ -219,14 +222,15 @@ async def test_a_plane_that_older_versions_marked_goes_when_it_is_said_to_be_don
     assert made.metadata.uid == noted.metadata.uid
 
 
-def replace_body(store: Store, resource: ControlPlane) -> None:
+def put_body(store: Store, name: str, body: str) -> None:
     """What is stored, as another version wrote it."""
     if isinstance(store, MemoryStore):
-        store._bodies["ControlPlane", resource.name] = rules.encoded(resource)
+        (key,) = (key for key in store._bodies if key[1] == name)
+        store._bodies[key] = body
     else:
         assert isinstance(store, SqliteStore)
         with sqlite3.connect(store._path) as db:
-            db.execute("UPDATE resources SET body = ? WHERE name = ?", (rules.encoded(resource), resource.name))
+            db.execute("UPDATE resources SET body = ? WHERE name = ?", (body, name))
         db.close()
 
 
@@ -674,3 +678,32 @@ def test_at_any_time_only_the_newest_token_can_write(actions: list[tuple[object,
                     assert lease.token == newest
 
     asyncio.run(scenario())
+
+
+async def test_what_a_newer_version_wrote_is_read_and_written_again_as_it_was(store: Store) -> None:
+    made = await store.create(plane())
+    document = json.loads(rules.encoded(made))
+    document["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    document["spec"]["etcd"]["tier"] = {"size": 3}
+    document["status"]["memory"]["clusters"] = ["main"]
+    put_body(store, "alpha", json.dumps(document))
+    read = await store.get(ControlPlane, "alpha")
+    assert set(unknown_fields(read)) == {"metadata.managedFields", "spec.etcd.tier", "status.memory.clusters"}
+    noted = await store.update(with_offset(read, 3))
+    assert noted.metadata.generation == made.metadata.generation
+    kept = json.loads(rules.encoded(await store.get(ControlPlane, "alpha")))
+    assert kept["metadata"]["managedFields"] == [{"manager": "kubectl"}]
+    assert (kept["spec"]["etcd"]["tier"], kept["status"]["memory"]["clusters"]) == ({"size": 3}, ["main"])
+    assert kept["status"]["portOffset"] == 3
+    with pytest.raises(InvalidInput, match=r"spec\.etcd\.tier: unknown field"):
+        load(rules.encoded(read), "a file")
+
+
+async def test_a_revision_of_which_anything_is_unknown_is_not_read(store: Store) -> None:
+    owner = await store.create(plane())
+    made = await store.create(revision_of(owner, template()))
+    document = json.loads(rules.encoded(made))
+    document["spec"]["runtime"] = "new"
+    put_body(store, made.name, json.dumps(document))
+    with pytest.raises(Corrupt, match=r"spec\.runtime: unknown field.*use the quarterdeck version that wrote it"):
+        await store.get(ReplicaRevision, made.name)

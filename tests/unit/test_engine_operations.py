@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import cast
 
@@ -20,12 +21,15 @@ from quarterdeck.api.controlplane import (
 )
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
-from quarterdeck.engine.drive import _require_accepted
+from quarterdeck.engine.drive import Engine, _require_accepted
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.errors import Conflict, InvalidInput
+from quarterdeck.engine.troubles import Troubles
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput
 from quarterdeck.model.memory import Memory, Rejection
+from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.memory import MemoryStore
+from quarterdeck.upstream.upstream import Upstream
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 ASKER = Asker(who="a test")
@@ -245,3 +249,29 @@ async def test_what_the_user_wants_has_failed_when_it_was_given_up_however_well_
     with pytest.raises(InvalidInput, match=r"alpha-new does not run \(unknown flag.*'abort alpha'"):
         _require_accepted(after("alpha-new"))
     _require_accepted(after("alpha-old"))
+
+
+@pytest.mark.parametrize(("part", "acts"), [("spec", False), ("status.memory", False), ("metadata", True)])
+async def test_nobody_acts_by_what_a_newer_version_wrote_and_this_one_does_not_know(
+    store: MemoryStore, part: str, acts: bool
+) -> None:
+    document = json.loads(store._bodies["ControlPlane", "alpha"])
+    inner = document
+    for name in part.split("."):
+        inner = inner.setdefault(name, {})
+    inner["tier"] = "gold"
+    store._bodies["ControlPlane", "alpha"] = json.dumps(document)
+    if acts:
+        await changed(store, replicas=5)
+        assert json.loads(store._bodies["ControlPlane", "alpha"])["metadata"]["tier"] == "gold"
+        return
+    with pytest.raises(Corrupt, match=f"{part}.tier; use the quarterdeck version that wrote it"):
+        await changed(store, replicas=5)
+    engine = Engine(home=home(store), upstream=cast("Upstream", None), asker=ASKER)
+    guard = cast("LeaseGuard", SimpleNamespace(check=held, lease=None))
+    with pytest.raises(Corrupt, match=f"{part}.tier"):
+        await engine._drive("alpha", guard, {}, Path("/nowhere"), cast("Troubles", None))
+
+
+async def held() -> None:
+    """The lease is this driver's."""

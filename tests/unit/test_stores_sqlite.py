@@ -185,14 +185,14 @@ async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(path: Pat
         assert contents(each) == before
 
 
-async def test_a_resource_that_a_newer_version_wrote_is_refused_without_telling_it(path: Path) -> None:
+async def test_a_resource_that_another_version_wrote_otherwise_is_refused_without_telling_it(path: Path) -> None:
     await filled(path)
     db = sqlite3.connect(path)
-    db.execute('UPDATE resources SET body = replace(body, \'"paused"\', \'"frozen":"KEY","paused"\')')
+    db.execute('UPDATE resources SET body = replace(body, \'"site"\', \'"place":"KEY","sites"\')')
     db.commit()
     db.close()
     async with SqliteStore(path) as store:
-        with pytest.raises(Corrupt, match=r"spec\.frozen: unknown field") as caught:
+        with pytest.raises(Corrupt, match=r"spec\.placement\.site: required") as caught:
             await store.get(ControlPlane, "plane-0")
     assert "KEY" not in str(caught.value)
 

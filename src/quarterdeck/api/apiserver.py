@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import host, shortened
 from quarterdeck.api.problems import refuse, refuse_if_any
+from quarterdeck.api.schema import InSchema
 
 #: The plugins that take a configuration, and of which group and kind it is ("": it says neither).
 CONFIGURED: Mapping[str, tuple[str, str]] = {
@@ -28,6 +29,10 @@ _REFUSED: Mapping[str, str] = {
 }
 
 
+#: A host, in brackets if it is an IPv6 address, and a port.
+_COLLECTOR = r"(\[[0-9a-fA-F:.]+\]|[^:\s/]+):(\d{1,5})"
+
+
 def _plugin(name: str) -> str:
     if name in _REFUSED:
         raise ValueError(f"{name}: {_REFUSED[name]}")
@@ -37,7 +42,7 @@ def _plugin(name: str) -> str:
 
 
 def _collector(text: str) -> str:
-    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:\s/]+):(\d{1,5})", text)
+    match = re.fullmatch(_COLLECTOR, text)
     if match is None or not 0 < int(match[2]) < 65536:
         raise ValueError(f"{shortened(text)} is not a host and a port, such as collector.example:4317")
     host(match[1].strip("[]"))
@@ -47,7 +52,7 @@ def _collector(text: str) -> str:
 class AdmissionPlugin(Model):
     """What one plugin is told: the object that upstream's AdmissionConfiguration has under ``configuration``."""
 
-    name: Annotated[str, AfterValidator(_plugin)]
+    name: Annotated[str, AfterValidator(_plugin), InSchema({"enum": [*CONFIGURED]})]
     configuration: dict[str, JsonValue]
 
     @model_validator(mode="after")
@@ -86,5 +91,7 @@ class Tracing(Model):
     No ``sampling_rate_per_million``: only what a client already traces.
     """
 
-    endpoint: Annotated[str, AfterValidator(_collector)]
+    endpoint: Annotated[
+        str, AfterValidator(_collector), InSchema({"pattern": r"^(\[[0-9a-fA-F:.]+\]|[^:\s/]+):\d{1,5}$"})
+    ]
     sampling_rate_per_million: Annotated[int, Field(ge=0, le=1_000_000)] | None = None

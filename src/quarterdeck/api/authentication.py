@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import dns_name, shortened
 from quarterdeck.api.problems import refuse_if_any
+from quarterdeck.api.schema import HTTPS, InSchema
 
 #: Upstream reads no more.
 ISSUERS_MAX = 64
@@ -54,7 +55,8 @@ def _extra_key(key: str) -> str:
     return key
 
 
-HttpsUrl = Annotated[str, AfterValidator(_https)]
+_IS_PEM = InSchema({"pattern": "-----BEGIN CERTIFICATE-----"})
+HttpsUrl = Annotated[str, AfterValidator(_https), HTTPS]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -63,7 +65,9 @@ class Issuer(Model):
 
     url: HttpsUrl
     discovery_url: Annotated[HttpsUrl | None, Field(alias="discoveryURL")] = None
-    certificate_authority: Annotated[str, AfterValidator(_certificates)] | None = None
+    certificate_authority: (
+        Annotated[str, AfterValidator(_certificates), InSchema({"pattern": "-----BEGIN CERTIFICATE-----"})] | None
+    ) = None
     audiences: Annotated[tuple[Text, ...], Field(min_length=1)]
     audience_match_policy: Literal["MatchAny"] | None = None
 
@@ -134,7 +138,7 @@ class PlainClaim(Model):
 class ExtraMapping(Model):
     """An attribute of the user besides: ``value_expression`` is CEL."""
 
-    key: Annotated[str, AfterValidator(_extra_key)]
+    key: Annotated[str, AfterValidator(_extra_key), InSchema({"pattern": "^[^A-Z/]+/[^A-Z]+$"})]
     value_expression: Text
 
 

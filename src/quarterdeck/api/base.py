@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
-from quarterdeck.api.names import dns_label
+from quarterdeck.api.names import DNS_LABEL_MAX, dns_label
 from quarterdeck.api.problems import refuse
+from quarterdeck.api.schema import label, spell_out
 
 API_VERSION: Final = "quarterdeck.dev/v1alpha1"
 
 
 class Model(BaseModel):
-    """A part of a resource. Strict: text is never taken for a number, unknown fields are refused."""
+    """A part of a resource. Strict: text is never taken for a number, unknown fields are refused; but the store, which
+    a newer version may have written, is read with those that are unknown, and they are written again as they were.
+    """
 
     model_config = ConfigDict(
         frozen=True,
@@ -28,6 +42,30 @@ class Model(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(core)
+        spell_out(handler.resolve_ref_schema(schema).get("properties", {}).values())
+        return schema
+
+    @model_serializer(mode="wrap")
+    def _with_what_is_unknown(self, known: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = known(self)
+        return {**plain, **self.__pydantic_extra__} if self.__pydantic_extra__ else plain
+
+
+def unknown_fields(model: BaseModel, path: str = "") -> Iterator[str]:
+    """The paths of all fields that this version does not know, such as ``spec.etcd.tier``."""
+    inside = f"{path}." if path else ""
+    for name in model.__pydantic_extra__ or {}:
+        yield f"{inside}{name}"
+    for name, info in type(model).model_fields.items():
+        value = getattr(model, name)
+        where = f"{inside}{info.alias or name}"
+        for number, each in enumerate(value if isinstance(value, tuple) else (value,)):
+            if isinstance(each, BaseModel):
+                yield from unknown_fields(each, f"{where}[{number}]" if isinstance(value, tuple) else where)
 
 
 class OwnerReference(Model):
@@ -46,7 +84,7 @@ class Metadata(Model):
     goes: see ``Store.delete``.
     """
 
-    name: Annotated[str, AfterValidator(dns_label)]
+    name: Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
     namespace: Literal["default"] = "default"
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)

@@ -15,8 +15,9 @@ from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.endpoint import Endpoint
 from quarterdeck.api.memory import MemoryStatus
-from quarterdeck.api.names import DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
+from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
 from quarterdeck.api.problems import refuse
+from quarterdeck.api.schema import FLAGS, NETWORK, ONCE, SOME_ONCE, label, named
 from quarterdeck.api.values import (
     DEFAULT_ETCD_VERSION,
     DEFAULT_KUBERNETES_VERSION,
@@ -79,16 +80,16 @@ def _flags(value: object) -> object:
 
 
 ReplicaCount = Annotated[Literal[1, 3, 5, 7], BeforeValidator(replica_count)]
-ReplicaName = Annotated[str, AfterValidator(dns_label)]
-ServiceCidr = Annotated[str, AfterValidator(_service_cidr)]
-Flags = Annotated[dict[str, str], BeforeValidator(_flags)]
+ReplicaName = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
+ServiceCidr = Annotated[str, AfterValidator(_service_cidr), NETWORK]
+Flags = Annotated[dict[str, str], BeforeValidator(_flags), FLAGS]
 
 
 class Placement(Model):
     """Where the replicas are. No zones: all of the site; no storage class: the site's first."""
 
     site: SiteName
-    zones: tuple[ZoneName, ...] | None = None
+    zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] | None = None
     storage_class: StorageClassName | None = None
 
     @model_validator(mode="after")
@@ -200,7 +201,7 @@ class ControlPlaneSpec(Model):
     tracing: Tracing | None = None
     extra_args: ExtraArgs = ExtraArgs()
     certificates: Certificates = Certificates()
-    replace_replicas: tuple[ReplicaName, ...] = ()
+    replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
     rollout: Rollout = Rollout()
     paused: bool = False
 
@@ -234,7 +235,7 @@ class ControlPlane(Resource):
     """A control plane."""
 
     kind: Literal["ControlPlane"] = "ControlPlane"
-    metadata: Annotated[Metadata, AfterValidator(named_within(PLANE_NAME_MAX))]
+    metadata: Annotated[Metadata, AfterValidator(named_within(PLANE_NAME_MAX)), named(PLANE_NAME_MAX)]
     spec: ControlPlaneSpec
     status: ControlPlaneStatus = ControlPlaneStatus()
 

@@ -10,14 +10,15 @@ from pydantic import AfterValidator, Field, model_validator
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import address, dns_name, host
 from quarterdeck.api.problems import refuse_if_any
+from quarterdeck.api.schema import ADDRESS, HOST, NAME
 from quarterdeck.api.values import AbsolutePath, Port, Seconds, WholeSeconds
 
 #: Where planes are named whose user gave no name.
 DEFAULT_ZONE = "quarterdeck.internal"
 
-Address = Annotated[str, AfterValidator(address)]
-DnsName = Annotated[str, AfterValidator(dns_name)]
-Host = Annotated[str, AfterValidator(host)]
+Address = Annotated[str, AfterValidator(address), ADDRESS]
+DnsName = Annotated[str, AfterValidator(dns_name), NAME]
+Host = Annotated[str, AfterValidator(host), HOST]
 
 
 class EndpointMode(StrEnum):

@@ -11,6 +11,7 @@ from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.names import SITE_NAME_MAX
 from quarterdeck.api.problems import refuse_if_any
+from quarterdeck.api.schema import SOME, SOME_ONCE, InSchema, named
 from quarterdeck.api.values import AbsolutePath, Bytes, StorageClassName, ZoneName
 
 #: So that the machines of a site have addresses in one /24.
@@ -37,9 +38,9 @@ class SiteSpec(Model):
 
     driver: Literal["local"] = "local"
     isolation: Isolation = Isolation.LOOPBACK
-    zones: tuple[ZoneName, ...] = ("a", "b", "c")
-    machines_per_zone: Annotated[int, Field(ge=1)] = 2
-    storage_classes: tuple[StorageClass, ...] = (StorageClass(name="standard"),)
+    zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] = ("a", "b", "c")
+    machines_per_zone: Annotated[int, Field(ge=1), InSchema({"maximum": MACHINES_MAX})] = 2
+    storage_classes: Annotated[tuple[StorageClass, ...], SOME] = (StorageClass(name="standard"),)
 
     @model_validator(mode="after")
     def _names_are_distinct_and_machines_countable(self) -> SiteSpec:
@@ -71,7 +72,7 @@ class Site(Resource):
     """A site."""
 
     kind: Literal["Site"] = "Site"
-    metadata: Annotated[Metadata, AfterValidator(named_within(SITE_NAME_MAX))]
+    metadata: Annotated[Metadata, AfterValidator(named_within(SITE_NAME_MAX)), named(SITE_NAME_MAX)]
     spec: SiteSpec = SiteSpec()
     status: SiteStatus = SiteStatus()
 

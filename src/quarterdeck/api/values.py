@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from quarterdeck.api.names import SITE_NAME_MAX, label_within, shortened
+from quarterdeck.api.schema import ABSOLUTE, BYTES, SECONDS, VERSION, label
 
 DEFAULT_KUBERNETES_VERSION = "v1.36.3"
 DEFAULT_ETCD_VERSION = "3.6.16"
@@ -66,18 +67,18 @@ def _kubernetes_version(value: str) -> str:
 
 
 #: ``v1.36.3``; the v may be left out.
-KubernetesVersion = Annotated[str, AfterValidator(_kubernetes_version)]
+KubernetesVersion = Annotated[str, AfterValidator(_kubernetes_version), VERSION]
 #: ``3.6.16``; a v is taken off.
-EtcdVersion = Annotated[str, AfterValidator(_version)]
+EtcdVersion = Annotated[str, AfterValidator(_version), VERSION]
 #: Bytes, as a number or as Kubernetes writes quantities.
-Bytes = Annotated[int, BeforeValidator(_bytes)]
+Bytes = Annotated[int, BeforeValidator(_bytes), BYTES]
 #: Seconds, as a number or as 500ms, 5s, 2m.
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[float, BeforeValidator(_seconds), SECONDS]
 #: Seconds without a fraction, for what DNS counts.
-WholeSeconds = Annotated[int, BeforeValidator(_whole_seconds)]
+WholeSeconds = Annotated[int, BeforeValidator(_whole_seconds), SECONDS]
 #: A path on the host that quarterdeck runs on: absolute, since commands are run in many folders.
-AbsolutePath = Annotated[PurePosixPath, AfterValidator(_absolute)]
+AbsolutePath = Annotated[PurePosixPath, AfterValidator(_absolute), ABSOLUTE]
 Port = Annotated[int, Field(ge=1, le=65535)]
-SiteName = Annotated[str, AfterValidator(label_within(SITE_NAME_MAX))]
-ZoneName = Annotated[str, AfterValidator(label_within(SITE_NAME_MAX))]
-StorageClassName = Annotated[str, AfterValidator(label_within(SITE_NAME_MAX))]
+SiteName = Annotated[str, AfterValidator(label_within(SITE_NAME_MAX)), label(SITE_NAME_MAX)]
+ZoneName = Annotated[str, AfterValidator(label_within(SITE_NAME_MAX)), label(SITE_NAME_MAX)]
+StorageClassName = Annotated[str, AfterValidator(label_within(SITE_NAME_MAX)), label(SITE_NAME_MAX)]

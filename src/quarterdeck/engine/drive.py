@@ -103,6 +103,7 @@ class Engine:
                 if await operations.deleted(self.home.store, name, self.asker):
                     return True
                 raise
+            operations.require_known(resource)
             if resource.spec.paused and resource.metadata.deletion_timestamp is None:
                 raise Paused(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")
             opened = await self.home.plane(resource, stack, guard=guard, programs=programs, dns_program=dns_program)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from quarterdeck.api.base import Metadata
+from quarterdeck.api.base import Metadata, unknown_fields
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, ControlPlaneStatus, Placement
 from quarterdeck.api.operation import (
     Goal,
@@ -22,7 +22,7 @@ from quarterdeck.components.settings import Baseline
 from quarterdeck.engine.conditions import unseen
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.home import Home
-from quarterdeck.errors import Conflict, Gone, NotFound, PreconditionFailed
+from quarterdeck.errors import Conflict, Corrupt, Gone, NotFound, PreconditionFailed
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.port import EventType, Store
@@ -91,6 +91,7 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
     Raises Conflict if the plane was changed since it was read, and what ``require_changeable`` does.
     """
     before = await existing(home.store, plane.metadata.name)
+    require_known(before)
     if before.metadata.deletion_timestamp is not None:
         raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is gone")
     if kind not in (OperationType.MIGRATE, OperationType.ABORT):
@@ -139,6 +140,17 @@ async def require_deletable(store: Store, name: str) -> ControlPlane:
     if running is not None and moves(running):
         raise busy(f"deleting plane {name}", running, "then delete")
     return plane
+
+
+def require_known(plane: ControlPlane) -> None:
+    """Raise Corrupt for a plane of which a newer version wrote what this one cannot act by. It can be looked at."""
+    unknown = [each for each in unknown_fields(plane) if each.startswith(("spec.", "status.memory."))]
+    if unknown:
+        raise Corrupt(
+            f"acting on plane {plane.name}",
+            f"a newer version wrote what this one does not know: {', '.join(unknown)}",
+            "use the quarterdeck version that wrote it",
+        )
 
 
 async def require_changeable(store: Store, plane: ControlPlane) -> None:

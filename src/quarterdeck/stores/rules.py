@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from pydantic import ValidationError
+from pydantic.config import ExtraValues
 
 from quarterdeck.api.base import R, Resource, instant
 from quarterdeck.api.errors import problems_in
@@ -47,7 +48,9 @@ def decoded(kind: type[R], name: str, body: str) -> R:
 
 
 def _parsed_anew(kind: type[Resource], body: str) -> Resource:
-    return kind.model_validate_json(body, by_alias=True, by_name=False)
+    # Units are rendered from all of a revision: what is unknown of one cannot be passed over.
+    extra: ExtraValues = "forbid" if issubclass(kind, ReplicaRevision) else "allow"
+    return kind.model_validate_json(body, by_alias=True, by_name=False, extra=extra)
 
 
 #: Nobody changes a resource that was read. Secrets are kept no longer than by who reads them.
