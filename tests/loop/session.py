@@ -20,12 +20,12 @@ from loop.joined import Joined
 from loop.truths import Call, Truths, step_of
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
-from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.components.template import Revisions
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home, front_site
 from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.settings import plane_settings
+from quarterdeck.engine.revisions import known
 from quarterdeck.engine.watchers import Unwatched
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.etcd.fake import FakeEtcd
@@ -327,9 +327,7 @@ class LoopHome(Home):
 
     async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
         """As a home does that has no door."""
-        await self.store.delete_together(
-            (ControlPlane, plane.name), (PlaneSecrets, plane.name), finalizer=PLANE_FINALIZER, lease=lease
-        )
+        await self.drop(plane, lease=lease)
 
     async def plane(
         self,
@@ -339,6 +337,7 @@ class LoopHome(Home):
         guard: LeaseGuard | None = None,
         programs: Mapping[Component, PurePosixPath] | None = None,
         dns_program: Path | None = None,
+        revisions: Revisions | None = None,
     ) -> Plane:
         session, world = self.session, self.session.world
         session.token = guard.lease.token if guard is not None else 0
@@ -353,7 +352,7 @@ class LoopHome(Home):
             kube=session.port("kube", world.kube),
             balancers={name: session.port(f"balancer:{name}", each) for name, each in world.balancers.items()},
             dns=session.port("dns", world.dns),
-            settings=plane_settings(resource),
+            revisions=revisions or await known(self.store, resource, guess=False),
             secrets=await self.secrets(resource),
             programs=programs or {},
             clock=world.clock.wall,

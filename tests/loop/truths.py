@@ -48,6 +48,7 @@ class Wanted:
     memory: Memory
     slots: tuple[Slot, ...]
     settings: Settings
+    revision: str
     deleting: bool
 
 
@@ -77,6 +78,7 @@ class Truths:
                 memory=memory_from_status(plane.status.memory),
                 slots=goal_of(plane, site).slots(memory_from_status(plane.status.memory).replicas),
                 settings=planner_settings(plane),
+                revision=plane.status.revision,
                 deleting=plane.metadata.deletion_timestamp is not None,
             )
             self._read = body, wanted
@@ -139,6 +141,7 @@ class Truths:
             cuts=frozenset((one, other) for pair in world.cuts for one in pair for other in pair - {one}),
             mute=_mute(world, wanted.memory),
             deleting=wanted.deleting,
+            revision=wanted.revision,
             settings=wanted.settings,
         )
 

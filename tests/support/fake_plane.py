@@ -9,7 +9,6 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.memory import memory_to_status
 from quarterdeck.endpoint.fakes import FakeDns
-from quarterdeck.engine.settings import plane_settings
 from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
 from quarterdeck.kube.fake import FakeKube
 from quarterdeck.model.memory import Memory, Replica
@@ -17,6 +16,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.stores.memory import MemoryStore
+from support.templates import declared_alone
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class FakePlane:
             kube=self.kube,
             balancers={},
             dns=FakeDns(),
-            settings=plane_settings(resource),
+            revisions=declared_alone(resource),
             secrets=create_plane_secrets("demo", datetime.now(UTC)),
             programs={},
             clock=lambda: self.clocks.wall,

@@ -16,7 +16,6 @@ from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.engine.observe import Observer
-from quarterdeck.engine.settings import plane_settings
 from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
@@ -40,6 +39,7 @@ from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Store
+from support.templates import declared_alone
 
 NAME = "alpha"
 
@@ -125,7 +125,7 @@ async def small_plane(
         kube=kube,
         balancers=balancers,
         dns=FakeDns(),
-        settings=plane_settings(cast("ControlPlane", resource)),
+        revisions=declared_alone(cast("ControlPlane", resource)),
         secrets=secrets(),
         programs={},
         clock=lambda: 1_000.0,

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import PurePosixPath
 
-from quarterdeck.api.controlplane import new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.api.site import default_sites
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, ReplicaSettings
-from quarterdeck.components.template import settings_of
-from quarterdeck.engine.revisions import audit_wanted, template_of
+from quarterdeck.components.template import Revisions, settings_of
+from quarterdeck.engine.templates import audit_wanted, declared, template_of
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
@@ -37,6 +37,11 @@ def template(**changes: object) -> ReplicaTemplate:
     status = plane.status.model_copy(update={"baseline": max(Baseline)})
     plane = plane.model_copy(update={"status": status})
     return template_of(plane, default_sites()[0], audit_wanted(plane)).model_copy(update=changes)
+
+
+def declared_alone(plane: ControlPlane) -> Revisions:
+    """The revisions of a plane that was made when there were none: what its spec says."""
+    return Revisions(templates={"": declared(plane, default_sites()[0])})
 
 
 @cache

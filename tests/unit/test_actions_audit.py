@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from support.templates import declared_alone
 
 from quarterdeck.actions.audit import delete_audit_logs, forget_old_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlaneStatus, new_control_plane
 from quarterdeck.api.memory import memory_to_status
-from quarterdeck.components.settings import PlaneSettings
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
 from quarterdeck.kube.fake import FakeKube
@@ -51,7 +51,7 @@ async def plane(site: FakeSite) -> Plane:
         kube=FakeKube(),
         balancers={},
         dns=FakeDns(),
-        settings=PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16"),
+        revisions=declared_alone(resource),
         secrets=create_plane_secrets("demo", datetime.now(UTC)),
         programs={},
         clock=lambda: NOW,

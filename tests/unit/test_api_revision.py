@@ -11,7 +11,7 @@ from quarterdeck.api.apiserver import Tracing
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, new_control_plane
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate, revision_of
 from quarterdeck.api.site import default_sites
-from quarterdeck.engine.revisions import audit_wanted, template_of
+from quarterdeck.engine.templates import audit_wanted, template_of
 from quarterdeck.errors import InvalidInput
 
 

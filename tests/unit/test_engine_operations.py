@@ -153,9 +153,10 @@ async def changed(store: MemoryStore, kind: OperationType = OperationType.APPLY,
     return await operations.change(home(store), wanted, kind, ASKER)
 
 
-async def test_any_change_can_be_taken_back_whatever_it_is(store: MemoryStore) -> None:
+async def test_any_change_can_be_taken_back_whatever_it_is(store: MemoryStore, tmp_path: Path) -> None:
     before = (await store.get(ControlPlane, "alpha")).spec
-    audit = Audit(policy_file=PurePosixPath("/policy.yaml"))
+    (tmp_path / "policy.yaml").write_text("kind: Policy")
+    audit = Audit(policy_file=PurePosixPath(tmp_path / "policy.yaml"))
     asked = await changed(store, audit=audit, encryption=Encryption(secrets=False), replicas=5)
     now = await store.get(ControlPlane, "alpha")
     now = now.model_copy(update={"spec": now.spec.model_copy(update={"paused": True})})

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components.replica import check_extra_args
-from quarterdeck.components.settings import Audit, Baseline
+from quarterdeck.api.site import default_sites
+from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
+from quarterdeck.components.template import settings_of
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.settings import known_settings, plane_settings
-from quarterdeck.errors import InvalidInput, Unavailable
+from quarterdeck.engine.templates import audit_wanted, template_of
 from quarterdeck.model.components import Component
 
 
@@ -23,10 +23,15 @@ def plane(**spec: object) -> ControlPlane:
     return ControlPlane.model_validate_json(json.dumps(document))
 
 
+def rendered(declared: ControlPlane) -> PlaneSettings:
+    template = template_of(declared, default_sites()[0], audit_wanted(declared))
+    return settings_of(declared.name, template)
+
+
 def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("kind: Policy")
-    settings = plane_settings(
+    settings = rendered(
         plane(
             kubernetesVersion="v1.35.7",
             serviceCidr="10.97.0.0/16",
@@ -52,24 +57,13 @@ def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
 
 
 def test_a_fixed_address_is_no_name() -> None:
-    assert plane_settings(plane(endpoint={"mode": "address", "address": "192.0.2.1"})).endpoint_name == ""
-
-
-def test_an_audit_policy_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"reading the audit policy of plane a: .*No such file"):
-        plane_settings(plane(audit={"policyFile": str(tmp_path / "none")}))
-
-
-def test_no_apiserver_starts_by_another_policy_than_the_one_given(tmp_path: Path) -> None:
-    settings = known_settings(plane(audit={"policyFile": str(tmp_path / "none")}))
-    with pytest.raises(Unavailable, match=r"reading the audit policy of plane a: .*none: No such file"):
-        check_extra_args(settings)
+    assert rendered(plane(endpoint={"mode": "address", "address": "192.0.2.1"})).endpoint_name == ""
 
 
 @pytest.mark.parametrize(("stored", "meant"), [({}, Baseline.FIRST), ({"baseline": 1}, Baseline.HARDENED)])
 def test_a_plane_keeps_the_defaults_that_it_was_made_with(stored: dict[str, int], meant: Baseline) -> None:
     document = {"metadata": {"name": "a"}, "spec": {"placement": {"site": "east"}}, "status": stored}
-    assert plane_settings(ControlPlane.model_validate_json(json.dumps(document))).baseline is meant
+    assert rendered(ControlPlane.model_validate_json(json.dumps(document))).baseline is meant
 
 
 async def test_a_new_plane_is_made_with_the_newest_ones(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.ports import load_balancer_port, seat_of_before
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.template import Revisions, settings_of
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, Unavailable
 from quarterdeck.etcd.port import Etcd
@@ -44,7 +45,8 @@ class Plane:
     """A plane in use by one process. ``resource`` is as it was last read or written.
 
     ``machines`` maps (site, machine) to the machine; addresses never change. ``balancers`` has one for each site
-    that can be used, whether it runs or not. ``holding`` is taken while load balancers are held.
+    that can be used, whether it runs or not. ``holding`` is taken while load balancers are held. ``revisions`` has
+    what its replicas run, and what is wanted of them.
 
     ``clock`` is the wall clock, for what people read. What is waited for is counted by ``steady``, the clock of
     ``boot`` that nobody sets (``quarterdeck.clocks``). All in seconds.
@@ -59,7 +61,7 @@ class Plane:
     kube: Kube
     balancers: Mapping[str, LoadBalancer]
     dns: Dns
-    settings: PlaneSettings
+    revisions: Revisions
     secrets: PlaneSecrets = field(repr=False)
     programs: Mapping[Component, PurePosixPath]
     clock: Callable[[], float]
@@ -100,6 +102,15 @@ class Plane:
             addresses=frozenset(each.address.ip for each in self.balancers.values()),
             take_over=self.resource.spec.endpoint.take_over,
         )
+
+    @property
+    def settings(self) -> PlaneSettings:
+        """What is equal on all replicas as they are wanted."""
+        return settings_of(self.name, self.revisions.template(self.revisions.goal))
+
+    def settings_of(self, record: Replica) -> PlaneSettings:
+        """What a replica's units are rendered from: its own revision, whatever is wanted by now. Raises Corrupt."""
+        return settings_of(self.name, self.revisions.template(record.revision))
 
     def site(self, name: str) -> Site:
         """A site by name; raises NotFound."""
@@ -156,7 +167,7 @@ class Plane:
 
     def metrics_url(self, record: Replica) -> str:
         """Where a member tells its metrics, from its first moment on."""
-        return self.seat(record).advertised(PortName.ETCD_METRICS).url(self.settings.metrics_scheme)
+        return self.seat(record).advertised(PortName.ETCD_METRICS).url(self.settings_of(record).metrics_scheme)
 
     def server(self, record: Replica, port: PortName) -> Address:
         """Where one of a replica's Kubernetes programs answers."""
@@ -222,12 +233,13 @@ class Plane:
 
     async def certificates(self, record: Replica) -> ReplicaSecrets:
         """A replica's certificates: issued and stored the first time, the same ever after."""
+        settings = self.settings_of(record)
         names = ReplicaNames(
             replica=record.name,
             addresses=self.seat(record).hosts,
-            service_ip=self.settings.service_ip,
-            cluster_domain=self.settings.cluster_domain,
-            endpoint_names=(self.settings.endpoint_name,) if self.settings.endpoint_name else (),
+            service_ip=settings.service_ip,
+            cluster_domain=settings.cluster_domain,
+            endpoint_names=(settings.endpoint_name,) if settings.endpoint_name else (),
             endpoint_addresses=tuple(sorted({balancer.address.ip for balancer in self.balancers.values()})),
         )
         found = self.secrets.replica(record.name)

@@ -36,7 +36,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
     record = plane.memory.replica(step.replica)
     spec = component_unit(
         step.component,
-        plane.settings,
+        plane.settings_of(record),
         await plane.replica_settings(record, step.component),
         plane.secrets,
         await plane.certificates(record),
@@ -63,7 +63,7 @@ async def _guard(plane: Plane, record: Replica) -> None:
     try:
         volume = await plane.volume_of(record)
         if volume is not None:
-            boot = boot_arguments(plane.settings, _initial_cluster(plane, record, None))
+            boot = boot_arguments(plane.settings_of(record), _initial_cluster(plane, record, None))
             unit = plane.unit(record, Component.ETCD)
             await site.guard_unit(record.machine, unit, log_files(volume.path), boot)
     except Unavailable:

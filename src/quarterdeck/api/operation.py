@@ -50,12 +50,14 @@ class OperationPhase(StrEnum):
 
 class Goal(Model):
     """A plane's spec, before an operation (put ``from`` back to undo it) or as it wants it; whether the plane is paused
-    is no part of it. ``spec`` is None where only what a migration moves was written down.
+    is no part of it. ``spec`` is None where only what a migration moves was written down. ``revision``: what its
+    replicas were rendered from, files included ("": that was not written down).
     """
 
     placement: Placement
     replicas: ReplicaCount
     spec: ControlPlaneSpec | None = None
+    revision: str = ""
 
 
 class OperationSpec(Model):

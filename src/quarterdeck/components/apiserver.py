@@ -29,7 +29,7 @@ AUDIT_LOG = "audit.log"
 def apiserver_unit(
     plane: PlaneSettings, replica: ReplicaSettings, secrets: PlaneSecrets, certificates: ReplicaSecrets
 ) -> UnitSpec:
-    """The unit of an apiserver. Raises InvalidInput for extra arguments that cannot be, and ``Audit.unreadable``.
+    """The unit of an apiserver. Raises InvalidInput for extra arguments that cannot be.
 
     ``stop_timeout`` leaves room for the shutdown delay and the longest request, or all watches, after it.
     """
@@ -163,11 +163,9 @@ def _hardened(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> di
 
 def _audit(plane: PlaneSettings, replica: ReplicaSettings, folder: Folder) -> dict[str, str]:
     """One log for all replicas of the plane that a machine ever hosts: the apiserver that writes it turns it over, and
-    deletes what is too old or too much, whoever wrote it. Raises what keeps the policy from being known.
+    deletes what is too old or too much, whoever wrote it.
     """
     audit = plane.audit
-    if audit.unreadable is not None:
-        raise audit.unreadable
     assert replica.audit is not None, "an apiserver has a place for its log"
     return {
         "audit-policy-file": folder.file("audit-policy.yaml", audit.policy),

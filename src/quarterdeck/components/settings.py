@@ -12,7 +12,7 @@ from quarterdeck.api.apiserver import AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import JwtAuthenticator
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.tuning import Tuning
-from quarterdeck.errors import InvalidInput, QuarterdeckError
+from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import Endpoint, Seat
 
@@ -46,13 +46,9 @@ class Shutdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The apiserver's audit log: by which policy (the YAML of an audit.k8s.io/v1 Policy), and how much is kept.
-
-    ``unreadable``: why the policy that the user gave is not known; no apiserver is started by another one.
-    """
+    """The apiserver's audit log: by which policy (the YAML of an audit.k8s.io/v1 Policy), and how much is kept."""
 
     policy: str = field(default_factory=default_audit_policy)
-    unreadable: QuarterdeckError | None = None
     max_age_days: int = 30
     max_backups: int = 10
     max_size_megabytes: int = 100

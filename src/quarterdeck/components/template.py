@@ -2,9 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
 from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.difference import change
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
+from quarterdeck.errors import Corrupt
+from quarterdeck.model.revisions import Change
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revisions:
+    """What the replicas of a plane run, and what all of them are to run: the content of each by its name.
+
+    ``goal`` names what is wanted. Replicas and planes from before there were revisions name "", which has content only
+    as long as nobody drives the plane: then it gets a name.
+    """
+
+    goal: str = ""
+    templates: Mapping[str, ReplicaTemplate]
+
+    def template(self, name: str) -> ReplicaTemplate:
+        """What a revision holds. Raises Corrupt for one that is not there: nothing may be rendered from a guess."""
+        try:
+            return self.templates[name]
+        except KeyError:
+            seen = f"there is no revision {name!r}, and a replica of the plane runs it"
+            raise Corrupt("reading a replica's revision", seen, "put back a copy of the store that has it") from None
+
+    @cached_property
+    def changes(self) -> tuple[tuple[str, str, Change], ...]:
+        """What it takes to bring a replica from each of them to each other one."""
+        pairs = ((before, after) for before in self.templates for after in self.templates if before != after)
+        return tuple((before, after, change(self.templates[before], self.templates[after])) for before, after in pairs)
 
 
 def settings_of(plane: str, template: ReplicaTemplate) -> PlaneSettings:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Site
+from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.settings import Baseline
+from quarterdeck.components.template import settings_of
 from quarterdeck.endpoint.claims import CONSENT, stranger
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.preconditions import require
-from quarterdeck.engine.settings import balancer_ports, plane_settings
+from quarterdeck.engine.settings import balancer_ports
+from quarterdeck.engine.templates import audit_wanted, template_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.units import MachineRole, MachineState
@@ -33,8 +35,8 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
+    _can_be_rendered(wanted, site, current)
     if current is None:
-        check_extra_args(replace(plane_settings(wanted), baseline=max(Baseline)))
         await asyncio.to_thread(_has_its_folder, wanted, site)
         await asyncio.to_thread(require_inotify, f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
         await _ports_are_free(engine, wanted, site)
@@ -42,6 +44,20 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     await engine.programs(wanted)
     if current is not None and current.spec.placement.site != wanted.spec.placement.site:
         await require(engine, current, wanted, allow_distance=False)
+
+
+def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:
+    """Raises InvalidInput for extra arguments and files that no replica could be started with. A plane keeps what it
+    was made with, and gets nothing new that a new one would not.
+    """
+    template = template_of(wanted, site, audit_wanted(wanted))
+    if current is None:
+        template = template.model_copy(update={"baseline": max(Baseline)})
+    check_extra_args(settings_of(wanted.name, template))
+    before = current.spec.extra_args.by_component() if current is not None else {}
+    for component, flags in wanted.spec.extra_args.by_component().items():
+        kept = before.get(component, {})
+        refuse_dangerous(component, {flag: value for flag, value in flags.items() if kept.get(flag) != value})
 
 
 def _fits(wanted: ControlPlane, site: Site) -> None:

@@ -17,13 +17,14 @@ from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.endpoint.coredns import CoreDns
-from quarterdeck.engine import operations
+from quarterdeck.engine import operations, revisions
 from quarterdeck.engine.conditions import stalled
 from quarterdeck.engine.driver import POLL, Driver
 from quarterdeck.engine.home import Home, front_site
 from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.places import site_as_known
 from quarterdeck.engine.settings import goal_of, planner_settings
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
@@ -106,6 +107,8 @@ class Engine:
             operations.require_known(resource)
             if resource.spec.paused and resource.metadata.deletion_timestamp is None:
                 raise Paused(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")
+            if resource.metadata.deletion_timestamp is None:
+                resource = await revisions.established(self.home.store, resource, lease=guard.lease)
             opened = await self.home.plane(resource, stack, guard=guard, programs=programs, dns_program=dns_program)
             # Nothing watches over the hub but those who use it.
             if isinstance(opened.dns, CoreDns):
@@ -114,7 +117,7 @@ class Engine:
 
     async def _one(self, plane: Plane, troubles: Troubles) -> bool:
         store, name = self.home.store, plane.name
-        generation = plane.resource.metadata.generation
+        begun = plane.resource
         operation = await operations.current(store, name)
         if operation is not None:
             operation = await operations.begin(store, operation, self.asker)
@@ -128,7 +131,7 @@ class Engine:
         )
         try:
             await together(guard_members(plane), settle_seats(plane))
-            plan = await driver.run(changed=lambda seen: seen.resource.metadata.generation != generation)
+            plan = await driver.run(changed=lambda seen: _wants(seen.resource) != _wants(begun))
             if plan.done:
                 _require_accepted(plane)
         except MET as error:
@@ -137,7 +140,7 @@ class Engine:
             raise
         if not plan.done:
             return False
-        await self._done(plane)
+        await self._done(plane, operation)
         if operation is not None:
             await operations.succeed(store, operation, plane.resource, plan.leftovers, self.asker)
         return True
@@ -156,7 +159,7 @@ class Engine:
     async def observer(self, plane: Plane) -> Observer:
         """An observer of a plane, by its spec of now."""
         resource = plane.resource
-        site = await self.home.site_as_known(resource)
+        site = await site_as_known(self.home.store, resource)
         return Observer(
             plane=plane,
             settings=planner_settings(resource),
@@ -165,14 +168,18 @@ class Engine:
             front=front_site(resource),
         )
 
-    async def _done(self, plane: Plane) -> None:
+    async def _done(self, plane: Plane, operation: Operation | None) -> None:
+        lease = plane.guard.lease if plane.guard is not None else None
         if plane.resource.metadata.deletion_timestamp is not None:
             await delete_audit_logs(plane)
             await settle_seats(plane)
-            await self.home.forget(plane.resource, lease=plane.guard.lease if plane.guard is not None else None)
+            await self.home.forget(plane.resource, lease=lease)
             return
         await guard_members(plane)
         await note_cluster(plane)
+        goals = (operation.spec.from_, operation.spec.to) if operation is not None else ()
+        named = [goal.revision for goal in goals if goal is not None]
+        await revisions.forget_unused(plane.store, plane.resource, named, lease=lease)
 
 
 def _require_accepted(plane: Plane) -> None:
@@ -184,3 +191,8 @@ def _require_accepted(plane: Plane) -> None:
             f"revision {rejected.revision} does not run ({rejected.why}), and the plane serves on as before",
             f"take it back with 'abort {plane.name}', or apply something else",
         )
+
+
+def _wants(plane: ControlPlane) -> tuple[int, str]:
+    """What changes with each change of what is wanted; the content of a file that the spec names is in the revision."""
+    return plane.metadata.generation, plane.status.revision

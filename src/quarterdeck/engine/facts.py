@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.operation import Operation
+from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine, lease_name
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.leaders import Leader, leaders
+from quarterdeck.engine.revisions import known
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
@@ -25,7 +26,7 @@ from quarterdeck.planner.quorum import home, margin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One plane, seen now. ``trouble``: what keeps apiservers of it from being started, "" if nothing is known to."""
+    """One plane, seen now."""
 
     plane: ControlPlane
     world: World
@@ -33,7 +34,6 @@ class Status:
     operation: Operation | None
     driver: str
     leaders: Mapping[Component, Leader]
-    trouble: str = ""
 
 
 async def look(engine: Engine, name: str) -> Status:
@@ -52,14 +52,21 @@ async def look(engine: Engine, name: str) -> Status:
         operation=await operations.current(store, name),
         driver=lease.holder if lease is not None else "",
         leaders=leading,
-        trouble=str(opened.settings.audit.unreadable or ""),
     )
 
 
-async def forecast(engine: Engine, resource: ControlPlane) -> DryRun:
-    """What would happen if the plane's spec were this one; nothing is changed."""
+async def forecast(engine: Engine, resource: ControlPlane, kind: OperationType | None = None) -> DryRun:
+    """What would happen if the plane's spec were this one, asked for by an operation of that kind (None: by none);
+    nothing is changed. Raises InvalidInput for files of the spec that are none.
+    """
+    home = engine.home
+    current = await operations.existing(home.store, resource.name)
+    found = await known(home.store, current, guess=True)
+    if resource.spec != current.spec or kind is OperationType.APPLY:
+        goal = await operations.next_revision(home.store, resource, current, kind or OperationType.MIGRATE)
+        found = replace(found, goal=goal.name, templates={**found.templates, goal.name: goal.spec})
     async with AsyncExitStack() as stack:
-        opened = await engine.home.plane(resource, stack)
+        opened = await home.plane(resource, stack, revisions=found)
         return dry_run(await (await engine.observer(opened)).observe())
 
 
@@ -84,7 +91,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "mayFail": margin(now) if membership is not None else None,
         "quorumAt": home(now) if membership is not None else None,
         "nameLeadsTo": world.record if world.record_known else "unknown",
-        "warnings": [*warnings(world), *([status.trouble] if status.trouble else [])],
+        "warnings": [*warnings(world)],
         "alarms": [*membership.alarms] if membership is not None else None,
         "leaders": {str(kind): leader.replica for kind, leader in status.leaders.items()},
         "leaderIdentities": {str(kind): leader.identity for kind, leader in status.leaders.items()},

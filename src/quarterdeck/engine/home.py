@@ -19,20 +19,21 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
-from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Isolation, SiteSpec, default_sites
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.api.site import StorageClass as StorageClassResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.envoy import BalancerSettings
+from quarterdeck.components.template import Revisions
 from quarterdeck.endpoint.door_guests import guests_file, uninvite
 from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.endpoint.unusable import UnusableDns
 from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.places import machines_of, with_former
-from quarterdeck.engine.settings import balancer_status_port, endpoint_port, known_settings
+from quarterdeck.engine.revisions import known, of_plane
+from quarterdeck.engine.settings import balancer_status_port, endpoint_port
 from quarterdeck.errors import (
     Conflict,
     Corrupt,
@@ -167,23 +168,6 @@ class Home:
                 f"looking for site {name!r}", f"there are only: {known}", "see 'quarterdeck site list'"
             ) from None
 
-    async def site_as_known(self, plane: ControlPlane) -> SiteResource:
-        """The resource of the site that a plane is to be at; if it is gone, one with the zones that the plane is in, so
-        that the plane can be looked at all the same.
-        """
-        name = plane.spec.placement.site
-        try:
-            return await self.store.get(SiteResource, name)
-        except NotFound:
-            there = [each for each in memory_from_status(plane.status.memory).replicas if each.site == name]
-            zones = {each.slot.zone for each in there if each.slot.zone} | set(plane.spec.placement.zones or ())
-            classes = sorted({each.storage_class for each in there}) or ["standard"]
-            spec = SiteSpec(
-                zones=tuple(sorted(zones)) or ("a",),
-                storage_classes=tuple(StorageClassResource(name=each) for each in classes),
-            )
-            return SiteResource(metadata=Metadata(name=name), spec=spec)
-
     def hub(self, kind: Isolation) -> LocalSite:
         """The site of what belongs to no site: the DNS server of all planes."""
         name = f"hub-{kind}"
@@ -240,16 +224,26 @@ class Home:
 
     async def make_room(self, name: str) -> None:
         """Drop what a plane of that name left, for a new one. There must be none, and nobody else creating one."""
-        await self.store.delete_together((SecretsResource, name))
+        revisions = ((ReplicaRevision, each.name) for each in await of_plane(self.store, name))
+        await self.store.delete_together((SecretsResource, name), *revisions)
 
     async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
-        """Drop a plane of which nothing is left, with its keys: both or neither."""
+        """Drop a plane of which nothing is left, with its keys and its revisions: all or nothing."""
         name = plane.metadata.name
         with file_errors(f"closing the door to plane {name}"):
             for kind in Isolation:
                 await asyncio.to_thread(uninvite, guests_file(self.folder, kind), name)
+        await self.drop(plane, lease=lease)
+
+    async def drop(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
+        """Delete all that is stored of a plane, whose driver's work is done."""
+        name = plane.metadata.name
         await self.store.delete_together(
-            (ControlPlane, name), (SecretsResource, name), finalizer=PLANE_FINALIZER, lease=lease
+            (ControlPlane, name),
+            (SecretsResource, name),
+            *((ReplicaRevision, each.name) for each in await of_plane(self.store, name)),
+            finalizer=PLANE_FINALIZER,
+            lease=lease,
         )
 
     async def plane(
@@ -260,12 +254,16 @@ class Home:
         guard: LeaseGuard | None = None,
         programs: Mapping[Component, PurePosixPath] | None = None,
         dns_program: Path | None = None,
+        revisions: Revisions | None = None,
     ) -> Plane:
-        """A plane with all its ports, which ``stack`` closes. ``programs`` are needed only to start units.
+        """A plane with all its ports, which ``stack`` closes. ``programs`` are needed only to start units,
+        ``revisions`` for a plane as it might be.
 
-        Raises NotFound when a site is gone, InvalidInput for settings that cannot be.
+        Raises NotFound when a site is gone, Corrupt when a revision is.
         """
-        settings = known_settings(resource)
+        if revisions is None:
+            guess = guard is None or resource.metadata.deletion_timestamp is not None
+            revisions = await known(self.store, resource, guess=guess)
         secrets = await self.secrets(resource)
         fence = Fence(resource.metadata.name, guard.lease.token) if guard is not None else None
         kind, local = await self._local_sites(resource, fence)
@@ -287,7 +285,7 @@ class Home:
             kube=kube,
             balancers=_balancers(resource, secrets, sites, machines, http),
             dns=await self.dns(resource, kind, dns_program, fence),
-            settings=settings,
+            revisions=revisions,
             secrets=secrets,
             programs=programs or {},
             clock=time.time,

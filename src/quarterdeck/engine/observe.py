@@ -49,7 +49,10 @@ class Observer:
         plane, memory = self.plane, self.plane.memory
         known = World(
             slots=(),
+            revision=plane.revisions.goal,
             storage_class=self.goal.storage_class,
+            changes=plane.revisions.changes,
+            condemned=plane.resource.spec.replace_replicas,
             memory=memory,
             now=plane.now(),
             front=self.front,

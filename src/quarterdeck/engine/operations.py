@@ -17,8 +17,10 @@ from quarterdeck.api.operation import (
     OperationStatus,
     OperationType,
 )
+from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
+from quarterdeck.engine import revisions
 from quarterdeck.engine.conditions import unseen
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.home import Home
@@ -39,20 +41,23 @@ class Asker:
 def goal_of(plane: ControlPlane) -> Goal:
     """What an operation would have to go back to."""
     spec = plane.spec.model_copy(update={"paused": False})
-    return Goal(placement=spec.placement, replicas=spec.replicas, spec=spec)
+    return Goal(placement=spec.placement, replicas=spec.replicas, spec=spec, revision=plane.status.revision)
 
 
 def reached(goal: Goal, plane: ControlPlane) -> bool:
     """Whether the plane's spec is that of a goal, as far as the goal says."""
     now = goal_of(plane)
-    return (goal if goal.spec is not None else goal.model_copy(update={"spec": now.spec})) == now
+    said = {"spec": goal.spec or now.spec, "revision": goal.revision or now.revision}
+    return goal.model_copy(update=said) == now
 
 
 def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
     """The plane as it is to be for a goal; paused as it is now."""
     if goal.spec is None:
         return moved(plane, goal.placement, goal.replicas)
-    return plane.model_copy(update={"spec": goal.spec.model_copy(update={"paused": plane.spec.paused})})
+    spec = goal.spec.model_copy(update={"paused": plane.spec.paused})
+    status = plane.status.model_copy(update={"revision": goal.revision or plane.status.revision})
+    return plane.model_copy(update={"spec": spec, "status": status})
 
 
 async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
@@ -73,6 +78,7 @@ async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
         conditions = unseen(asker.now().timestamp())
         status = ControlPlaneStatus(port_offset=number, baseline=max(Baseline), conditions=conditions)
         stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
+    stored = await revisions.established(home.store, stored)
     return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
 
 
@@ -86,9 +92,11 @@ async def free_number(store: Store, name: str) -> int:
 
 
 async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: Asker) -> Operation:
-    """Store a changed spec, and end the operation that is under way: the new one takes over where it is.
+    """Store a changed spec, and end the operation that is under way: the new one takes over where it is. Files that the
+    spec names are read if it is applied; else they are as they were when they were read last.
 
-    Raises Conflict if the plane was changed since it was read, and what ``require_changeable`` does.
+    Raises Conflict if the plane was changed since it was read, InvalidInput for files that are none, and what
+    ``require_changeable`` does.
     """
     before = await existing(home.store, plane.metadata.name)
     require_known(before)
@@ -96,16 +104,29 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
         raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is gone")
     if kind not in (OperationType.MIGRATE, OperationType.ABORT):
         await require_changeable(home.store, before)
+    before = await revisions.established(home.store, before)
+    revision = await next_revision(home.store, plane, before, kind)
+    await revisions.keep(home.store, revision)
 
     def respecified(seen: ControlPlane) -> ControlPlane:
         # The status may have moved on, the spec must not have.
         if seen.metadata.generation != plane.metadata.generation:
             raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
-        return finalized(seen).model_copy(update={"spec": plane.spec})
+        status = seen.status.model_copy(update={"revision": revision.name})
+        return finalized(seen).model_copy(update={"spec": plane.spec, "status": status})
 
     stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)
     await supersede(home.store, plane.metadata.name, asker)
     return await _record(home.store, stored, kind, asker, came_from=goal_of(before), to=goal_of(stored))
+
+
+async def next_revision(
+    store: Store, plane: ControlPlane, before: ControlPlane, kind: OperationType
+) -> ReplicaRevision:
+    """What replicas are to be rendered from when ``plane``, as it is wanted, takes the place of ``before``."""
+    if not plane.status.revision:
+        plane = plane.model_copy(update={"status": before.status})
+    return await revisions.wanted(store, plane, anew=kind is OperationType.APPLY)
 
 
 def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.memory import ReplicaStatus
+from quarterdeck.api.memory import ReplicaStatus, memory_from_status
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.api.site import SiteSpec, StorageClass
 from quarterdeck.engine.site_use import sites_of
+from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.sites.former import FormerSite
 from quarterdeck.sites.port import Site
+from quarterdeck.stores.port import Store
 
 #: The address of a machine whose own is not known: one of this host where nobody listens, and all is refused at once.
 _NOWHERE = "127.255.255.254"
+
+
+async def site_as_known(store: Store, plane: ControlPlane) -> SiteResource:
+    """The resource of the site that a plane is to be at; if it is gone, one with the zones that the plane is in, so
+    that the plane can be looked at all the same.
+    """
+    name = plane.spec.placement.site
+    try:
+        return await store.get(SiteResource, name)
+    except NotFound:
+        there = [each for each in memory_from_status(plane.status.memory).replicas if each.site == name]
+        zones = {each.slot.zone for each in there if each.slot.zone} | set(plane.spec.placement.zones or ())
+        classes = sorted({each.storage_class for each in there}) or ["standard"]
+        spec = SiteSpec(
+            zones=tuple(sorted(zones)) or ("a",),
+            storage_classes=tuple(StorageClass(name=each) for each in classes),
+        )
+        return SiteResource(metadata=Metadata(name=name), spec=spec)
 
 
 def with_former(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[str, Site]:

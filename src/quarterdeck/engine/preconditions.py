@@ -350,14 +350,6 @@ async def endpoint(move: Move) -> Finding:
     return ok("endpoint", f"{name}, time to live {ttl} s")
 
 
-async def audit_policy(move: Move) -> Finding:
-    """The policy that new apiservers are to log by can be read."""
-    error = move.plane.settings.audit.unreadable
-    if error is not None:
-        return refuse("audit policy", error.seen, error.next_step)
-    return ok("audit policy", "there")
-
-
 Check = Callable[[Move], Awaitable[Finding]]
 #: In the order in which they are shown: of a move to another site, of replicas that come at the plane's own, and of
 #: replicas that only go.
@@ -374,7 +366,6 @@ MOVING: tuple[Check, ...] = (
     etcd_tuning,
     clocks,
     certificates,
-    audit_policy,
     ports,
     host_limits,
     endpoint,

@@ -1,82 +1,106 @@
-"""Revisions of planes: made from what the user declares, once, when it is asked for."""
+"""Revisions of planes: made from what the user declares, once, when it is asked for; looked up ever after."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import contextlib
+from collections.abc import Iterable
 
-import yaml
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.memory import ReplicaStatus
+from quarterdeck.api.revision import ReplicaRevision, revision_of
+from quarterdeck.components.template import Revisions
+from quarterdeck.engine.places import site_as_known
+from quarterdeck.engine.templates import audit_wanted, declared, template_of
+from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import Lease, Store
 
-from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, Audit, ControlPlane
-from quarterdeck.api.endpoint import EndpointMode
-from quarterdeck.api.revision import AuditTemplate, EtcdTemplate, ReplicaTemplate
-from quarterdeck.api.site import Site
-from quarterdeck.components.audit_policy import default_audit_policy
-from quarterdeck.errors import InvalidInput
-
-#: Larger policies are no policies.
-_LARGEST = 2**20
-
-
-def audit_wanted(plane: ControlPlane) -> AuditTemplate:
-    """The audit log that the spec asks for, its policy read now. Raises InvalidInput when the file is none."""
-    wanted = plane.spec.audit
-    if wanted is None:
-        policy = default_audit_policy()
-        return AuditTemplate(policy=policy, max_age_days=30, max_backups=10, max_size_megabytes=100)
-    return AuditTemplate(
-        policy=_policy(plane.name, wanted),
-        max_age_days=wanted.max_age_days,
-        max_backups=wanted.max_backups,
-        max_size_megabytes=wanted.max_size_megabytes,
-    )
+#: So many revisions are kept that nobody names any more: who goes back finds them.
+_FORMER = 3
 
 
-def _policy(name: str, wanted: Audit) -> str:
-    path = Path(wanted.policy_file)
-    try:
-        with path.open("rb") as stream:
-            text = stream.read(_LARGEST + 1).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        seen = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise _unusable(name, f"{path}: {seen}") from error
-    if len(text) > _LARGEST:
-        raise _unusable(name, f"{path}: it is larger than {_LARGEST // 2**20} MiB")
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise _unusable(name, f"{path}: it is not YAML") from error
-    if not isinstance(document, dict) or document.get("kind") != "Policy":
-        raise _unusable(name, f"{path}: it is no Policy of audit.k8s.io/v1")
-    return text
+async def wanted(store: Store, plane: ControlPlane, *, anew: bool) -> ReplicaRevision:
+    """The revision that a stored plane asks for with its spec of now, or with a changed one; not stored yet.
 
-
-def _unusable(name: str, seen: str) -> InvalidInput:
-    return InvalidInput(f"reading the audit policy of plane {name}", f"spec.audit.policyFile: {seen}", "put one there")
-
-
-def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> ReplicaTemplate:
-    """All that the replicas of a plane are to be at ``site``. What the spec leaves open is decided here, and nowhere
-    later.
+    ``anew``: the files that the spec names are read. Else what they said when the plane's revision was made counts, so
+    that a move takes up nothing that nobody asked for. Raises InvalidInput for files that are none.
     """
-    spec = plane.spec
-    etcd = spec.etcd
-    return ReplicaTemplate(
-        kubernetes_version=spec.kubernetes_version,
-        etcd=EtcdTemplate(
-            version=etcd.version,
-            quota_bytes=etcd.quota_bytes,
-            heartbeat_milliseconds=etcd.heartbeat_milliseconds or ETCD_HEARTBEAT,
-            election_milliseconds=etcd.election_milliseconds or ETCD_ELECTION,
-            storage_class=spec.etcd_storage_class or site.spec.storage_classes[0].name,
-        ),
-        service_cidr=spec.service_cidr,
-        endpoint_name="" if spec.endpoint.mode is EndpointMode.ADDRESS else plane.host,
-        encryption=spec.encryption,
-        audit=audit,
-        extra_args=spec.extra_args,
-        authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
-        admission=spec.admission if spec.admission and spec.admission.plugins else None,
-        tracing=spec.tracing,
-        certificates=spec.certificates,
-        baseline=plane.status.baseline,
-    )
+    before = None if anew else await _stored(store, plane.status.revision)
+    audit = audit_wanted(plane) if before is None else before.spec.audit
+    return revision_of(plane, template_of(plane, await site_as_known(store, plane), audit))
+
+
+async def keep(store: Store, revision: ReplicaRevision, *, lease: Lease | None = None) -> None:
+    """Store a revision, if it is not there yet: one of its name has its content."""
+    with contextlib.suppress(Conflict):
+        await store.create(revision, lease=lease)
+
+
+async def established(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> ControlPlane:
+    """The plane, with its revision stored and named: by the plane, and by replicas from before there were any. (They
+    were rendered from its spec, as nothing of that could be changed.)
+
+    Raises InvalidInput when a file is to be read that is none, Conflict when the plane was changed meanwhile.
+    """
+    if await _stored(store, plane.status.revision) is not None:
+        return plane
+    made = await wanted(store, plane, anew=True)
+    await keep(store, made, lease=lease)
+
+    def named(seen: ControlPlane) -> ControlPlane:
+        if (seen.spec, seen.status.revision) != (plane.spec, plane.status.revision):
+            raise Conflict(f"making a revision of plane {plane.name}", "it was changed meanwhile", "look again")
+        memory = seen.status.memory
+        replicas = (_of(made, each) for each in memory.replicas)
+        memory = memory.model_copy(update={"replicas": tuple(replicas)})
+        status = seen.status.model_copy(update={"revision": made.name, "memory": memory})
+        return seen.model_copy(update={"status": status})
+
+    return await amend(store, ControlPlane, plane.name, named, lease=lease)
+
+
+def _of(revision: ReplicaRevision, replica: ReplicaStatus) -> ReplicaStatus:
+    return replica if replica.revision else replica.model_copy(update={"revision": revision.name})
+
+
+async def known(store: Store, plane: ControlPlane, *, guess: bool) -> Revisions:
+    """The revision that a plane wants, and those that its replicas run. ``guess``, for those who only look: what is not
+    stored is as the plane's spec says now.
+    """
+    names = {plane.status.revision, *(each.revision for each in plane.status.memory.replicas)}
+    found = {name: await _stored(store, name) for name in names}
+    templates = {name: each.spec for name, each in found.items() if each is not None}
+    if guess:
+        site = await site_as_known(store, plane)
+        templates |= {name: declared(plane, site) for name in names - templates.keys()}
+    return Revisions(goal=plane.status.revision, templates=templates)
+
+
+async def of_plane(store: Store, name: str) -> tuple[ReplicaRevision, ...]:
+    """All that are stored of the plane of that name, the newest first."""
+    found = [
+        each
+        for each in await store.list(ReplicaRevision)
+        if any((owner.kind, owner.name) == ("ControlPlane", name) for owner in each.metadata.owner_references)
+    ]
+    return tuple(sorted(found, key=lambda each: (each.metadata.creation_timestamp, each.name), reverse=True))
+
+
+async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str], *, lease: Lease | None = None) -> None:
+    """Delete the revisions of a plane that nobody names, but for the last few. ``named``: what others than the plane
+    and its replicas name.
+    """
+    used = {plane.status.revision, *(each.revision for each in plane.status.memory.replicas), *named}
+    unused = [each for each in await of_plane(store, plane.name) if each.name not in used]
+    gone = tuple((ReplicaRevision, each.name) for each in unused[_FORMER:])
+    if gone:
+        await store.delete_together(*gone, lease=lease)
+
+
+async def _stored(store: Store, name: str) -> ReplicaRevision | None:
+    if not name:
+        return None
+    try:
+        return await store.get(ReplicaRevision, name)
+    except NotFound:
+        return None

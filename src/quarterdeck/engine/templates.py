@@ -1,0 +1,92 @@
+"""From what the user declares to what replicas are rendered from: the files that a spec names are read here alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, Audit, ControlPlane
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.revision import AuditTemplate, EtcdTemplate, ReplicaTemplate
+from quarterdeck.api.site import Site
+from quarterdeck.components.audit_policy import default_audit_policy
+from quarterdeck.errors import InvalidInput
+
+#: Larger policies are no policies.
+_LARGEST = 2**20
+
+
+def audit_wanted(plane: ControlPlane) -> AuditTemplate:
+    """The audit log that the spec asks for, its policy read now. Raises InvalidInput when the file is none."""
+    wanted = plane.spec.audit
+    if wanted is None:
+        policy = default_audit_policy()
+        return AuditTemplate(policy=policy, max_age_days=30, max_backups=10, max_size_megabytes=100)
+    return AuditTemplate(
+        policy=_policy(plane.name, wanted),
+        max_age_days=wanted.max_age_days,
+        max_backups=wanted.max_backups,
+        max_size_megabytes=wanted.max_size_megabytes,
+    )
+
+
+def _policy(name: str, wanted: Audit) -> str:
+    path = Path(wanted.policy_file)
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(_LARGEST + 1).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        seen = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise _unusable(name, f"{path}: {seen}") from error
+    if len(text) > _LARGEST:
+        raise _unusable(name, f"{path}: it is larger than {_LARGEST // 2**20} MiB")
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise _unusable(name, f"{path}: it is not YAML") from error
+    if not isinstance(document, dict) or document.get("kind") != "Policy":
+        raise _unusable(name, f"{path}: it is no Policy of audit.k8s.io/v1")
+    return text
+
+
+def _unusable(name: str, seen: str) -> InvalidInput:
+    return InvalidInput(f"reading the audit policy of plane {name}", f"spec.audit.policyFile: {seen}", "put one there")
+
+
+def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> ReplicaTemplate:
+    """All that the replicas of a plane are to be at ``site``. What the spec leaves open is decided here, and nowhere
+    later.
+    """
+    spec = plane.spec
+    etcd = spec.etcd
+    return ReplicaTemplate(
+        kubernetes_version=spec.kubernetes_version,
+        etcd=EtcdTemplate(
+            version=etcd.version,
+            quota_bytes=etcd.quota_bytes,
+            heartbeat_milliseconds=etcd.heartbeat_milliseconds or ETCD_HEARTBEAT,
+            election_milliseconds=etcd.election_milliseconds or ETCD_ELECTION,
+            storage_class=spec.etcd_storage_class or site.spec.storage_classes[0].name,
+        ),
+        service_cidr=spec.service_cidr,
+        endpoint_name="" if spec.endpoint.mode is EndpointMode.ADDRESS else plane.host,
+        encryption=spec.encryption,
+        audit=audit,
+        extra_args=spec.extra_args,
+        authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
+        admission=spec.admission if spec.admission and spec.admission.plugins else None,
+        tracing=spec.tracing,
+        certificates=spec.certificates,
+        baseline=plane.status.baseline,
+    )
+
+
+def declared(plane: ControlPlane, site: Site) -> ReplicaTemplate:
+    """What a plane's spec says of its replicas now. For looking only: an audit policy that cannot be read is empty."""
+    try:
+        audit = audit_wanted(plane)
+    except InvalidInput:
+        audit = audit_wanted(plane.model_copy(update={"spec": plane.spec.model_copy(update={"audit": None})}))
+        audit = audit.model_copy(update={"policy": ""})
+    return template_of(plane, site, audit)
