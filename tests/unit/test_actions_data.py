@@ -69,6 +69,8 @@ async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
 
 
 async def remembers(plane: Plane, memory: Memory) -> World:
+    records = tuple(replace(each, revision=plane.revisions.goal) for each in memory.replicas)
+    memory = replace(memory, replicas=records)
     await plane.write_status(memory=memory)
     return World(slots=(SLOT,), memory=memory, now=0.0)
 

@@ -14,6 +14,7 @@ from support.small_plane import small_plane
 from support.templates import template
 
 from quarterdeck.actions.units import start_unit
+from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, Etcd, new_control_plane
 from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.operation import OperationType
@@ -68,6 +69,7 @@ async def created(home: Home, policy: Path | None = None) -> ControlPlane:
 async def changed(home: Home, kind: OperationType = OperationType.APPLY, **spec: object) -> ReplicaRevision:
     now = await plane(home)
     wanted = now.model_copy(update={"spec": now.spec.model_copy(update=spec)})
+    wanted = applied_plane(now, wanted) if kind is OperationType.APPLY else wanted
     await operations.change(home, wanted, kind, ASKER)
     return await goal(home)
 
@@ -135,7 +137,7 @@ async def test_a_plane_of_before_is_looked_at_without_a_write_and_gets_its_revis
 ) -> None:
     before = await made_before(home)
     seen = await revisions.known(home.store, before, guess=True)
-    assert seen.template("") == (await revisions.wanted(home.store, before, anew=True)).spec
+    assert seen.template("") == (await revisions.wanted(home.store, before)).spec
     assert await plane(home) == before
     assert await home.store.list(ReplicaRevision) == ()
     now = await revisions.established(home.store, before)
@@ -186,7 +188,10 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
     stored = await plane.store.get(PlaneSecrets, plane.name)
     await plane.store.update(stored.model_copy(update={"data": SecretStr(encode(plane.secrets))}))
     runs = {"east-1": "alpha-a", "east-2": "alpha-b"}
-    records = (replace(each, started=False, revision=runs.get(each.name, "")) for each in plane.memory.replicas)
+    records = (
+        replace(each, started=False, storage_class="standard", revision=runs.get(each.name, ""))
+        for each in plane.memory.replicas
+    )
     await plane.write_status(memory=replace(plane.memory, replicas=tuple(records)))
     writes: dict[str, bytes] = {}
     for name in runs:

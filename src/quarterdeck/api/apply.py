@@ -7,47 +7,39 @@ from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
 from quarterdeck.api.site import Site
 from quarterdeck.errors import Conflict, InvalidInput
 
+_SERVICES = "Services that exist have addresses of it, and the certificates of apiservers name its first one"
+_CLIENTS = "clients have the endpoint in their kubeconfigs"
+_VERSIONS = "upgrades are not there yet"
+
 
 def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
-    """``current`` with the labels, annotations and spec of ``wanted``.
+    """``current`` with the labels, annotations and spec of ``wanted``. It names no revision any more: one is made anew,
+    from the files that the spec names as they are now.
 
     Raises Conflict if ``wanted`` names a resource version and ``current`` has moved on from it, InvalidInput for
-    changes that clients or stored objects of a plane that exists would not survive, and for those of settings that
-    its programs were started with, which running ones would not take up.
+    changes that clients or stored objects of a plane that exists would not survive.
     """
     doing = f"applying ControlPlane {current.name!r}"
     _check_version(doing, current, wanted)
     before, after = current.spec, _declared(current.spec, wanted.spec)
-    changes = (
-        ("spec.serviceCidr", before.service_cidr, after.service_cidr),
-        ("spec.endpoint.mode", before.endpoint.mode, after.endpoint.mode),
-        ("spec.endpoint.port", before.endpoint.port, after.endpoint.port),
-        ("spec.endpoint", current.host, wanted.host),
-        # Clients may hold an address for as long as the record said when they asked.
-        ("spec.endpoint.ttl", before.endpoint.ttl, after.endpoint.ttl),
-        ("spec.kubernetesVersion", before.kubernetes_version, after.kubernetes_version),
-        ("spec.etcd.version", before.etcd.version, after.etcd.version),
-        ("spec.etcd.quotaBytes", before.etcd.quota_bytes, after.etcd.quota_bytes),
-        ("spec.etcd.heartbeatMilliseconds", before.etcd.heartbeat_milliseconds, after.etcd.heartbeat_milliseconds),
-        ("spec.etcd.electionMilliseconds", before.etcd.election_milliseconds, after.etcd.election_milliseconds),
-        ("spec.encryption", before.encryption, after.encryption),
-        ("spec.audit", before.audit, after.audit),
-        ("spec.extraArgs", before.extra_args, after.extra_args),
-        ("spec.authentication", before.authentication, after.authentication),
-        ("spec.admission", before.admission, after.admission),
-        ("spec.tracing", before.tracing, after.tracing),
-        ("spec.certificates", before.certificates, after.certificates),
-    )
     problems = [
-        f"{path}: cannot be changed once the plane exists (from {_shown(old)} to {_shown(new)})"
-        for path, old, new in changes
+        f"{path}: cannot be changed once the plane exists (from {_shown(old)} to {_shown(new)}): {why}"
+        for path, old, new, why in (
+            ("spec.serviceCidr", before.service_cidr, after.service_cidr, _SERVICES),
+            ("spec.endpoint.mode", before.endpoint.mode, after.endpoint.mode, _CLIENTS),
+            ("spec.endpoint.port", before.endpoint.port, after.endpoint.port, _CLIENTS),
+            ("spec.endpoint", current.host, wanted.host, _CLIENTS),
+            ("spec.kubernetesVersion", before.kubernetes_version, after.kubernetes_version, _VERSIONS),
+            ("spec.etcd.version", before.etcd.version, after.etcd.version, _VERSIONS),
+        )
         if old != new
     ]
     if (least := before.certificates.generation) > after.certificates.generation:
         problems.append(f"spec.certificates.generation: must not be less than {least}: they were renewed since")
     if problems:
         raise InvalidInput(doing, "; ".join(problems))
-    return current.model_copy(update={"metadata": _merged(current, wanted), "spec": after})
+    status = current.status.model_copy(update={"revision": ""})
+    return current.model_copy(update={"metadata": _merged(current, wanted), "spec": after, "status": status})
 
 
 def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlaneSpec:

@@ -72,7 +72,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         await require_in_reach(engine.home, current)  # it is looked at
     await admit(engine, wanted, current=current)
     differences = await compared(engine.home, current, wanted)
-    needed = wanted.spec != current.spec
+    needed = wanted.spec != current.spec or bool(differences)
     return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, needed=needed)
 
 

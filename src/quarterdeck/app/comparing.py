@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.revision import AuditTemplate, ReplicaRevision, ReplicaTemplate
 from quarterdeck.components.difference import Difference, differences, spec_differences
+from quarterdeck.engine import revisions
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.revisions import audit_wanted, template_of
-from quarterdeck.errors import InvalidInput
 
 
 async def compared(home: Home, current: ControlPlane, wanted: ControlPlane) -> tuple[Difference, ...]:
@@ -15,20 +13,7 @@ async def compared(home: Home, current: ControlPlane, wanted: ControlPlane) -> t
 
     Raises InvalidInput for a file that cannot be used.
     """
-    if current.spec == wanted.spec and wanted.spec.audit is None:
-        return ()
-    after = template_of(wanted, await home.site_as_known(wanted), audit_wanted(wanted))
-    before = await _now(home, current)
-    found = (*differences(before, after), *spec_differences(current.spec, wanted.spec))
+    now = await revisions.known(home.store, current, guess=True)
+    after = await revisions.wanted(home.store, wanted)
+    found = (*differences(now.template(now.goal), after.spec), *spec_differences(current.spec, wanted.spec))
     return tuple(sorted(found, key=lambda each: each.path))
-
-
-async def _now(home: Home, plane: ControlPlane) -> ReplicaTemplate:
-    """What the replicas of a plane are to be now: the revision that it names, if it has been given one."""
-    if plane.status.revision:
-        return (await home.store.get(ReplicaRevision, plane.status.revision)).spec
-    try:
-        audit = audit_wanted(plane)
-    except InvalidInput:  # what was read once may be gone by now
-        audit = AuditTemplate(policy="", max_age_days=0, max_backups=0, max_size_megabytes=0)
-    return template_of(plane, await home.site_as_known(plane), audit)

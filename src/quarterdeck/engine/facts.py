@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.operation import Operation, OperationType
+from quarterdeck.api.operation import Operation
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine, lease_name
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.leaders import Leader, leaders
-from quarterdeck.engine.revisions import known
+from quarterdeck.engine.revisions import known, wanted
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
@@ -55,15 +55,15 @@ async def look(engine: Engine, name: str) -> Status:
     )
 
 
-async def forecast(engine: Engine, resource: ControlPlane, kind: OperationType | None = None) -> DryRun:
-    """What would happen if the plane's spec were this one, asked for by an operation of that kind (None: by none);
-    nothing is changed. Raises InvalidInput for files of the spec that are none.
+async def forecast(engine: Engine, resource: ControlPlane) -> DryRun:
+    """What would happen if the plane were wanted so; nothing is changed. Raises InvalidInput for files of the spec that
+    are none.
     """
     home = engine.home
     current = await operations.existing(home.store, resource.name)
     found = await known(home.store, current, guess=True)
-    if resource.spec != current.spec or kind is OperationType.APPLY:
-        goal = await operations.next_revision(home.store, resource, current, kind or OperationType.MIGRATE)
+    if (resource.spec, resource.status.revision) != (current.spec, current.status.revision):
+        goal = await wanted(home.store, resource)
         found = replace(found, goal=goal.name, templates={**found.templates, goal.name: goal.spec})
     async with AsyncExitStack() as stack:
         opened = await home.plane(resource, stack, revisions=found)

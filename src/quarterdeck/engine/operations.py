@@ -17,7 +17,6 @@ from quarterdeck.api.operation import (
     OperationStatus,
     OperationType,
 )
-from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
 from quarterdeck.engine import revisions
@@ -92,8 +91,8 @@ async def free_number(store: Store, name: str) -> int:
 
 
 async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: Asker) -> Operation:
-    """Store a changed spec, and end the operation that is under way: the new one takes over where it is. Files that the
-    spec names are read if it is applied; else they are as they were when they were read last.
+    """Store a changed spec, and end the operation that is under way: the new one takes over where it is. The plane's
+    revision is made from what the one that ``plane`` names said of files (see ``revisions.wanted``).
 
     Raises Conflict if the plane was changed since it was read, InvalidInput for files that are none, and what
     ``require_changeable`` does.
@@ -105,7 +104,7 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
     if kind not in (OperationType.MIGRATE, OperationType.ABORT):
         await require_changeable(home.store, before)
     before = await revisions.established(home.store, before)
-    revision = await next_revision(home.store, plane, before, kind)
+    revision = await revisions.wanted(home.store, plane)
     await revisions.keep(home.store, revision)
 
     def respecified(seen: ControlPlane) -> ControlPlane:
@@ -118,15 +117,6 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
     stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)
     await supersede(home.store, plane.metadata.name, asker)
     return await _record(home.store, stored, kind, asker, came_from=goal_of(before), to=goal_of(stored))
-
-
-async def next_revision(
-    store: Store, plane: ControlPlane, before: ControlPlane, kind: OperationType
-) -> ReplicaRevision:
-    """What replicas are to be rendered from when ``plane``, as it is wanted, takes the place of ``before``."""
-    if not plane.status.revision:
-        plane = plane.model_copy(update={"status": before.status})
-    return await revisions.wanted(store, plane, anew=kind is OperationType.APPLY)
 
 
 def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:

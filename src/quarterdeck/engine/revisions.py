@@ -19,13 +19,13 @@ from quarterdeck.stores.port import Lease, Store
 _FORMER = 3
 
 
-async def wanted(store: Store, plane: ControlPlane, *, anew: bool) -> ReplicaRevision:
+async def wanted(store: Store, plane: ControlPlane) -> ReplicaRevision:
     """The revision that a stored plane asks for with its spec of now, or with a changed one; not stored yet.
 
-    ``anew``: the files that the spec names are read. Else what they said when the plane's revision was made counts, so
-    that a move takes up nothing that nobody asked for. Raises InvalidInput for files that are none.
+    What the files that the spec names said when the plane's revision was made counts, so that a move takes up nothing
+    that nobody asked for. A plane that names no revision has them read. Raises InvalidInput for files that are none.
     """
-    before = None if anew else await _stored(store, plane.status.revision)
+    before = await _stored(store, plane.status.revision)
     audit = audit_wanted(plane) if before is None else before.spec.audit
     return revision_of(plane, template_of(plane, await site_as_known(store, plane), audit))
 
@@ -44,7 +44,7 @@ async def established(store: Store, plane: ControlPlane, *, lease: Lease | None 
     """
     if await _stored(store, plane.status.revision) is not None:
         return plane
-    made = await wanted(store, plane, anew=True)
+    made = await wanted(store, plane)
     await keep(store, made, lease=lease)
 
     def named(seen: ControlPlane) -> ControlPlane:
