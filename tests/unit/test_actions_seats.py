@@ -10,15 +10,17 @@ from support.small_plane import SmallPlane, small_plane
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.seats import settle_seats, take_seat
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components.ports import seat_at, seat_of_before
+from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_of_before
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component
-from quarterdeck.model.seats import REPLICA_PORTS, TakenSeat
+from quarterdeck.model.seats import TakenSeat
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
 from quarterdeck.stores.memory import MemoryStore
 
 A1 = "east-a1"
+#: The port of the apiserver of a replica that gets the last block.
+LAST = ports_of(LAST_BLOCK)["kube-apiserver"]
 NEW = PlaceReplica(
     site="east",
     why="",
@@ -56,14 +58,14 @@ async def test_a_replica_that_was_not_written_down_gets_the_same_seat_again() ->
     await take_seat(small.plane, NEW)
     await carry_out(small.plane, replace(NEW, replica="east-10"), small.world)
     await carry_out(small.plane, NEW, small.world)
-    assert await stored(small) == {"east-9": 6443, "east-10": 6453}
+    assert await stored(small) == {"east-9": 6443, "east-10": LAST}
 
 
 async def test_a_seat_of_a_replica_that_was_never_written_down_is_let_go_by_the_next_driver() -> None:
     """Its name may never come again."""
     small = await small_plane(replicas=0)
     await take_seat(small.plane, NEW)
-    await small.sites["east"].allocate(A1, "another", "east-9", REPLICA_PORTS)
+    await small.sites["east"].allocate(A1, "another", "east-9", ports_of(1))
     await settle_seats(small.plane)
     assert await who(small) == {"east-9": 6453}, "that of another plane stays"
 
@@ -116,10 +118,12 @@ async def test_what_only_a_silent_machine_could_confirm_is_written_down_later() 
 async def test_a_new_plane_gets_no_ports_of_one_that_nobody_has_driven_since() -> None:
     store = MemoryStore()
     old = await small_plane(store=store)
+    status = old.plane.resource.status.model_copy(update={"port_offset": 1})
+    old.plane.resource = await store.update(old.plane.resource.model_copy(update={"status": status}))
     new = await second_plane(old)
     await carry_out(new.plane, NEW, new.world)
-    assert (await stored(new)) == {"east-9": 6453}
-    assert await who(new) == {"east-1": 6443, "east-9": 6453}
+    assert await stored(new) == {"east-9": LAST}, "its own number's are the other's"
+    assert await who(new) == {"east-1": 6453, "east-9": LAST}
     assert unseated(old)
 
 

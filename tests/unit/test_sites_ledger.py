@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.components.ports import LAST_BLOCK, seat_at
+from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_with
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
-from quarterdeck.model.seats import REPLICA_PORTS, Seat, TakenSeat
+from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.sites.ledger import Ledger
 from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
 from quarterdeck.sites.local.loopback import open_loopback
@@ -26,15 +26,13 @@ from pathlib import Path
 from quarterdeck.sites.local.kept_ledger import change_ledger
 for number in range(10):
     change_ledger(Path(sys.argv[1]), lambda ledger: ledger.allocated(
-        machine="m", host="10.0.0.1", plane=sys.argv[2], replica=f"r{number}", ports=("etcd-peer",), listening=()
+        machine="m", host="10.0.0.1", plane=sys.argv[2], replica=f"r{number}", ports={"etcd-peer": 2380}, listening=()
     ))
 """
 
 
 def allocated(ledger: Ledger, replica: str, *, listening: frozenset[int] = frozenset()) -> tuple[Ledger, Seat]:
-    return ledger.allocated(
-        machine="m", host=HOST, plane="p", replica=replica, ports=REPLICA_PORTS, listening=listening
-    )
+    return ledger.allocated(machine="m", host=HOST, plane="p", replica=replica, ports=ports_of(0), listening=listening)
 
 
 def full() -> Ledger:
@@ -50,14 +48,16 @@ def test_when_all_blocks_are_taken_that_is_said_and_one_that_is_let_go_is_found(
 
 def test_ports_of_different_kinds_never_meet() -> None:
     """The peers of an etcd of events in block 406 would be at the port of the apiserver of block 0."""
-    events = seat_at("m", HOST, 406, ("events-peer",))
+    events = seat_with("m", HOST, ports_of(406, ("events-peer",)))
     ledger = Ledger(taken=(TakenSeat(plane="p", replica="r1", seat=events),))
-    assert allocated(ledger, "r2")[1] == seat_at("m", HOST, 1)
+    assert allocated(Ledger(), "r2")[1] == seat_at("m", HOST, 0)
+    assert allocated(ledger, "r2")[1] == seat_at("m", HOST, LAST_BLOCK)
 
 
 def test_a_name_that_no_port_has_is_refused() -> None:
+    taken = Ledger(taken=(TakenSeat(plane="p", replica="r1", seat=seat_with("m", HOST, {"konnectivity": 8132})),))
     with pytest.raises(InvalidInput, match="no port is called konnectivity"):
-        Ledger().allocated(machine="m", host=HOST, plane="p", replica="r", ports=("konnectivity",), listening=())
+        taken.allocated(machine="m", host=HOST, plane="p", replica="r", ports={"konnectivity": 8132}, listening=())
 
 
 def test_two_processes_at_once_give_nobody_the_same(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_two_processes_at_once_give_nobody_the_same(tmp_path: Path) -> None:
     assert [each.wait(60) for each in running] == [0, 0, 0]
     taken = read_ledger(folder).taken
     assert len(taken) == 30
-    assert sorted(each.seat.port("etcd-peer").listen.port for each in taken) == [2380 + 10 * at for at in range(30)]
+    assert len({each.seat.listen("etcd-peer") for each in taken}) == 30
 
 
 def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
@@ -92,6 +92,6 @@ async def test_another_driver_of_the_same_site_finds_what_the_one_before_gave(tm
         network = open_loopback(tmp_path, registry=tmp_path / "registry")
         return open_local_site(tmp_path, LocalSiteSettings(name="east"), network)
 
-    first = await site().allocate("east-a1", "p", "r1", REPLICA_PORTS)
-    assert await site().allocate("east-a1", "p", "r2", REPLICA_PORTS) != first
-    assert await site().allocate("east-a1", "p", "r1", REPLICA_PORTS) == first
+    first = await site().allocate("east-a1", "p", "r1", ports_of(0))
+    assert await site().allocate("east-a1", "p", "r2", ports_of(0)) != first
+    assert await site().allocate("east-a1", "p", "r1", ports_of(0)) == first

@@ -158,8 +158,8 @@ class Plane:
     def audit_volume(self, record: Replica) -> str:
         """The volume of the audit log of a replica's seat. Two apiservers must not share one: each would move away what
         the other is writing to, and write over it (natefinch/lumberjack: openNew). It is the seat's, so that whoever
-        sits there next goes on with it, and deletes from it what is too old. Where the plane's own number leads there
-        was one volume for each machine before there were seats.
+        sits there next goes on with it, and deletes from it what is too old. That of the seat which the plane's number
+        stands for has the name that was given when each machine had one for each plane.
         """
         port = self.seat(record).listen(PortName.APISERVER).port
         of_before = load_balancer_port(self.resource.status.port_offset or 0)

@@ -13,9 +13,10 @@ from quarterdeck.actions.plane import Plane, seat_of
 from quarterdeck.actions.together import together
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
+from quarterdeck.components.ports import ports_of
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.seats import REPLICA_PORTS, Seat, TakenSeat
+from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.steps import PlaceReplica
 from quarterdeck.model.units import MachineRole, MachineState
 
@@ -25,6 +26,9 @@ async def take_seat(plane: Plane, step: PlaceReplica) -> Seat:
 
     All that any plane remembers of this machine is in its ledger before: planes that nobody has driven since there are
     ledgers keep their ports. What planes that are gone left there is let go.
+
+    Wherever they are free, the ports of the plane's own number are given: Kubernetes has one list of ports for all
+    apiservers of a plane in the Endpoints of its Service ``kubernetes``, so that these are best all at one port.
     """
     site, machine = plane.site(step.slot.site), step.machine
     taken = await site.seats(machine)  # before the planes are listed, so that none of a new plane seems to be left
@@ -40,7 +44,8 @@ async def take_seat(plane: Plane, step: PlaceReplica) -> Seat:
                 has = TakenSeat(plane=_owner(other), replica=record.name, seat=seat_of(record, other, plane.machines))
                 if has not in taken:
                     await site.occupy(machine, has)
-    return await site.allocate(machine, _owner(plane.resource), step.replica, REPLICA_PORTS)
+    wanted = ports_of(plane.resource.status.port_offset or 0)
+    return await site.allocate(machine, _owner(plane.resource), step.replica, wanted)
 
 
 async def leave_seat(plane: Plane, record: Replica) -> None:

@@ -28,19 +28,26 @@ BLOCK: Mapping[str, int] = {
 }
 
 
-def seat_at(machine: str, host: str, block: int, names: Iterable[str] = REPLICA_PORTS) -> Seat:
-    """The seat of block 0 - 787 on a machine whose programs listen, and are reached, at ``host``. Raises InvalidInput
-    for another block, or a name that no port has.
-    """
+def ports_of(block: int, names: Iterable[str] = REPLICA_PORTS) -> dict[str, int]:
+    """The ports of these names in block 0 - 787. Raises InvalidInput for another block, or a name that no port has."""
     shift = _shift(block, "giving a replica its ports")
     unknown = ", ".join(name for name in names if name not in BLOCK)
     if unknown:
         raise InvalidInput("giving a replica its ports", f"no port is called {unknown}", f"name {', '.join(BLOCK)}")
-    ends = {name: Endpoint(host, BLOCK[name] + shift) for name in names}
+    return {str(name): BLOCK[name] + shift for name in names}
+
+
+def seat_with(machine: str, host: str, ports: Mapping[str, int]) -> Seat:
+    """A seat with these ports on a machine whose programs listen, and are reached, at ``host``."""
+    ends = {name: Endpoint(host, port) for name, port in ports.items()}
     return Seat(
-        machine=machine,
-        ports=tuple(SeatPort(name=str(name), listen=end, advertised=end) for name, end in ends.items()),
+        machine=machine, ports=tuple(SeatPort(name=name, listen=end, advertised=end) for name, end in ends.items())
     )
+
+
+def seat_at(machine: str, host: str, block: int) -> Seat:
+    """A replica's seat with the ports of a block. Raises InvalidInput."""
+    return seat_with(machine, host, ports_of(block))
 
 
 def seat_of_before(machine: str, host: str, number: int) -> Seat:

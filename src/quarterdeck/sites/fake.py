@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -254,7 +254,7 @@ class FakeSite:
             self._reach(each)
         return MEMORY_BYTES // len(machines)
 
-    async def allocate(self, machine: str, plane: str, replica: str, ports: tuple[str, ...]) -> Seat:
+    async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
         where = self._admit(machine)
         where.ledger, seat = where.ledger.admitting(self._fence).allocated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NoReturn, Self
@@ -116,7 +117,7 @@ class FormerSite:
         """See Site."""
         self._refuse(", ".join(machines))
 
-    async def allocate(self, machine: str, plane: str, replica: str, ports: tuple[str, ...]) -> Seat:
+    async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
         self._refuse(machine)
 

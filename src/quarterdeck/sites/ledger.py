@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from quarterdeck.components.ports import LAST_BLOCK, seat_at
+from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_with
 from quarterdeck.errors import Conflict, LeaseLost, PreconditionFailed
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.units import Fence
@@ -34,22 +34,24 @@ class Ledger:
         return next((each for each in self.taken if (each.plane, each.replica) == (plane, replica)), None)
 
     def allocated(
-        self, *, machine: str, host: str, plane: str, replica: str, ports: tuple[str, ...], listening: Collection[int]
+        self, *, machine: str, host: str, plane: str, replica: str, ports: Mapping[str, int], listening: Collection[int]
     ) -> tuple[Ledger, Seat]:
-        """With a seat for a replica, and that seat: the one that it has, else the lowest block of which nobody has a
-        port and nobody listens on one. See ``Site.allocate`` for what it raises.
+        """With a seat for a replica, and that seat: the one that it has, else one with these ports or of a block, of
+        which nobody has a port and nobody listens on one. Blocks are given from the last one down: the first are those
+        that planes ask for. See ``Site.allocate`` for what it raises.
         """
         doing = f"giving replica {replica} a seat on machine {machine}"
         has = self.of(plane, replica)
         if has is not None:
-            if tuple(each.name for each in has.seat.ports) != ports:
+            if {each.name for each in has.seat.ports} != set(ports):
                 names = ", ".join(each.name for each in has.seat.ports)
                 raise Conflict(doing, f"it has one with other ports ({names})")
             return self, has.seat
         used = {each.listen.port for taken in self.taken for each in taken.seat.ports} | {*listening}
-        for block in range(LAST_BLOCK + 1):
-            seat = seat_at(machine, host, block, ports)
-            if not used & {each.listen.port for each in seat.ports}:
+        blocks = (ports_of(block, ports) for block in range(LAST_BLOCK, -1, -1))
+        for candidate in (ports, *blocks):
+            if used.isdisjoint(candidate.values()):
+                seat = seat_with(machine, host, candidate)
                 return self.occupied(TakenSeat(plane=plane, replica=replica, seat=seat)), seat
         seen = f"of {LAST_BLOCK + 1} blocks of ports none is free"
         raise PreconditionFailed(doing, seen, "delete planes, or stop what listens there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Protocol, Self
 
@@ -145,9 +146,10 @@ class Site(Protocol):
         """Bytes of memory that new units on each of these machines may take, if they take as much on all of them."""
         ...
 
-    async def allocate(self, machine: str, plane: str, replica: str, ports: tuple[str, ...]) -> Seat:
+    async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """A seat on the machine for a replica: the one that it was given before, as long as it was not released, else
-        one with ports of these names that nobody has been given and that nothing listens on.
+        one with ports of these names that nobody has been given and that nothing listens on: with these ports, if all
+        of them are free.
 
         Raises Conflict if it has one with other ports, PreconditionFailed when there is none left, LeaseLost as
         ``fenced`` does.

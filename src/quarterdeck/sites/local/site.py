@@ -6,7 +6,7 @@ import asyncio
 import copy
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -268,7 +268,7 @@ class LocalSite:
         await asyncio.gather(*(self._machine(each).reach() for each in machines))
         return await _on_disk(self.name, available_memory) // len(machines)
 
-    async def allocate(self, machine: str, plane: str, replica: str, ports: tuple[str, ...]) -> Seat:
+    async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
         where = self._machine(machine)
         await where.admit(self._fence)
