@@ -34,7 +34,7 @@ from quarterdeck.kube.port import Address, HealthAnswer
 from quarterdeck.model.components import Component
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import Plan, ReleaseReplica, Step, Swap
+from quarterdeck.model.steps import AddLearner, Plan, ReleaseReplica, Step, Swap
 from quarterdeck.model.units import Fence, MachineState
 from quarterdeck.model.world import World
 from quarterdeck.planner.truth import edge
@@ -223,7 +223,7 @@ class Session(Unwatched):
             await self.fenced(world.sites[call.site]).hold_unit(f"{call.site}-edge", "envoy", 0.0)
         before = self.truths.now()
         step = step_of(call, self.truths, self.doing)
-        if isinstance(step, ReleaseReplica) and before is not None and self.slots:
+        if isinstance(step, (AddLearner, ReleaseReplica)) and before is not None and self.slots:
             before = replace(before, slots=self.slots)  # the user may have changed them since it was decided
         if before is not None and before.deleting and self.unseen:
             # A deletion does not wait for what does not answer.

@@ -273,6 +273,8 @@ def step_of(call: Call, truths: Truths, doing: Sequence[Step]) -> Step | None:
         case "dns", "remove":
             return RemoveRecord(site="", why="")
         case "etcd", "add_learner":
+            if any(node.peer_url == args[1] for node in truths.world.cluster.nodes):
+                return None  # it is a member already
             return AddLearner(site="", why="", replica=truths.names()[args[1]])
         case "etcd", "promote" | "remove" | "move_leader":
             return _member_step(method, args[1], truths)
