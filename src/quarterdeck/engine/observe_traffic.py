@@ -11,6 +11,7 @@ from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.assemble import Dated
 from quarterdeck.engine.observe_sites import SeenSites
 from quarterdeck.model.endpoints import BalancerStatus
+from quarterdeck.model.site_facts import SiteFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,13 @@ class TrafficObserver:
 
     async def observe(self, names: Sequence[str], sites: SeenSites) -> Mapping[str, Dated[BalancerStatus]]:
         """One look at each."""
-        at, balancers = self.plane.steady(), self.plane.balancers
-        asked = [name for name in names if name in balancers]
-        found = await asyncio.gather(*(or_none(balancers[name].observe(sites[name].said)) for name in asked))
+        at = self.plane.steady()
+        asked = [name for name in names if name in self.plane.balancers]
+        found = await asyncio.gather(*(self._look(name, sites[name].said) for name in asked))
         return {name: Dated(at, status) for name, status in zip(asked, found, strict=True)}
+
+    async def _look(self, name: str, site: SiteFacts | None) -> BalancerStatus | None:
+        machine = site.machine(self.plane.edge(name).name) if site is not None else None
+        if machine is not None and machine.units is None:
+            return None  # it would be waited for as long again
+        return await or_none(self.plane.balancers[name].observe(site))
