@@ -7,10 +7,12 @@ case $QD_CACHE in /*) ;; *) QD_CACHE="$PWD/$QD_CACHE" ;; esac
 
 qd_fail() { printf 'quarterdeck: %s\n' "$1" >&2; exit 70; }
 
-qd_python() {  # a Python that is new enough: prints its path
+qd_python() {  # a Python that is new enough: prints its version, and its path
   for qd_try in "${QUARTERDECK_PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
     [ -n "$qd_try" ] && command -v "$qd_try" >/dev/null 2>&1 || continue
-    "$qd_try" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$qd_try"; return; }
+    # started once, and without what it need not load: each command waits for it
+    "$qd_try" -I -S -c 'import sys; v = sys.version_info; sys.exit(1) if v < (3, 11) else print("%d.%d.%d" % v[:3])' \
+      2>/dev/null && { command -v "$qd_try"; return; }
   done
   qd_fail "setting up: no Python 3.11 or newer was found; install one, or name it in QUARTERDECK_PYTHON"
 }
@@ -36,9 +38,11 @@ qd_environment() {  # $1: run | dev
     qd_fail "setting up: $QD_CACHE belongs to somebody else; set QUARTERDECK_CACHE to a folder of yours"
   [ -z "$(find "$QD_CACHE" -prune \( -perm -020 -o -perm -002 \))" ] ||
     qd_fail "setting up: others may write to $QD_CACHE; chmod go-w it if that was not meant, or set QUARTERDECK_CACHE"
-  qd_py=$(qd_python)
+  qd_found=$(qd_python)
+  qd_tag=${qd_found%%"
+"*} qd_py=${qd_found#*"
+"}
   qd_lock="$QD_ROOT/locks/$1.txt"
-  qd_tag=$("$qd_py" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
   qd_sum=$(sha256sum "$qd_lock" | cut -c1-16)
   qd_env="$QD_CACHE/env-$1-$qd_tag-$qd_sum"
   if [ ! -e "$qd_env/.complete" ]; then
