@@ -26,7 +26,8 @@ def plane_secrets(plane: str, now: datetime) -> PlaneSecrets:
     )
 
 
-def with_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime) -> PlaneSecrets:
+def with_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, *, generation: int = 0) -> PlaneSecrets:
+    assert generation == 0, "no life renews certificates"
     if plane.replica(names.replica) is not None:
         return plane
     own = KeyPair(f"certificate of {names.replica}".encode(), b"key")

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, Certificates, ControlPlane, new_control_plane
 from quarterdeck.api.endpoint import EndpointMode, Rfc2136, Tsig
 from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
@@ -156,6 +156,21 @@ async def test_a_plane_that_runs_never_gets_a_new_authority(home: Home) -> None:
     with pytest.raises(Corrupt):
         await home.secrets(plane)
     assert (await stored(home)).plane_uid == "another"
+
+
+async def test_quarterdecks_own_certificates_are_issued_anew_once_when_all_are_wanted_anew(home: Home) -> None:
+    plane = await created(home)
+    before = await home.secrets(plane)
+    await home.renew_manager(plane)
+    assert await home.secrets(plane) == before
+    wanted = plane.model_copy(
+        update={"spec": plane.spec.model_copy(update={"certificates": Certificates(generation=1)})}
+    )
+    await home.renew_manager(wanted)
+    after = await home.secrets(plane)
+    assert (after.manager == before.manager, after.etcd_ca == before.etcd_ca) == (False, True)
+    await home.renew_manager(wanted)
+    assert await home.secrets(plane) == after
 
 
 async def test_a_plane_without_secrets_can_be_deleted(home: Home) -> None:

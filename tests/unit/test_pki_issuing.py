@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import ssl
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from quarterdeck.pki.issuing import (
     ReplicaNames,
     create_plane_secrets,
     issue_admin,
+    with_manager,
     with_replica,
     without_replica,
 )
@@ -189,6 +191,26 @@ def test_a_leaf_never_outlives_its_authority() -> None:
 
 def test_a_replicas_certificates_are_issued_once_and_kept(plane: PlaneSecrets) -> None:
     assert with_replica(plane, NAMES, NOW + timedelta(days=30)) is plane
+
+
+def test_certificates_are_issued_anew_once_for_each_generation_by_the_same_authorities(plane: PlaneSecrets) -> None:
+    later = NOW + timedelta(days=30)
+    renewed = with_manager(with_replica(plane, NAMES, later, generation=1), 1, later)
+    before, after = plane.replica("demo-1"), renewed.replica("demo-1")
+    assert before is not None
+    assert after is not None
+    for each in fields(ReplicaSecrets):
+        one, other = getattr(before, each.name), getattr(after, each.name)
+        assert expiry(other.certificate) - expiry(one.certificate) == timedelta(days=30), each.name
+        assert one.key != other.key
+    assert expiry(renewed.manager.certificate) - expiry(plane.manager.certificate) == timedelta(days=30)
+    assert renewed.etcd_manager != plane.etcd_manager
+    assert (renewed.kubernetes_ca, renewed.etcd_ca) == (plane.kubernetes_ca, plane.etcd_ca)
+    assert with_replica(renewed, NAMES, later, generation=1) is renewed
+    assert with_replica(renewed, NAMES, later) is renewed, "who goes back keeps the new ones"
+    assert with_manager(renewed, 1, later) is renewed
+    assert decode(encode(renewed)) == renewed
+    assert without_replica(renewed, "demo-1").generation("demo-1") == 0
 
 
 def test_what_a_replica_that_is_gone_had_is_forgotten(plane: PlaneSecrets) -> None:

@@ -232,7 +232,10 @@ class Plane:
         return await site.create_volume(record.machine, name, record.storage_class)
 
     async def certificates(self, record: Replica) -> ReplicaSecrets:
-        """A replica's certificates: issued and stored the first time, the same ever after."""
+        """A replica's certificates: issued and stored the first time, the same ever after, until its revision wants
+        them anew.
+        """
+        generation = self.revisions.template(record.revision).certificates.generation
         settings = self.settings_of(record)
         names = ReplicaNames(
             replica=record.name,
@@ -243,8 +246,9 @@ class Plane:
             endpoint_addresses=tuple(sorted({balancer.address.ip for balancer in self.balancers.values()})),
         )
         found = self.secrets.replica(record.name)
-        if found is None:
-            await self._write_secrets(lambda secrets: _with_replica(secrets, names))
+        if found is None or self.secrets.generation(record.name) < generation:
+            now = datetime.now(UTC)  # of two units of a replica one issues them, and the other finds them
+            await self._write_secrets(lambda secrets: with_replica(secrets, names, now, generation=generation))
             found = self.secrets.replica(record.name)
         assert found is not None
         return found
@@ -344,8 +348,3 @@ def seat_of(record: Replica, plane: ControlPlane, machines: Mapping[tuple[str, s
     if machine is None:
         raise NotFound(f"working on replica {record.name}", f"site {record.site} has no machine {record.machine}")
     return seat_of_before(record.machine, machine.address, plane.status.port_offset or 0)
-
-
-def _with_replica(secrets: PlaneSecrets, names: ReplicaNames) -> PlaneSecrets:
-    """The secrets with certificates for a replica: those it has, if another of its units was faster."""
-    return secrets if secrets.replica(names.replica) else with_replica(secrets, names, datetime.now(UTC))

@@ -48,6 +48,7 @@ class PlaneSecrets:
 
     ``encryption_key``: 32 bytes, for Secrets at rest. ``manager`` and ``etcd_manager`` are quarterdeck's own
     client certificates towards the apiservers and etcd. ``replicas`` maps names to what was issued for them.
+    ``generations`` says how often that was wanted anew when it was issued: by replica, and of the manager as ``""``.
     """
 
     kubernetes_ca: KeyPair
@@ -58,7 +59,12 @@ class PlaneSecrets:
     manager: KeyPair
     etcd_manager: KeyPair
     replicas: tuple[tuple[str, ReplicaSecrets], ...] = ()
+    generations: tuple[tuple[str, int], ...] = ()
 
     def replica(self, name: str) -> ReplicaSecrets | None:
         """What was issued for a replica; None if nothing was."""
         return dict(self.replicas).get(name)
+
+    def generation(self, name: str = "") -> int:
+        """The generation of what was issued for a replica, or for quarterdeck itself."""
+        return dict(self.generations).get(name, 0)

@@ -109,6 +109,7 @@ class Engine:
                 raise Paused(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")
             if resource.metadata.deletion_timestamp is None:
                 resource = await revisions.established(self.home.store, resource, lease=guard.lease)
+                await self.home.renew_manager(resource, lease=guard.lease)
             opened = await self.home.plane(resource, stack, guard=guard, programs=programs, dns_program=dns_program)
             # Nothing watches over the hub but those who use it.
             if isinstance(opened.dns, CoreDns):

@@ -52,7 +52,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
 from quarterdeck.pki.authority import subject_of
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuing import create_plane_secrets, with_manager
 from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
@@ -60,6 +60,7 @@ from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.port import Site
+from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
 from quarterdeck.stores.sealing import KEY_FILE, Key, read_key
@@ -207,6 +208,18 @@ class Home:
                     await self.store.update(stored.model_copy(update={"plane_uid": uid, "data": data}))
             except (Conflict, NotFound):
                 continue  # somebody else was faster: what they wrote counts
+
+    async def renew_manager(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
+        """Have quarterdeck's own certificates issued anew, if all of the plane's are wanted anew since they were."""
+        generation = plane.spec.certificates.generation
+        if generation <= (await self.secrets(plane)).generation():
+            return
+
+        def renewed(stored: SecretsResource) -> SecretsResource:
+            secrets = with_manager(decode(stored.data.get_secret_value()), generation, datetime.now(UTC))
+            return stored.model_copy(update={"data": SecretStr(encode(secrets))})
+
+        await amend(self.store, SecretsResource, plane.name, renewed, lease=lease)
 
     async def _stored_secrets(self, name: str) -> SecretsResource | None:
         try:

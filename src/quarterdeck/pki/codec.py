@@ -28,6 +28,7 @@ def encode(secrets: PlaneSecrets) -> str:
         name: {each.name: _pair_out(getattr(issued, each.name)) for each in fields(issued)}
         for name, issued in secrets.replicas
     }
+    document["generations"] = dict(secrets.generations)
     return json.dumps(document, indent=1)
 
 
@@ -48,6 +49,7 @@ def decode(text: str) -> PlaneSecrets:
             service_account=SigningKey(signing["public"].encode(), signing["private"].encode()),
             encryption_key=base64.b64decode(document["encryption_key"], validate=True),
             replicas=tuple((name, _replica_in(issued)) for name, issued in document["replicas"].items()),
+            generations=tuple((name, int(number)) for name, number in document.get("generations", {}).items()),
         )
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as broken:
         # The message of the cause may quote a key: only its kind is told.

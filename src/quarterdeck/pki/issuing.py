@@ -39,35 +39,68 @@ def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEA
     """Authorities and keys for a new plane. ``now`` is an aware datetime, ``lifetime`` that of client certificates."""
     kubernetes_ca = create_authority(f"{plane}-kubernetes-ca", now)
     etcd_ca = create_authority(f"{plane}-etcd-ca", now)
-    manager = Request(common_name="quarterdeck", organizations=(_MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
-    etcd_manager = Request(common_name="quarterdeck", usage=Usage.CLIENT, lifetime=lifetime)
+    manager, etcd_manager = _managers(kubernetes_ca, etcd_ca, now, lifetime)
     return PlaneSecrets(
         kubernetes_ca=kubernetes_ca,
         etcd_ca=etcd_ca,
         front_proxy_ca=create_authority(f"{plane}-front-proxy-ca", now),
         service_account=create_signing_key(),
         encryption_key=entropy.token_bytes(32),
-        manager=issue(kubernetes_ca, manager, now),
-        etcd_manager=issue(etcd_ca, etcd_manager, now),
+        manager=manager,
+        etcd_manager=etcd_manager,
     )
 
 
-def with_replica(
-    plane: PlaneSecrets, names: ReplicaNames, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME
+def _managers(kubernetes_ca: KeyPair, etcd_ca: KeyPair, now: datetime, lifetime: timedelta) -> tuple[KeyPair, KeyPair]:
+    """Quarterdeck's own: towards the apiservers, and towards etcd."""
+    manager = Request(common_name="quarterdeck", organizations=(_MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
+    etcd_manager = Request(common_name="quarterdeck", usage=Usage.CLIENT, lifetime=lifetime)
+    return issue(kubernetes_ca, manager, now), issue(etcd_ca, etcd_manager, now)
+
+
+def with_manager(
+    plane: PlaneSecrets, generation: int, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME
 ) -> PlaneSecrets:
-    """``plane`` with certificates for a replica; ``plane`` itself if the replica has some already.
+    """``plane`` with certificates of quarterdeck's own of that generation; ``plane`` itself if they are. The
+    authorities stay, so that those of before are accepted as well, until they end.
+    """
+    if plane.generation() >= generation:
+        return plane
+    manager, etcd_manager = _managers(plane.kubernetes_ca, plane.etcd_ca, now, lifetime)
+    return replace(plane, manager=manager, etcd_manager=etcd_manager, generations=_counted(plane, "", generation))
+
+
+def with_replica(
+    plane: PlaneSecrets,
+    names: ReplicaNames,
+    now: datetime,
+    *,
+    generation: int = 0,
+    lifetime: timedelta = LEAF_LIFETIME,
+) -> PlaneSecrets:
+    """``plane`` with certificates for a replica; ``plane`` itself if the replica has some of that generation already,
+    or of a later one.
 
     So a replica's unit specs never change by themselves. Store the result before a unit is started with it.
     """
-    if plane.replica(names.replica) is not None:
+    name = names.replica
+    if plane.replica(name) is not None and plane.generation(name) >= generation:
         return plane
+    others = without_replica(plane, name)
     issued = _issue_replica(plane, names, now, lifetime)
-    return replace(plane, replicas=(*plane.replicas, (names.replica, issued)))
+    return replace(plane, replicas=(*others.replicas, (name, issued)), generations=_counted(plane, name, generation))
+
+
+def _counted(plane: PlaneSecrets, name: str, generation: int) -> tuple[tuple[str, int], ...]:
+    """The generations, with one of them changed; 0 need not be said."""
+    kept = tuple(each for each in plane.generations if each[0] != name)
+    return (*kept, (name, generation)) if generation else kept
 
 
 def without_replica(plane: PlaneSecrets, replica: str) -> PlaneSecrets:
     """``plane`` without what was issued for a replica that is gone: names are never used again."""
-    return replace(plane, replicas=tuple(each for each in plane.replicas if each[0] != replica))
+    replicas = tuple(each for each in plane.replicas if each[0] != replica)
+    return replace(plane, replicas=replicas, generations=_counted(plane, replica, 0))
 
 
 def issue_admin(
