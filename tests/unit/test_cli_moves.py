@@ -261,8 +261,8 @@ def test_certificates_are_listed_with_what_is_left_of_their_lives(lab: Lab) -> N
     assert (by_name["manager"]["daysLeft"] in (364, 365), by_name["manager"]["due"]) == (True, False)
     assert all(row["for"] for row in rows), "each says what it is for"
     (head, first, *_) = lab.cli("certs", "list", "demo").out.splitlines()
-    assert head.split() == ["WHOSE", "CERTIFICATE", "FOR", "UNTIL", "DAYS", "LEFT"]
-    assert first.startswith("the plane   kubernetes-ca")
+    assert head.split() == ["WHOSE", "FOR", "UNTIL", "DAYS", "LEFT"]
+    assert first.startswith("the plane   signs apiservers and their clients")
 
 
 def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_nothing(lab: Lab, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from quarterdeck.pki.validity import certificates, validity
 
 #: What each certificate is for, in words.
 PURPOSES = {
-    "kubernetes-ca": "signs apiservers, their clients, controllers",
-    "etcd-ca": "signs members of etcd and their clients",
-    "front-proxy-ca": "signs what aggregated apiservers trust",
+    "kubernetes-ca": "signs apiservers and their clients",
+    "etcd-ca": "signs etcd and its clients",
+    "front-proxy-ca": "signs towards aggregated apiservers",
     "manager": "quarterdeck to apiservers",
     "etcd-manager": "quarterdeck to etcd",
     "etcd-server": "etcd to its clients",

@@ -27,7 +27,7 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
 
     now = datetime.now(UTC)
     rows = [_row(each, now, output) for each in run(ask())]
-    show(rows, ("whose", "certificate", "for", "until", "days left"), output)
+    show(rows, ("whose", "for", "until", "days left"), output, wide=("certificate",))
 
 
 def _row(found: Certificate, now: datetime, output: Output) -> dict[str, JsonValue]:
@@ -47,7 +47,7 @@ def _row(found: Certificate, now: datetime, output: Output) -> dict[str, JsonVal
         "whose": found.replica or "the plane",
         "certificate": found.name,
         "for": found.purpose,
-        "until": f"{found.ends:%Y-%m-%d %H:%M}",
+        "until": f"{found.ends:%Y-%m-%d}",
         "days left": f"[{color}]{days}[/{color}]" if color else str(days),
     }
 

@@ -128,7 +128,12 @@ def print_forecast(forecast: DryRun, output: Output) -> None:
     if not rows and not forecast.stuck_on:
         out.print("nothing to do")
         return
-    show(rows, ("#", "step", "voters", "may fail", "quorum at", "undo"), output, wide=("site", "why"))
+    homes = {each.home for each in forecast.steps}
+    stays = len(homes) == 1 and None not in homes and output is Output.TABLE
+    where = () if stays else ("quorum at",)
+    show(rows, ("#", "step", "voters", "may fail", *where, "undo"), output, wide=("site", "why"))
+    if stays:
+        out.print(f"the quorum stays at {homes.pop()}")
     for reason in forecast.stuck_on:
         out.print(f"[yellow]then it would wait for {escape(reason)}[/yellow]")
 
