@@ -212,7 +212,7 @@ async def checked(backend: Backend, times: int) -> None:
 
 async def serves(lab: EnvoyLab, certificate: bytes) -> bool:
     """Whether the status listener shows this certificate."""
-    _, writer = await asyncio.open_connection(lab.ip, lab.balancer.settings.status_port, ssl=lab.balancer.client)
+    _, writer = await asyncio.open_connection(lab.ip, lab.balancer.settings.status_port, ssl=lab.authority.manager())
     try:
         return bool(writer.get_extra_info("ssl_object").getpeercert(binary_form=True) == certificate)
     finally:
