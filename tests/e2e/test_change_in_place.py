@@ -24,6 +24,31 @@ metadata: {name: tight}
 spec: {zones: [a, b, c], machinesPerZone: 1, storageClasses: [{name: standard}, {name: fast}]}
 """
 NAME = "inplace"
+#: Files of the apiserver that a user can have written; the issuer and the collector need not answer.
+CONFIGURED = {
+    "authentication": {
+        "jwt": [
+            {
+                "issuer": {"url": "https://login.invalid/realm", "audiences": ["quarterdeck"]},
+                "claimMappings": {"username": {"claim": "sub", "prefix": "login:"}, "groups": {"expression": "[]"}},
+                "claimValidationRules": [{"expression": "claims.hd == 'example.com'", "message": "a stranger"}],
+            }
+        ]
+    },
+    "admission": {
+        "plugins": [
+            {
+                "name": "PodSecurity",
+                "configuration": {
+                    "apiVersion": "pod-security.admission.config.k8s.io/v1",
+                    "kind": "PodSecurityConfiguration",
+                    "defaults": {"enforce": "baseline"},
+                },
+            }
+        ]
+    },
+    "tracing": {"endpoint": "127.0.0.1:4317", "samplingRatePerMillion": 100},
+}
 
 
 def _created(lab: PlaneLab, name: str, replicas: int) -> Done:
@@ -69,12 +94,13 @@ def test_a_plane_grows_where_it_is(kept: KeptPlane) -> None:
     assert (fact["voters"], fact["site"]) == (3, "tight")
 
 
-def test_a_flag_rolls_through_the_replicas_and_a_driver_that_dies_costs_nothing(kept: KeptPlane) -> None:
+def test_flags_and_files_roll_through_the_replicas_and_a_driver_that_dies_costs_nothing(kept: KeptPlane) -> None:
     lab = kept.ready(3)
     replicas = [each.name for each in lab.plane(NAME).status.memory.replicas]
-    path = declared(lab, extraArgs={"kubeApiserver": {"max-requests-inflight": "399"}})
+    path = declared(lab, extraArgs={"kubeApiserver": {"max-requests-inflight": "399"}}, **CONFIGURED)
     shown = lab.run("apply", "--dry-run", "-f", str(path))
     assert "spec.extraArgs.kubeApiserver" in shown.out
+    assert "spec.authentication" in shown.out
     after = lab.last_entry(NAME)
     with watched(lab, NAME, "flag"):
         driver = lab.start("apply", "-f", str(path))
@@ -82,7 +108,15 @@ def test_a_flag_rolls_through_the_replicas_and_a_driver_that_dies_costs_nothing(
         driver.kill()
         lab.run("wait", NAME)
     assert [each.name for each in lab.plane(NAME).status.memory.replicas] == replicas, "nobody was exchanged"
-    assert all("--max-requests-inflight=399" in flags(lab, replica) for replica in replicas)
+    for replica in replicas:
+        argv = flags(lab, replica)
+        assert "--max-requests-inflight=399" in argv
+        files = dict(each.removeprefix("--").split("=", 1) for each in argv if "=" in each)
+        authentication = yaml.safe_load(Path(files["authentication-config"]).read_text())
+        assert authentication["jwt"][0]["issuer"]["url"] == "https://login.invalid/realm"
+        assert yaml.safe_load(Path(files["tracing-config-file"]).read_text())["samplingRatePerMillion"] == 100
+        plugins = yaml.safe_load(Path(files["admission-control-config-file"]).read_text())["plugins"]
+        assert [each["name"] for each in plugins] == ["EventRateLimit", "PodSecurity"]
 
 
 def test_a_flag_that_no_apiserver_starts_with_is_taken_back_by_itself(kept: KeptPlane) -> None:
