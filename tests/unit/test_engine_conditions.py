@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.api.conditions import Condition, ConditionStatus
+from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.engine.conditions import (
     AVAILABLE,
     KINDS,
@@ -16,6 +17,7 @@ from quarterdeck.engine.conditions import (
     stalled,
     turned,
     unseen,
+    why_stalled,
 )
 from quarterdeck.model.memory import Memory, Rejection
 from quarterdeck.model.steps import NoteCreated, Plan
@@ -86,6 +88,16 @@ def test_a_plane_that_went_back_from_what_is_wanted_is_not_ready_however_quiet_i
     assert of(found) == {READY: "False", AVAILABLE: "True", RECONCILING: "False", STALLED: "True"}
     assert "unknown flag: --nonsense" in said(found, STALLED)
     assert of(look(world=replace(WELL, memory=memory, revision="a-newer")))[READY] == "True"
+
+
+def test_why_it_is_stalled_is_said_of_the_spec_of_now_alone() -> None:
+    plane = new_control_plane("demo", site="east")
+    failed = stalled((), "the key file is gone", generation=plane.metadata.generation, now=5.0)
+    said = plane.model_copy(update={"status": plane.status.model_copy(update={"conditions": failed})})
+    assert why_stalled(said) == "the key file is gone"
+    newer = said.metadata.model_copy(update={"generation": said.metadata.generation + 1})
+    assert why_stalled(said.model_copy(update={"metadata": newer})) == ""
+    assert why_stalled(plane) == ""
 
 
 def test_a_condition_has_its_time_from_its_last_turn() -> None:

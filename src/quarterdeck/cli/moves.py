@@ -64,7 +64,8 @@ def scale(
     go_inside(name, drives=True)
     examined = run(planned(Scale(name, replicas)))
     if not examined.needed:
-        out.print(f"plane {name} has {replicas} replicas, as wanted: nothing to do")
+        count = f"{replicas} replica{'s' if replicas > 1 else ''}"
+        out.print(f"plane {name} has {count}, as wanted: nothing to do")
         return
     show_examined(examined, output)
     confirm(f"scale plane {name} to {replicas}?", yes=yes)

@@ -48,6 +48,8 @@ def print_status(fact: dict[str, JsonValue], output: Output) -> None:
     out.print(f"[bold]{fact['name']}[/bold] at {fact['site']}: {word}, Kubernetes {fact['kubernetesVersion']}")
     for line in _list(fact["warnings"]):
         out.print(f"[yellow]warning:[/yellow] {escape(str(line))}", soft_wrap=True)
+    if fact["stalled"]:
+        out.print(f"[yellow]stalled:[/yellow] {escape(str(fact['stalled']))}", soft_wrap=True)
     if fact["voters"] is not None:
         out.print(f"etcd: {quorum_of(fact['voters'], fact['mayFail'], fact['quorumAt'])}")
     out.print(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")

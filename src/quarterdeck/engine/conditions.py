@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
+from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
 
@@ -54,6 +55,14 @@ def stalled(before: tuple[Condition, ...], error: str, *, generation: int, now: 
             found, kind, status, reason="OperationFailed", now=now, message=error, observed_generation=generation
         )
     return found
+
+
+def why_stalled(plane: ControlPlane) -> str:
+    """Why the plane does not go on without a person, as the last driver of it said; "" if it does."""
+    found = find_condition(plane.status.conditions, STALLED)
+    if found is None or found.status is not ConditionStatus.TRUE:
+        return ""
+    return found.message if found.observed_generation == plane.metadata.generation else ""
 
 
 def turned(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> bool:

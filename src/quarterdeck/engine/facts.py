@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.engine import operations
+from quarterdeck.engine.conditions import why_stalled
 from quarterdeck.engine.drive import Engine, lease_name
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.leaders import Leader, leaders
@@ -87,6 +88,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "leftovers": [*status.plan.leftovers],
         "operation": status.operation.metadata.name if status.operation else None,
         "driver": status.driver or None,
+        "stalled": why_stalled(status.plane) or None,
         "voters": len(now) if membership is not None else None,
         "mayFail": margin(now) if membership is not None else None,
         "quorumAt": home(now) if membership is not None else None,
