@@ -89,7 +89,7 @@ def classes(lab: PlaneLab) -> set[str]:
 def test_a_plane_grows_where_it_is(kept: KeptPlane) -> None:
     lab = kept.ready(1)
     with watched(lab, NAME, "grows"):
-        lab.run("scale", NAME, "--replicas", "3")
+        lab.run("scale", NAME, "--replicas", "3", "--yes")
     fact = lab.status(NAME, code=0)
     assert (fact["voters"], fact["site"]) == (3, "tight")
 
@@ -145,7 +145,7 @@ def test_volumes_move_to_another_class_with_no_spare_machine(kept: KeptPlane) ->
 def test_a_plane_shrinks_and_its_only_replica_is_exchanged_on_its_own_machine(kept: KeptPlane) -> None:
     lab = kept.ready(3)
     with watched(lab, NAME, "shrinks"):
-        lab.run("scale", NAME, "--replicas", "1")
+        lab.run("scale", NAME, "--replicas", "1", "--yes")
         (before,) = lab.plane(NAME).status.memory.replicas
         lab.run("replica", "replace", NAME, before.name, "--yes")
     (after,) = lab.plane(NAME).status.memory.replicas
