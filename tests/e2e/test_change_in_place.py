@@ -123,7 +123,7 @@ def test_a_flag_that_no_apiserver_starts_with_is_taken_back_by_itself(kept: Kept
     lab = kept.ready(3)
     path = declared(lab, extraArgs={"kubeApiserver": {"no-such-flag": "1"}})
     with watched(lab, NAME, "bad"):
-        done = lab.run("apply", "-f", str(path), code=1)
+        done = lab.run("apply", "-f", str(path), code=2)
         assert "unknown flag: --no-such-flag" in str(done)
     assert lab.operation(NAME).status.phase is OperationPhase.FAILED
     fact = lab.status(NAME)
