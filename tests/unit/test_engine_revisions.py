@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import cast
@@ -22,14 +23,17 @@ from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine import operations, revisions
+from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Rejection
 from quarterdeck.model.steps import StartUnit
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import Site
+from quarterdeck.upstream.upstream import Upstream
 
 ASKER = Asker(who="a test")
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
@@ -77,6 +81,7 @@ async def changed(home: Home, kind: OperationType = OperationType.APPLY, **spec:
 async def made_before(home: Home) -> ControlPlane:
     """A plane with a replica, from before there were revisions."""
     now = await created(home)
+    await home.secrets(now)
     await home.store.delete(ReplicaRevision, now.status.revision)
     slot = SlotStatus(site="east", zone="a", storage_class="standard")
     memory = MemoryStatus(replicas=(ReplicaStatus(name="east-1", slot=slot, machine="east-a1"),))
@@ -207,3 +212,17 @@ async def test_nothing_is_rendered_from_a_guess() -> None:
     found = Revisions(goal="alpha-a", templates={"alpha-a": template()})
     with pytest.raises(Corrupt, match="there is no revision 'alpha-b'"):
         found.template("alpha-b")
+
+
+async def test_volumes_are_wanted_as_the_revision_has_them_that_is_gone_back_to(home: Home) -> None:
+    before = await revisions.established(home.store, await made_before(home))
+    await changed(home, etcd=Etcd(storage_class="fast"))
+    engine = Engine(home=home, upstream=cast("Upstream", None), asker=ASKER)
+    for given_up, storage_class in ((False, "fast"), (True, "standard")):
+        now = await plane(home)
+        async with AsyncExitStack() as stack:
+            opened = await home.plane(now, stack)
+            rejected = Rejection(revision=now.status.revision, why="it ends") if given_up else None
+            await opened.write_status(memory=replace(opened.memory, rejected=rejected))
+            assert (await (await engine.observer(opened)).observe()).storage_class == storage_class
+    assert (await plane(home)).status.revision != before.status.revision

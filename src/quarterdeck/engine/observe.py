@@ -18,6 +18,7 @@ from quarterdeck.engine.settings import Goal
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.world import Membership, Settings, World
+from quarterdeck.planner.revisions import wanted_revision
 
 T = TypeVar("T")
 
@@ -50,7 +51,6 @@ class Observer:
         known = World(
             slots=(),
             revision=plane.revisions.goal,
-            storage_class=self.goal.storage_class,
             changes=plane.revisions.changes,
             condemned=plane.resource.spec.replace_replicas,
             memory=memory,
@@ -59,6 +59,9 @@ class Observer:
             deleting=self.deleting,
             settings=self.settings,
         )
+        # What is wanted may have been given up: then volumes are wanted as the revision of before has them.
+        template = plane.revisions.template(wanted_revision(known))
+        known = replace(known, storage_class=template.etcd.storage_class)
         places = {record.name: self._place(record) for record in memory.replicas}
         seen = await self._look(memory, places)
         world = assemble(known, places, seen, plane.steady())

@@ -41,12 +41,11 @@ def planner_settings(plane: ControlPlane) -> Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What a spec comes to at its site, whose zones and first storage class are the defaults."""
+    """What a spec comes to at its site, whose zones are the default."""
 
     site: str
     zones: tuple[str, ...]
     replicas: int
-    storage_class: str
 
     def slots(self, present: Iterable[Replica]) -> tuple[Slot, ...]:
         """The places that are wanted, given the replicas that there are."""
@@ -59,5 +58,4 @@ def goal_of(plane: ControlPlane, site: SiteResource) -> Goal:
         site=plane.spec.placement.site,
         zones=plane.spec.placement.zones or site.spec.zones,
         replicas=plane.spec.replicas,
-        storage_class=plane.spec.etcd_storage_class or site.spec.storage_classes[0].name,
     )
