@@ -8,7 +8,7 @@ import pickle
 import warnings
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
@@ -27,6 +27,7 @@ from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
 from quarterdeck.engine.conditions import AVAILABLE, READY, RECONCILING, STALLED
 from quarterdeck.errors import NotFound, QuarterdeckError
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
 
 #: Seconds of the world's clock within which a life ends once nothing goes wrong any more.
@@ -36,19 +37,44 @@ NEXT_DRIVER = 1.0
 STANDS_STILL = 12.0
 
 
+#: A flag of etcd.
+_FLAG = "snapshot-count"
+
+
 class Ended(AssertionError):
     """A life ended as it must not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asks for: replicas at a site; or (``site`` empty) that the plane goes."""
+    """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), other ones than there are now
+    (``others``); or (``site`` empty) that the plane goes.
+    """
 
     site: str = ""
     replicas: int = 0
+    count: str = ""
+    others: bool = False
 
     def __str__(self) -> str:
-        return f"{self.replicas} at {self.site}" if self.site else "no plane"
+        so = f"{' with a flag' if self.count else ''}{', all others' if self.others else ''}"
+        return f"{self.replicas} at {self.site}{so}" if self.site else "no plane"
+
+    def of(self, plane: ControlPlane) -> ControlPlane:
+        """The plane as it is asked for."""
+        spec = operations.moved(plane, Placement(site=self.site), self.replicas).spec
+        flags = {_FLAG: self.count} if self.count else {}
+        there = tuple(each.name for each in plane.status.memory.replicas) if self.others else ()
+        return plane.model_copy(
+            update={
+                "spec": spec.model_copy(
+                    update={
+                        "extra_args": spec.extra_args.model_copy(update={"etcd": flags}),
+                        "replace_replicas": there,
+                    }
+                )
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +100,11 @@ STORIES = (
     Story("3 to 3", EAST3, WEST3, EAST3),
     Story("3 to 1", EAST3, WEST1, EAST3),
     Story("1 to 3", EAST1, WEST3, EAST1),
+    Story("1 to 3 here", EAST1, EAST3, EAST1),
+    Story("3 to 1 here", EAST3, EAST1, EAST3),
+    Story("a flag of 3", EAST3, replace(EAST3, count="5000"), EAST3),
+    Story("a flag of 1", EAST1, replace(EAST1, count="5000"), EAST1),
+    Story("3 others", EAST3, replace(EAST3, others=True), EAST3),
     Story("delete 1", EAST1, Wish()),
     Story("delete 3", EAST3, Wish()),
 )
@@ -220,9 +251,11 @@ class Life:
         if not wish.site:
             return await operations.delete(home, PLANE, asker)
         plane = await home.store.get(ControlPlane, PLANE)
-        wanted = operations.moved(plane, Placement(site=wish.site), wish.replicas)
-        kind = OperationType.MIGRATE if len(self.wishes) == 1 else OperationType.ABORT
-        return await operations.change(home, wanted, kind, asker)
+        moves = wish.site != plane.spec.placement.site
+        kind = OperationType.MIGRATE if moves else OperationType.APPLY
+        return await operations.change(
+            home, wish.of(plane), kind if len(self.wishes) == 1 else OperationType.ABORT, asker
+        )
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
@@ -242,8 +275,18 @@ class Life:
         truth = self.truths.now()
         assert truth is not None
         check_done(truth, self.plan)
+        self._check_flags()
         self._check_books()
         self._check_conditions()
+
+    def _check_flags(self) -> None:
+        """Each member runs with the flags that are wanted, and none with others."""
+        specs = [unit.spec for site in self.world.sites.values() for unit in site.everything() if unit.wanted]
+        members = [spec for spec in specs if spec.name.endswith(f"-{Component.ETCD}")]
+        count = self.wishes[-1].count
+        wrong = [spec.name for spec in members if (f"--{_FLAG}={count}" in spec.argv) is not bool(count)]
+        if wrong or len(members) != self.wishes[-1].replicas:
+            raise Ended(f"of {len(members)} members these run with other flags: {wrong}")
 
     def _check_conditions(self) -> None:
         """They say of the last look what is so."""

@@ -34,7 +34,7 @@ from quarterdeck.kube.port import Address, HealthAnswer
 from quarterdeck.model.components import Component
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import AddLearner, Plan, ReleaseReplica, Step, Swap
+from quarterdeck.model.steps import AddLearner, Plan, ReleaseReplica, Step, StopUnit, Swap
 from quarterdeck.model.units import Fence, MachineState
 from quarterdeck.model.world import World
 from quarterdeck.planner.truth import edge
@@ -105,6 +105,7 @@ class Session(Unwatched):
     cut_off: bool = False
     doing: list[Step] = field(default_factory=list)
     slots: tuple[Slot, ...] = ()
+    revision: str = ""
     unseen: frozenset[str] = frozenset()
     token: int = 0
     #: What had happened to the world (``Joined.strikes``) when the last look began, and when the one under way did.
@@ -147,7 +148,7 @@ class Session(Unwatched):
             raise Died
 
     async def observed(self, world: World, plan: Plan) -> None:
-        self.slots = world.slots
+        self.slots, self.revision = world.slots, world.revision
         self.knows, self.looks_since = self.looks_since or 0, None
         self.unseen = frozenset(edge(each.site) for each in world.balancers if not each.reachable)
         self.doing = [step for step in self.doing if step in plan.now]
@@ -223,8 +224,9 @@ class Session(Unwatched):
             await self.fenced(world.sites[call.site]).hold_unit(f"{call.site}-edge", "envoy", 0.0)
         before = self.truths.now()
         step = step_of(call, self.truths, self.doing)
-        if isinstance(step, (AddLearner, ReleaseReplica)) and before is not None and self.slots:
-            before = replace(before, slots=self.slots)  # the user may have changed them since it was decided
+        if isinstance(step, (AddLearner, ReleaseReplica, StopUnit)) and before is not None and self.slots:
+            # The user may have changed what is wanted since it was decided.
+            before = replace(before, slots=self.slots, revision=self.revision)
         if before is not None and before.deleting and self.unseen:
             # A deletion does not wait for what does not answer.
             before = replace(before, mute=before.mute | self.unseen)

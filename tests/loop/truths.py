@@ -49,6 +49,7 @@ class Wanted:
     slots: tuple[Slot, ...]
     settings: Settings
     revision: str
+    condemned: tuple[str, ...]
     deleting: bool
 
 
@@ -79,6 +80,7 @@ class Truths:
                 slots=goal_of(plane, site).slots(memory_from_status(plane.status.memory).replicas),
                 settings=planner_settings(plane),
                 revision=plane.status.revision,
+                condemned=plane.spec.replace_replicas,
                 deleting=plane.metadata.deletion_timestamp is not None,
             )
             self._read = body, wanted
@@ -142,6 +144,7 @@ class Truths:
             mute=_mute(world, wanted.memory),
             deleting=wanted.deleting,
             revision=wanted.revision,
+            condemned=wanted.condemned,
             settings=wanted.settings,
         )
 

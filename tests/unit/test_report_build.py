@@ -163,6 +163,13 @@ def test_the_swap_window_is_what_the_swap_measured() -> None:
     assert swap_window(entries, moments_of(entries, ZERO)) == pytest.approx(0.009)
 
 
+def test_where_the_plane_stays_at_one_site_there_is_no_window() -> None:
+    it = Journal()
+    it.saw(0, ["demo-1"], leader="demo-1", backends={}, record="east")
+    it.saw(1, ["demo-1"], leader="demo-1", backends={}, record="east")
+    assert swap_window(it.entries, moments_of(it.entries, ZERO)) is None
+
+
 def test_without_a_swap_the_window_is_what_was_observed() -> None:
     it = Journal()
     it.saw(0, ["demo-1"], leader="demo-1", backends={}, record="east")

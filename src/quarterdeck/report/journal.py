@@ -168,9 +168,10 @@ def _changed(members: Sequence[MemberState], kind: str, replica: str) -> Iterato
 def swap_window(entries: Sequence[JournalEntry], moments: Sequence[Moment]) -> float | None:
     """Seconds for which no site held a quorum by itself: as swaps measured it, plus what was observed besides.
 
-    None when the members' sites are not known.
+    None when the members' sites are not known, or all are one.
     """
-    if not moments or any(not member.site for moment in moments for member in moment.members):
+    sites = {member.site for moment in moments for member in moment.members}
+    if len(sites) < 2 or "" in sites:
         return None
     swaps = [entry.detail for entry in entries if entry.kind == _SWAP and entry.outcome is EntryOutcome.DONE]
     if swaps:

@@ -71,7 +71,7 @@ class MemoryStore:
     def _delete(self, kind: type[Resource], name: str, finalizer: str = "") -> None:
         if rules.may_have_finalizers(kind):
             stored = self._read("deleting", kind, name)
-            left = rules.marked(stored, finalizer=finalizer, version=self._version + 1, now=self._clock())
+            left = rules.marked(stored, finalizer=finalizer, version=lambda: self._version + 1, now=self._clock())
             if left is not None:
                 self._write(left)
                 return

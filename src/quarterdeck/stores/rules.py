@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NoReturn
@@ -111,14 +112,16 @@ def check_deletable(stored: Resource, version: str | None) -> None:
         _check_version(f"deleting {_called(stored)}", stored.metadata.resource_version, version)
 
 
-def marked(stored: Resource, *, finalizer: str = "", version: int, now: float) -> Resource | None:
-    """What is left of a resource that is to be deleted, now that the work of ``finalizer`` is done. None: nothing."""
+def marked(stored: Resource, *, finalizer: str = "", version: Callable[[], int], now: float) -> Resource | None:
+    """What is left of a resource that is to be deleted, now that the work of ``finalizer`` is done; ``version`` gives
+    it the next one. None: nothing.
+    """
     old = stored.metadata
     left = tuple(each for each in old.finalizers if each != finalizer)
     if not left:
         return None
     changes = {
-        "resource_version": str(version),
+        "resource_version": str(version()),
         "generation": old.generation + (0 if old.deletion_timestamp else 1),
         "deletion_timestamp": old.deletion_timestamp or instant(now),
         "finalizers": left,

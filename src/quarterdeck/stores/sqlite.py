@@ -276,7 +276,7 @@ class SqliteStore:
     def _delete(self, kind: type[Resource], name: str, finalizer: str = "") -> None:
         if rules.may_have_finalizers(kind):
             stored = self._resource("deleting", kind, name)
-            left = rules.marked(stored, finalizer=finalizer, version=self._next(), now=self._clock())
+            left = rules.marked(stored, finalizer=finalizer, version=self._next, now=self._clock())
             if left is not None:
                 self._put_body(left)
                 return
