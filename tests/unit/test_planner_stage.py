@@ -1,0 +1,193 @@
+"""What is wanted now of what is wanted in the end: inside a site one replica is exchanged at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from model.stories import led_by, told, with_balancers, with_fact, with_member
+from model.worlds import changing, wanted
+
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.remember import remember
+from quarterdeck.model.revisions import Change
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import Health, MachineFact, ReplicaFact, World
+from quarterdeck.planner.founding import place
+from quarterdeck.planner.machines import machine_for, no_machine
+from quarterdeck.planner.serving import settled
+from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.view import view
+
+ANEW = Change(exchange=True)
+
+
+@cache
+def asked(replicas: int = 3, per_zone: int = 2) -> World:
+    """A plane that is well, all of whose replicas are to be other ones."""
+    return observe(changing(replicas, replicas, ANEW, per_zone=per_zone))
+
+
+def kept(world: World) -> list[str]:
+    return [record.name for record in view(world).wanted]
+
+
+def places(world: World) -> list[tuple[str, str]]:
+    """What is placed: its zone, and on which machine."""
+    return [(step.slot.zone, step.machine) for step in place(view(world)).steps]  # type: ignore[union-attr]
+
+
+def placed(world: World) -> World:
+    """The world once the new one is there, and nothing of it runs yet."""
+    memory = world.memory
+    for step in place(view(world)).steps:
+        memory = remember(memory, step, world.now)
+    new = memory.replicas[-1]
+    fact = ReplicaFact(name=new.name, machine=MachineState.UP, units=())
+    return replace(world, memory=memory, replicas=(*world.replicas, fact))
+
+
+def test_one_is_exchanged_at_a_time_and_the_leader_is_not_the_first() -> None:
+    for leader in ("east-1", "east-2", "east-3"):
+        now = view(led_by(asked(), leader))
+        assert (len(now.wanted), len(now.missing)) == (2, 1)
+        assert leader in [record.name for record in now.wanted]
+        assert [record.name for record in now.unwanted] != [leader]
+
+
+def test_once_the_new_one_is_there_the_same_one_is_left_out() -> None:
+    before = led_by(asked(), "east-1")
+    (out,) = view(before).unwanted
+    after = view(placed(before))
+    assert [record.name for record in after.unwanted] == [out.name]
+    assert (len(after.wanted), after.missing) == (3, ())
+
+
+def test_one_that_is_down_is_the_first() -> None:
+    world = led_by(asked(), "east-1")
+    down = with_member(world, "east-2", lambda member: replace(member, health=Health.DOWN))
+    assert [record.name for record in view(down).unwanted] == ["east-2"]
+
+
+def others_ill() -> dict[str, Callable[[World], World]]:
+    """Why no exchange begins: another one is not well, or somebody leaves still."""
+    name = "east-2"
+    return {
+        "its apiserver is not ready": lambda world: with_fact(world, name, lambda fact: replace(fact, ready=False)),
+        "its member lags": lambda world: with_member(world, name, lambda member: replace(member, lag=10**6)),
+        "it only listens": lambda world: with_member(world, name, lambda member: replace(member, learner=True)),
+        "its machine is off": lambda world: with_fact(
+            world, name, lambda fact: replace(fact, machine=MachineState.UNREACHABLE)
+        ),
+        "the load balancer does not send to it": lambda world: with_balancers(
+            world, replace(world.balancer("east"), backends=frozenset({"east-1", "east-3"}))
+        ),
+    }
+
+
+@pytest.mark.parametrize("why", others_ill())
+def test_no_exchange_begins_while_another_one_is_not_well(why: str) -> None:
+    world = led_by(asked(), "east-2")  # which is kept for that reason
+    assert view(world).missing
+    worse = others_ill()[why](world)
+    now = view(worse)
+    first = [record.name for record in now.unwanted]
+    assert now.missing == () or first == ["east-2"], "only the ill one itself may be exchanged"
+
+
+def test_with_no_spare_machine_the_new_one_sits_beside_the_one_that_it_replaces() -> None:
+    world = led_by(asked(per_zone=1), "east-1")
+    (out,) = view(world).unwanted
+    assert places(world) == [(out.slot.zone, out.machine)]
+
+
+def test_where_a_machine_is_free_it_has_that_for_itself() -> None:
+    world = led_by(asked(per_zone=2), "east-1")
+    (out,) = view(world).unwanted
+    assert places(world) == [(out.slot.zone, f"east-{out.slot.zone}2")]
+
+
+def test_where_there_is_no_machine_at_all_nobody_is_left_out() -> None:
+    world = led_by(asked(per_zone=1), "east-1")
+    off = tuple(replace(each, state=MachineState.DOWN) for each in world.machines)
+    now = view(replace(world, machines=off))
+    assert (len(now.wanted), now.missing) == (3, ())
+    (why,) = now.held_up
+    assert why.startswith("no free machine in zone ")
+    assert why.endswith(f", to exchange {next(each.name for each in view(world).unwanted)}")
+    assert why in place(now).waiting
+
+
+def test_a_plane_is_not_as_wanted_while_one_is_to_be_exchanged() -> None:
+    assert any("to be exchanged" in each for each in settled(view(asked())).waiting)
+
+
+def test_a_person_may_want_a_replica_exchanged_that_is_well() -> None:
+    world = replace(asked(), revision="one")
+    assert view(world).unwanted == ()
+    now = view(replace(world, condemned=("east-2",)))
+    assert ([each.name for each in now.unwanted], [slot.zone for slot in now.missing]) == (["east-2"], ["b"])
+
+
+def test_only_what_must_moves_when_zones_change() -> None:
+    """Two of three zones stay."""
+    world = replace(asked(), revision="one")
+    spread = replace(world, slots=tuple(Slot(site="east", zone=zone) for zone in "abb"))
+    now = view(led_by(spread, "east-1"))
+    assert ([each.name for each in now.unwanted], [slot.zone for slot in now.missing]) == (["east-3"], ["b"])
+
+
+def test_a_plane_that_grows_gets_all_that_it_lacks_at_once() -> None:
+    world = replace(asked(), revision="one", slots=wanted("east", 5))
+    now = view(world)
+    assert (len(now.wanted), [slot.zone for slot in now.missing]) == (3, ["a", "b"])
+
+
+def test_a_plane_that_shrinks_keeps_who_fits() -> None:
+    world = replace(asked(), revision="one", slots=wanted("east", 1))
+    now = view(world)
+    assert ([each.slot.zone for each in now.wanted], len(now.unwanted)) == (["a"], 2)
+
+
+def test_a_replica_on_a_volume_of_another_class_is_to_be_exchanged() -> None:
+    world = replace(asked(), revision="one", storage_class="fast")
+    slow = tuple(replace(each, storage_class="slow") for each in world.memory.replicas)
+    assert len(view(replace(world, memory=replace(world.memory, replicas=slow))).missing) == 1
+    unknown = tuple(replace(each, storage_class="") for each in world.memory.replicas)
+    assert view(replace(world, memory=replace(world.memory, replicas=unknown))).missing == ()
+
+
+# --- machines -------------------------------------------------------------------------------------------------------
+
+
+def machine(name: str, state: MachineState = MachineState.UP) -> MachineFact:
+    return MachineFact(name=name, site="east", zone=name[5], state=state)
+
+
+def test_beside_one_that_leaves_only_where_nobody_else_sits() -> None:
+    leaving = Replica(name="east-1", slot=Slot(site="east", zone="a"), machine="east-a1")
+    other = replace(leaving, name="east-2")
+    slot = Slot(site="east", zone="a")
+    world = asked()
+    for records, chosen in (((leaving,), "east-a1"), ((leaving, other), None)):
+        there = replace(
+            world,
+            machines=(machine("east-a1"),),
+            memory=replace(world.memory, replicas=records),
+            membership=None,
+        )
+        found = machine_for(there, slot, {"east-a1"}, (leaving,))
+        assert (found.name if found is not None else None) == chosen
+    assert machine_for(replace(world, machines=(machine("east-a1"),)), slot, {"east-a1"}) is None
+
+
+def test_the_place_where_no_machine_is_free_is_named() -> None:
+    assert no_machine(Slot(site="east", zone="a")) == "no free machine in zone a of site east"
+    assert no_machine(Slot(site="east", zone="")) == "no free machine in site east"
+
+
+def test_the_steps_of_an_exchange_are_those_of_any_other() -> None:
+    assert [told(step) for step in place(view(asked())).steps] == ["PlaceReplica east-4"]
