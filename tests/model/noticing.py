@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from model.searches import BIRTHS, MORE, SHAPES, Search, sampled
+from model.searches import BIRTHS, INSIDE, MORE, SHAPES, Search, sampled
 
 UNIT = Path(__file__).parents[1] / "unit"
 Check = Callable[[], bool]
 
 CALM = tuple(Search(replicas=each, to=to, wishes=1) for each, to in ((1, 1), (3, 3), (3, 1), (1, 3), (3, None)))
+#: The same inside a site.
+HERE = tuple(replace(search, wishes=1) for search in INSIDE)
 #: Seconds each, and they notice most of what only faults bring to light.
 SMALL = (
     Search(replicas=1, to=1, faults=1, data_loss=True, front="north"),
@@ -28,7 +31,7 @@ FAULTY = (
 
 def checks(quick: bool) -> list[tuple[str, Check]]:
     """Each says whether it notices."""
-    asked = (*CALM[:2], *SMALL, *CALM[2:], *(() if quick else FAULTY))
+    asked = (*CALM[:2], *SMALL, *CALM[2:], *HERE, *(() if quick else FAULTY))
     searches = [(str(search), partial(breaks, search)) for search in asked]
     return [*searches[:2], ("units", units), *searches[2:]]
 

@@ -124,6 +124,19 @@ def test_etcd_stops_only_once_another_leads_that_has_the_data() -> None:
     assert does(led_by(world, "east-1")) == []
 
 
+def test_a_member_that_ends_by_itself_is_stopped_also_while_nobody_knows_who_is_a_member() -> None:
+    world = ending(stopped(asked(ETCD), "east-1", *CONTROLLERS, APISERVER), "east-1", ETCD)
+    world = drained(replace(world, membership=None), "east-1")
+    assert does(world) == ["StopUnit etcd of east-1"]
+
+
+def test_where_nobody_else_can_lead_that_is_said() -> None:
+    """A leader that ends by itself, and was one a moment ago."""
+    world = ending(stopped(asked(ETCD, replicas=1), "east-1", *CONTROLLERS, APISERVER), "east-1", ETCD)
+    world = drained(with_member(world, "east-1", lambda member: replace(member, health=Health.SUSPECT)), "east-1")
+    assert roll(view(led_by(world, "east-1"))).waiting == ("another voter to lead in the place of east-1",)
+
+
 # --- who rests ------------------------------------------------------------------------------------------------------
 
 
@@ -172,7 +185,8 @@ def test_nobody_rests_while_the_others_cannot_do_without(why: str) -> None:
     assert rests(world) == "east-1"
     worse = ill("east-3")[why](world)
     assert rests(worse) is None
-    assert roll(view(worse)).steps == ()
+    (waits,) = roll(view(worse)).waiting
+    assert (roll(view(worse)).steps, waits) == ((), "all others to be well before east-1 is started anew")
 
 
 def test_a_quota_may_be_raised_while_there_is_no_room() -> None:
@@ -236,6 +250,11 @@ def test_a_program_that_the_change_does_not_touch_says_nothing_of_it() -> None:
     assert reject(view(replace(world, changes=other))).steps == ()
 
 
+def test_where_replicas_are_exchanged_any_program_of_the_new_one_counts() -> None:
+    world = replace(first(APISERVER), changes=((FORMER, NEW, Change(exchange=True)),))
+    assert len(reject(view(world)).steps) == 1
+
+
 def test_a_program_that_ended_once_says_nothing() -> None:
     world = first(APISERVER)
     for each in world.replicas:
@@ -270,6 +289,8 @@ def test_after_it_was_given_up_the_one_that_most_replicas_have_is_wanted() -> No
     after = replace(world, memory=remember(world.memory, step, world.now))
     assert wanted_revision(after) == FORMER
     assert reject(view(after)).steps == (), "once"
+    former = next(record.name for record in after.memory.replicas if record.revision == FORMER)
+    assert reject(view(ending(after, former, APISERVER))).steps == (), "nor is the one before given up for it"
     assert wanted_revision(replace(after, revision="three")) == "three", "something else is tried"
     stays = replace(after, settings=replace(after.settings, goes_back=False))
     assert wanted_revision(stays) == NEW
