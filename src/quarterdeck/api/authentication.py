@@ -65,9 +65,7 @@ class Issuer(Model):
 
     url: HttpsUrl
     discovery_url: Annotated[HttpsUrl | None, Field(alias="discoveryURL")] = None
-    certificate_authority: (
-        Annotated[str, AfterValidator(_certificates), InSchema({"pattern": "-----BEGIN CERTIFICATE-----"})] | None
-    ) = None
+    certificate_authority: Annotated[str, AfterValidator(_certificates), _IS_PEM] | None = None
     audiences: Annotated[tuple[Text, ...], Field(min_length=1)]
     audience_match_policy: Literal["MatchAny"] | None = None
 

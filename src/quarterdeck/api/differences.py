@@ -25,7 +25,7 @@ class Difference:
 
 def differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[Difference, ...]:
     """Every field that differs, in the order of the spec. Lists are compared as a whole."""
-    return tuple(_differences("spec", _plain(before), _plain(after)))
+    return tuple(Difference(*each) for each in leaves("spec", _plain(before), _plain(after)))
 
 
 def shown(value: JsonValue) -> str:
@@ -46,9 +46,10 @@ def _plain(spec: ControlPlaneSpec) -> dict[str, JsonValue]:
     return plain
 
 
-def _differences(path: str, before: JsonValue, after: JsonValue) -> Iterator[Difference]:
+def leaves(path: str, before: JsonValue, after: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
+    """The fields at or below ``path`` in which two documents differ, with their values; in the order of the first."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
-            yield from _differences(f"{path}.{key}", before.get(key), after.get(key))
+            yield from leaves(f"{path}.{key}" if path else key, before.get(key), after.get(key))
     elif before != after:
-        yield Difference(path, before, after)
+        yield path, before, after

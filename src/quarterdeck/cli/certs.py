@@ -10,9 +10,8 @@ from pydantic import JsonValue
 from quarterdeck.app import Certificate, RenewCertificates
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside, opened, run
-from quarterdeck.cli.moves import bring_about, planned, show_examined
+from quarterdeck.cli.moves import change, planned
 from quarterdeck.cli.output import show
-from quarterdeck.cli.work import confirm
 
 app = typer.Typer(help="The certificates of a plane.", no_args_is_help=True)
 
@@ -57,6 +56,4 @@ def renew(name: Name, yes: Yes = False, detached: Detach = False, output: Output
     """Issue all certificates anew but the authorities', and have one replica after the other take them up."""
     go_inside(name, drives=True)
     examined = run(planned(RenewCertificates(name)))
-    show_examined(examined, output)
-    confirm(f"renew the certificates of plane {name}?", yes=yes)
-    bring_about(examined, detached=detached, output=output)
+    change(examined, f"renew the certificates of plane {name}?", yes=yes, detached=detached, output=output)

@@ -67,8 +67,13 @@ def scale(
         count = f"{replicas} replica{'s' if replicas > 1 else ''}"
         out.print(f"plane {name} has {count}, as wanted: nothing to do")
         return
+    change(examined, f"scale plane {name} to {replicas}?", yes=yes, detached=detached, output=output)
+
+
+def change(examined: Examined, question: str, *, yes: bool, detached: bool, output: Output) -> None:
+    """Show what a request comes to, ask, and bring it about."""
     show_examined(examined, output)
-    confirm(f"scale plane {name} to {replicas}?", yes=yes)
+    confirm(question, yes=yes)
     bring_about(examined, detached=detached, output=output)
 
 

@@ -10,10 +10,9 @@ from pydantic import JsonValue
 from quarterdeck.app import Replace, ReplicaFacts
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside, opened, out, run
-from quarterdeck.cli.moves import bring_about, planned, show_examined
+from quarterdeck.cli.moves import change, planned
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plane_text import age
-from quarterdeck.cli.work import confirm
 
 app = typer.Typer(help="The replicas of a plane: each is one machine's share of it.", no_args_is_help=True)
 
@@ -77,6 +76,4 @@ def replace(
     if not examined.needed:
         out.print(f"{which} of plane {name} is to be replaced already: see 'wait {name}'")
         return
-    show_examined(examined, output)
-    confirm(f"replace {which} of plane {name}?", yes=yes)
-    bring_about(examined, detached=detached, output=output)
+    change(examined, f"replace {which} of plane {name}?", yes=yes, detached=detached, output=output)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.differences import leaves
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.model.components import Component
@@ -134,17 +135,13 @@ def _plain(model: ReplicaTemplate | ControlPlaneSpec) -> JsonValue:
 
 
 def _leaves(path: str, before: JsonValue, after: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
-    """The places where two documents differ, as deep down as both have something there."""
-    if before == after:
-        return
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in sorted({*before, *after}):
-            yield from _leaves(f"{path}.{key}" if path else key, before.get(key), after.get(key))
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for number, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from _leaves(f"{path}[{number}]", old, new)
-    else:
-        yield path, before, after
+    """The places where two documents differ, as deep down as both have something there, in lists as well."""
+    for where, old, new in leaves(path, before, after):
+        if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+            for number, (one, other) in enumerate(zip(old, new, strict=True)):
+                yield from _leaves(f"{where}[{number}]", one, other)
+        else:
+            yield where, old, new
 
 
 def _shown(value: JsonValue) -> str:

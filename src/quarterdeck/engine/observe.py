@@ -17,7 +17,8 @@ from quarterdeck.engine.observe_traffic import TrafficObserver
 from quarterdeck.engine.settings import Goal
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.world import Membership, Settings, World
+from quarterdeck.model.world import Settings, World
+from quarterdeck.planner.members import was_removed
 from quarterdeck.planner.revisions import wanted_revision
 
 T = TypeVar("T")
@@ -65,8 +66,9 @@ class Observer:
         places = {record.name: self._place(record) for record in memory.replicas}
         seen = await self._look(memory, places)
         world = assemble(known, places, seen, plane.steady())
-        removed = _removed(memory, world.membership)
-        return replace(world, slots=self.goal.slots(each for each in memory.replicas if each.name not in removed))
+        membership = world.membership
+        there = (each for each in memory.replicas if membership is None or not was_removed(membership, each))
+        return replace(world, slots=self.goal.slots(there))
 
     async def _look(self, memory: Memory, places: Mapping[str, Place]) -> Seen:
         """What runs on machines that do not answer is not asked: that would take until its deadline."""
@@ -101,10 +103,3 @@ class Observer:
             volume=self.plane.volume(record),
             storage_class=record.storage_class,
         )
-
-
-def _removed(memory: Memory, membership: Membership | None) -> frozenset[str]:
-    """The replicas that were members once, and are none now."""
-    if membership is None:
-        return frozenset()
-    return frozenset(each.name for each in memory.replicas if each.listed and membership.of(each.name) is None)

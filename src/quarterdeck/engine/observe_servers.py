@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import SOON
 from quarterdeck.engine.assemble import Dated, ServerFacts
-from quarterdeck.engine.observe_sites import SeenSites
+from quarterdeck.engine.observe_sites import SeenSites, machine_of
 from quarterdeck.model.memory import Memory, Replica
 
 
@@ -22,7 +22,7 @@ class ServersObserver:
 
     async def observe(self, memory: Memory, sites: SeenSites) -> Mapping[str, Dated[ServerFacts]]:
         """One look at those whose machines answer."""
-        asked = [record for record in memory.replicas if _answers(record, sites)]
+        asked = [record for record in memory.replicas if machine_of(record, sites) is not None]
         at = self.plane.steady()
         found = await asyncio.gather(*(self._look(record) for record in asked))
         return {record.name: Dated(at, facts) for record, facts in zip(asked, found, strict=True)}
@@ -43,9 +43,3 @@ class ServersObserver:
         ready = (await self.plane.kube.readyz(self.plane.apiserver(record), founded=founded, within=within)).ok
         (self._were_ready.add if ready else self._were_ready.discard)(record.name)
         return ready
-
-
-def _answers(record: Replica, sites: SeenSites) -> bool:
-    site = sites[record.site].said
-    machine = site.machine(record.machine) if site is not None else None
-    return machine is not None and machine.units is not None

@@ -11,8 +11,8 @@ from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.assemble import Dated, Place
 from quarterdeck.engine.restless import Restless
-from quarterdeck.model.memory import Memory
-from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import UnitStatus
 
 SeenSites = Mapping[str, Dated[SiteFacts]]
@@ -42,11 +42,17 @@ class SitesObserver:
         )
 
 
+def machine_of(record: Replica, sites: SeenSites) -> MachineFacts | None:
+    """The machine of a replica, if it told its units."""
+    site = sites[record.site].said
+    machine = site.machine(record.machine) if site is not None else None
+    return machine if machine is not None and machine.units is not None else None
+
+
 def _units(memory: Memory, places: Mapping[str, Place], sites: SeenSites) -> Iterator[tuple[str, UnitStatus]]:
     """All units of the plane that are known, by site."""
     for record in memory.replicas:
-        site = sites[record.site].said
-        machine = site.machine(record.machine) if site is not None else None
-        if machine is not None and machine.units is not None:
+        machine = machine_of(record, sites)
+        if machine is not None:
             for name in places[record.name].units.values():
                 yield record.site, machine.unit(name)

@@ -9,13 +9,19 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.world import MachineFact, World
+from quarterdeck.planner.members import listed
+
+
+def is_there(world: World, record: Replica) -> bool:
+    """Whether a replica is, or may be, a member, or runs anything."""
+    if world.membership is None or listed(world.membership, record):
+        return True
+    return any(world.replica(record.name).unit(component) not in IDLE for component in Component)
 
 
 def busy(world: World, record: Replica) -> bool:
-    """Whether a replica still needs its machine."""
-    if world.membership is None or world.membership.of(record.name) is not None or not record.listed:
-        return True
-    return any(world.replica(record.name).unit(component) not in IDLE for component in Component)
+    """Whether a replica still needs its machine: also one that is about to become a member."""
+    return not record.listed or is_there(world, record)
 
 
 def machine_for(

@@ -34,12 +34,16 @@ def listed(membership: Membership, record: Replica) -> bool:
     return membership.of(record.name) is not None
 
 
+def was_removed(membership: Membership, record: Replica) -> bool:
+    """Whether a replica was a member, and is none now."""
+    return record.listed and not listed(membership, record)
+
+
 def is_lost(world: World, record: Replica) -> bool:
     """Whether a replica can never be used again: it was a member and is none now, or its data is gone."""
     if world.membership is None:
         return False
-    gone = record.listed and not listed(world.membership, record)
-    return gone or (record.started and world.replica(record.name).has_data is False)
+    return was_removed(world.membership, record) or (record.started and world.replica(record.name).has_data is False)
 
 
 def serves(world: World, record: Replica) -> bool:

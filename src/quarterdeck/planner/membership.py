@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
@@ -181,13 +183,20 @@ def lead(view: View) -> Outcome:
         return Outcome()
     if any(not view.apiserver_off(record) for record in view.unwanted if view.is_healthy_voter(record)):
         return Outcome()
-    successor = next(filter(view.has_the_data, view.servers), None)
-    if successor is None:
+    step = hand_over(view, view.servers, f"{leader.name} leads and will leave")
+    if step is None:
         return Outcome(waiting=(f"a voter at {view.heading} that has the data, to lead",))
+    return Outcome((step,))
+
+
+def hand_over(view: View, to: Iterable[Replica], why: str) -> TransferLeadership | None:
+    """Have the first of these voters lead that has the data; None when none has."""
+    successor = next(filter(view.has_the_data, to), None)
+    if successor is None:
+        return None
     member = view.member(successor)
     assert member is not None
-    why = f"{leader.name} leads and will leave"
-    return Outcome((TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id),))
+    return TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id)
 
 
 def swap(view: View) -> Outcome:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import AdoptRevision, RejectRevision, Step, StopUnit, TransferLeadership
+from quarterdeck.model.steps import AdoptRevision, RejectRevision, Step, StopUnit
 from quarterdeck.model.units import IDLE
+from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.resting import Rest
 from quarterdeck.planner.revisions import costs_nothing, ends_by_itself
+from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
 
 
@@ -40,12 +42,8 @@ def _stop(record: Replica, component: Component) -> Step:
 
 
 def _drained(view: View, record: Replica) -> Outcome:
-    since = dict(view.world.memory.draining).get(record.name)
-    if since is None:
-        return Outcome(waiting=(f"load balancers to leave {record.name}",))
-    if view.world.now - since < view.world.settings.drain:
-        return Outcome(waiting=(f"{record.name} to drain",))
-    return Outcome((_stop(record, Component.APISERVER),))
+    drain = drains(view, record)
+    return Outcome(waiting=(drain,)) if drain else Outcome((_stop(record, Component.APISERVER),))
 
 
 def _stop_member(view: View, rest: Rest) -> Outcome:
@@ -53,14 +51,11 @@ def _stop_member(view: View, rest: Rest) -> Outcome:
     record, world = rest.replica, view.world
     if world.membership is None or world.membership.leader != record.name:
         return Outcome((_stop(record, Component.ETCD),))
-    others = (each for each in view.servers if each.name != record.name and view.has_the_data(each))
-    successor = next(others, None)
-    if successor is None:
+    others = (each for each in view.servers if each.name != record.name)
+    step = hand_over(view, others, f"{record.name} leads, and its etcd is started anew")
+    if step is None:
         return Outcome(waiting=(f"another voter to lead in the place of {record.name}",))
-    member = view.member(successor)
-    assert member is not None
-    why = f"{record.name} leads, and its etcd is started anew"
-    return Outcome((TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id),))
+    return Outcome((step,))
 
 
 def reject(view: View) -> Outcome:
@@ -72,9 +67,9 @@ def reject(view: View) -> Outcome:
     here = {each.site for each in world.memory.replicas} == {world.slots[0].site}
     if view.revision != world.revision or not world.settings.goes_back or not here:
         return Outcome()
-    former = {each.revision for each in world.memory.replicas if each.revision != view.revision}
+    former = {each.revision for each in world.memory.replicas}
     for record in world.memory.replicas:
-        if record.revision != view.revision or not view.reachable(record):
+        if record.revision != view.revision:
             continue
         for component in Component:
             if ends_by_itself(world, record, component) and any(_changes(view, each, component) for each in former):

@@ -7,8 +7,7 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import StartUnit, Step, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.revisions import outdated
-from quarterdeck.planner.traffic import may_drain
+from quarterdeck.planner.traffic import drains, may_drain
 from quarterdeck.planner.view import View
 
 
@@ -70,7 +69,6 @@ def retire(view: View) -> Outcome:
     steps = _retire_controllers(view, leaving)
     if steps:
         return Outcome(tuple(steps))
-    since = dict(view.world.memory.draining)
     waiting: list[str] = []
     for record in leaving:
         state = view.unit(record, Component.APISERVER)
@@ -78,10 +76,8 @@ def retire(view: View) -> Outcome:
             continue
         if not (may_drain(view) or record.name in view.gone):
             waiting.append(f"site {view.heading} to carry the traffic")
-        elif record.name not in since:
-            waiting.append(f"load balancers to leave {record.name}")
-        elif view.world.now - since[record.name] < view.world.settings.drain:
-            waiting.append(f"{record.name} to drain")
+        elif drain := drains(view, record):
+            waiting.append(drain)
         elif any(view.unit(record, component) not in IDLE for component in CONTROLLERS):
             waiting.append(f"controllers to stand by for those of {record.name}")
         else:
@@ -111,7 +107,7 @@ def settled(view: View) -> Outcome:
     """Nothing is done while a wanted replica is not a healthy voter with everything running."""
     waiting: list[str] = []
     for record in view.wanted:
-        if record.name in outdated(view.world, view.revision):
+        if record.name in view.outdated:
             waiting.append(f"{record.name} to be exchanged")
         elif record.revision != view.revision:
             waiting.append(f"{record.name} to run revision {view.revision}")

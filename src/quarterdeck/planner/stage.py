@@ -15,10 +15,9 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.world import Health, World
-from quarterdeck.planner.machines import busy, machine_for, no_machine
+from quarterdeck.planner.machines import busy, is_there, machine_for, no_machine
 from quarterdeck.planner.match import fits, match
 from quarterdeck.planner.members import listed, serves, voters
-from quarterdeck.planner.revisions import outdated
 from quarterdeck.planner.slots import lent
 
 
@@ -34,9 +33,9 @@ class Stage:
     waiting: tuple[str, ...] = ()
 
 
-def stage(world: World, at: str | None, lost: frozenset[str], revision: str) -> Stage:
+def stage(world: World, at: str | None, lost: frozenset[str], old: frozenset[str], revision: str) -> Stage:
     """What is wanted now, of ``revision``. ``at``: the site that holds a quorum by itself; ``lost``: replicas that can
-    never be used again.
+    never be used again; ``old``: those in whose place others are wanted.
     """
     goal = world.slots[0].site
     if world.membership is not None:
@@ -44,13 +43,14 @@ def stage(world: World, at: str | None, lost: frozenset[str], revision: str) -> 
         if back is not None:
             return Stage(heading=back, wanted=_members_at(world, back, lost))
     extra = (lent(world.slots[0]),) if _lends(world, at, goal) else ()
-    return _filled(world, (*world.slots, *extra), at, lost, revision)
+    return _filled(world, (*world.slots, *extra), at, lost, old, revision)
 
 
-def _filled(world: World, slots: tuple[Slot, ...], at: str | None, lost: frozenset[str], revision: str) -> Stage:
+def _filled(
+    world: World, slots: tuple[Slot, ...], at: str | None, lost: frozenset[str], old: frozenset[str], revision: str
+) -> Stage:
     """Slots are filled by the replicas that fit; those of the site that do not fit stand in where there is none."""
     goal = slots[0].site
-    old = outdated(world, revision)
     order = {record.name: index for index, record in enumerate(world.memory.replicas)}
 
     def cost(record: Replica) -> tuple[int, ...]:
@@ -79,7 +79,7 @@ def _exchanging(
     """
     *stay, last = spare
     now = Stage(heading=site, wanted=(*kept, *spare))
-    leaving = [each for each in world.memory.replicas if each not in now.wanted and _is_here(world, each)]
+    leaving = [each for each in world.memory.replicas if each not in now.wanted and is_there(world, each)]
     others = (*kept, *stay)
     if leaving or not all(serves(world, each) and _is_backend(world, each) for each in others):
         return now
@@ -94,13 +94,6 @@ def _exchanging(
 def _is_backend(world: World, record: Replica) -> bool:
     """Whether every load balancer that runs sends to a replica."""
     return all(record.name in each.backends for each in world.balancers if each.running)
-
-
-def _is_here(world: World, record: Replica) -> bool:
-    """Whether a replica is a member, or runs anything."""
-    if world.membership is None or listed(world.membership, record):
-        return True
-    return any(world.replica(record.name).unit(component) not in IDLE for component in Component)
 
 
 def _uncovered(empty: tuple[Slot, ...], acting: tuple[Replica, ...]) -> tuple[Slot, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import SetBackends, SetRecord, Step, StopBalancer
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import BalancerFact, World
@@ -15,6 +16,14 @@ def may_drain(view: View) -> bool:
     led to them.
     """
     return view.takeover and view.led_to({record.name for record in view.servers})
+
+
+def drains(view: View, record: Replica) -> str:
+    """What is waited for before the clients of an apiserver have left it: "" once they have."""
+    since = dict(view.world.memory.draining).get(record.name)
+    if since is None:
+        return f"load balancers to leave {record.name}"
+    return f"{record.name} to drain" if view.world.now - since < view.world.settings.drain else ""
 
 
 def to_leave(view: View) -> set[str]:

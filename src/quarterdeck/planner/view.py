@@ -26,7 +26,8 @@ class View:
     ``heading``: the site that the plane is being brought to: the one of the slots, or another one on a retreat.
     ``wanted``: the replicas that fill a slot; ``missing``: the slots that no replica fills;
     ``unwanted``: all other recorded replicas; ``lost``: those whose data or membership is gone for good.
-    ``revision``: what replicas are to run now; ``held_up``: why the exchange of one does not begin.
+    ``outdated``: those in whose place other replicas are wanted; ``revision``: what replicas are to run now;
+    ``held_up``: why the exchange of one does not begin.
     """
 
     world: World
@@ -36,6 +37,7 @@ class View:
     missing: tuple[Slot, ...]
     unwanted: tuple[Replica, ...]
     lost: frozenset[str] = field(default_factory=frozenset)
+    outdated: frozenset[str] = field(default_factory=frozenset)
     revision: str = ""
     held_up: tuple[str, ...] = ()
 
@@ -103,8 +105,7 @@ class View:
     def behind(self) -> tuple[Replica, ...]:
         """The wanted replicas of another revision that become the wanted one by starting programs anew."""
         others = (each for each in self.wanted if each.revision != self.revision)
-        old = outdated(self.world, self.revision)
-        return tuple(each for each in others if each.name not in old)
+        return tuple(each for each in others if each.name not in self.outdated)
 
     def change(self, replica: Replica) -> Change:
         """What a replica needs to be of the wanted revision."""
@@ -230,7 +231,8 @@ def view(world: World) -> View:
     lost = frozenset(record.name for record in world.memory.replicas if is_lost(world, record))
     at = home(voters(world)) if world.membership is not None else None
     revision = wanted_revision(world)
-    now = stage(world, at, lost, revision)
+    old = outdated(world, revision)
+    now = stage(world, at, lost, old, revision)
     return View(
         world=world,
         home=at,
@@ -239,6 +241,7 @@ def view(world: World) -> View:
         missing=now.missing,
         unwanted=tuple(record for record in world.memory.replicas if record not in now.wanted),
         lost=lost,
+        outdated=old,
         revision=revision,
         held_up=now.waiting,
     )
