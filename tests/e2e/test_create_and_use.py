@@ -10,6 +10,7 @@ from support.clients import Client
 from support.conditions import until
 from support.plane_lab import PlaneLab
 
+from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
@@ -93,7 +94,7 @@ def test_a_secret_is_encrypted_in_etcd(demo: PlaneLab, client: Client) -> None:
 
     async def stored(plane: Plane) -> bytes:
         tls = ClientTls(ca=plane.secrets.etcd_ca.certificate, client=plane.secrets.etcd_manager)
-        async with EtcdMember(plane.client_urls()[0], tls) as member:
+        async with EtcdMember(client_urls(plane)[0], tls) as member:
             return (await member.kv.get(Get(key=b"/registry/secrets/default/hidden"))).items[0].value
 
     value = demo.opened("demo", stored)

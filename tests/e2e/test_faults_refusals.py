@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from support.plane_lab import PlaneLab, plane_lab
 
+from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.home import Home
 from quarterdeck.etcd.calls import ClientTls
@@ -100,7 +101,7 @@ def test_a_full_etcd_is_not_moved_until_it_is_cleared_as_the_refusal_says(small:
     def with_member(act: Callable[[EtcdMember], Awaitable[None]]) -> None:
         async def work(plane: Plane) -> None:
             tls = ClientTls(ca=plane.secrets.etcd_ca.certificate, client=plane.secrets.etcd_manager)
-            async with EtcdMember(plane.client_urls()[0], tls) as member:
+            async with EtcdMember(client_urls(plane)[0], tls) as member:
                 await act(member)
 
         small.opened(NAME, work)

@@ -40,6 +40,6 @@ def cheap_secrets() -> Iterator[None]:
     """Within the block nothing is signed."""
     with (
         patch("quarterdeck.engine.home.create_plane_secrets", plane_secrets),
-        patch("quarterdeck.actions.plane.with_replica", with_replica),
+        patch("quarterdeck.actions.certificates.with_replica", with_replica),
     ):
         yield

@@ -9,6 +9,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import cast
 
+from quarterdeck.actions.addresses import apiserver_address, backend_address, client_url, metrics_url, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_control_plane
 from quarterdeck.api.memory import memory_to_status
@@ -135,24 +136,24 @@ async def small_plane(
     if records:
         founded = FakeCluster.founded([_member(plane, each) for each in records])
         cluster.nodes, cluster.leader = founded.nodes, founded.leader
-        kube.apiservers |= {plane.apiserver(each): FakeApiserver() for each in records}
-        await balancers["east"].apply({each.name: plane.backend(each) for each in records})
+        kube.apiservers |= {apiserver_address(plane, each): FakeApiserver() for each in records}
+        await balancers["east"].apply({each.name: backend_address(plane, each) for each in records})
     return SmallPlane(plane, sites, cluster, kube, balancers, _world(plane, cluster, slots))
 
 
 def _member(plane: Plane, record: Replica) -> MemberAddress:
     return MemberAddress(
         name=record.name,
-        peer_url=plane.peer_url(record),
-        client_url=plane.client_url(record),
-        metrics_url=plane.metrics_url(record),
+        peer_url=peer_url(plane, record),
+        client_url=client_url(plane, record),
+        metrics_url=metrics_url(plane, record),
     )
 
 
 def _world(plane: Plane, cluster: FakeCluster, slots: tuple[Slot, ...]) -> World:
     """What an observer would see."""
     records = plane.memory.replicas
-    by_peer = {plane.peer_url(each): each.name for each in records}
+    by_peer = {peer_url(plane, each): each.name for each in records}
     members = tuple(
         MemberFact(id=node.id, replica=by_peer[node.peer_url], learner=False, health=Health.HEALTHY, lag=0)
         for node in cluster.nodes
@@ -184,4 +185,4 @@ def _world(plane: Plane, cluster: FakeCluster, slots: tuple[Slot, ...]) -> World
 
 def address(plane: Plane, name: str) -> Address:
     """Where a replica's apiserver answers."""
-    return plane.apiserver(plane.memory.replica(name))
+    return apiserver_address(plane, plane.memory.replica(name))

@@ -9,6 +9,7 @@ from support.templates import declared_alone
 
 from quarterdeck.actions.audit import delete_audit_logs, forget_old_audit_logs
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.volumes import audit_volumes, replica_settings
 from quarterdeck.api.controlplane import ControlPlaneStatus, new_control_plane
 from quarterdeck.api.memory import memory_to_status
 from quarterdeck.endpoint.fakes import FakeDns
@@ -65,8 +66,8 @@ async def logs(site: FakeSite, machine: str) -> list[str]:
 
 
 async def leave_log(plane: Plane, site: FakeSite, machine: str, *, days_ago: float) -> None:
-    await site.create_volume(machine, plane.audit_volumes, "standard")
-    site.put_file(machine, plane.audit_volumes, "audit.log", 100, at=NOW - days_ago * DAY)
+    await site.create_volume(machine, audit_volumes(plane), "standard")
+    site.put_file(machine, audit_volumes(plane), "audit.log", 100, at=NOW - days_ago * DAY)
 
 
 async def test_a_log_outlives_its_replica_and_goes_when_it_is_too_old(plane: Plane, site: FakeSite) -> None:
@@ -117,18 +118,18 @@ async def test_a_deleted_plane_takes_all_its_logs_along_and_nobody_elses(plane: 
 async def test_the_log_is_on_the_sites_first_class_or_where_it_was_made(plane: Plane, site: FakeSite) -> None:
     """The member's own volume may be of another class, and sites may change the order of theirs."""
     (record,) = plane.memory.replicas
-    settings = await plane.replica_settings(record, Component.APISERVER)
+    settings = await replica_settings(plane, record, Component.APISERVER)
     assert settings.audit is not None
     assert settings.audit.parts[-2:] == ("standard", "demo-audit-u1")
     assert settings.volume.parts[-2:] == ("fast", "demo-demo-1")
-    await site.delete_volume(HERE, plane.audit_volumes)
-    await site.create_volume(HERE, plane.audit_volumes, "fast")
-    settings = await plane.replica_settings(record, Component.APISERVER)
+    await site.delete_volume(HERE, audit_volumes(plane))
+    await site.create_volume(HERE, audit_volumes(plane), "fast")
+    settings = await replica_settings(plane, record, Component.APISERVER)
     assert settings.audit is not None
     assert settings.audit.parts[-2:] == ("fast", "demo-audit-u1")
 
 
 async def test_a_disk_that_only_the_log_is_on_keeps_no_member_from_starting(plane: Plane, site: FakeSite) -> None:
     (record,) = plane.memory.replicas
-    await plane.replica_settings(record, Component.ETCD)
+    await replica_settings(plane, record, Component.ETCD)
     assert await logs(site, HERE) == ["demo-demo-1"], "its class is not even asked"

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import write_status
 from quarterdeck.actions.units import guard_members, start_unit
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.components.etcd import DATA, WRITE_AHEAD_LOG
@@ -71,7 +72,7 @@ async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
 async def remembers(plane: Plane, memory: Memory) -> World:
     records = tuple(replace(each, revision=plane.revisions.goal) for each in memory.replicas)
     memory = replace(memory, replicas=records)
-    await plane.write_status(memory=memory)
+    await write_status(plane, memory=memory)
     return World(slots=(SLOT,), memory=memory, now=0.0)
 
 

@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 from support.small_plane import SmallPlane, small_plane
 
+from quarterdeck.actions.addresses import client_url, seat_of
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.seats import settle_seats, take_seat
+from quarterdeck.actions.status import refresh
+from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_of_before
 from quarterdeck.errors import Unavailable
@@ -42,7 +45,7 @@ async def who(small: SmallPlane, machine: str = A1) -> dict[str, int]:
 
 async def stored(small: SmallPlane) -> dict[str, int | None]:
     """The same, of all replicas that the plane's stored memory has."""
-    await small.plane.refresh()
+    await refresh(small.plane)
     seats = {each.name: each.seat for each in small.plane.memory.replicas}
     return {name: seat and seat.listen("kube-apiserver").port for name, seat in seats.items()}
 
@@ -75,11 +78,11 @@ async def test_two_replicas_of_one_plane_on_one_machine_share_nothing() -> None:
     await carry_out(small.plane, NEW, small.world)
     plane, old, new = small.plane, small.record("east-1"), small.record("east-9")
     assert old.machine == new.machine == A1
-    ports = [{each.listen for each in plane.seat(record).ports} for record in (old, new)]
+    ports = [{each.listen for each in seat_of(plane, record).ports} for record in (old, new)]
     assert not ports[0] & ports[1]
     old, new = (replace(each, storage_class="standard") for each in (old, new))
-    await plane.site("east").create_volume(A1, plane.volume(old), "standard")
-    settings = [await plane.replica_settings(record, Component.APISERVER) for record in (old, new)]
+    await plane.site("east").create_volume(A1, volume_name(plane, old), "standard")
+    settings = [await replica_settings(plane, record, Component.APISERVER) for record in (old, new)]
     assert settings[0].volume != settings[1].volume
     assert settings[0].audit != settings[1].audit, "each would move away what the other writes to"
     assert settings[0].folders != settings[1].folders
@@ -88,7 +91,7 @@ async def test_two_replicas_of_one_plane_on_one_machine_share_nothing() -> None:
 async def test_a_plane_from_before_there_were_seats_can_be_looked_at_without_writing_anything() -> None:
     small = await small_plane()
     (first, *_) = small.plane.memory.replicas
-    assert small.plane.client_url(first).endswith(":2379")
+    assert client_url(small.plane, first).endswith(":2379")
     assert unseated(small)
     assert await who(small) == {}
 
@@ -97,10 +100,10 @@ async def test_a_plane_from_before_there_were_seats_gets_those_that_it_always_ha
     small = await small_plane()
     number = small.plane.resource.status.model_copy(update={"port_offset": 4})
     small.plane.resource = await small.plane.store.update(small.plane.resource.model_copy(update={"status": number}))
-    before = {each.name: small.plane.seat(each) for each in small.plane.memory.replicas}
+    before = {each.name: seat_of(small.plane, each) for each in small.plane.memory.replicas}
     assert before["east-1"] == seat_of_before(A1, before["east-1"].hosts[0], 4)
     await settle_seats(small.plane)
-    await small.plane.refresh()
+    await refresh(small.plane)
     assert {each.name: each.seat for each in small.plane.memory.replicas} == before
     assert await who(small) == {"east-1": 6483}
 
@@ -152,7 +155,7 @@ async def test_a_seat_is_let_go_after_all_else() -> None:
     await settle_seats(small.plane)
     release = ReleaseReplica(site="east", why="", replica="east-1")
     site = small.sites["east"]
-    await site.create_volume(A1, small.plane.volume(small.record("east-1")), "standard")
+    await site.create_volume(A1, volume_name(small.plane, small.record("east-1")), "standard")
     seen: list[dict[str, int]] = []
     delete = site.delete_volume
 

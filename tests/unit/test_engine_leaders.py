@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from support.fake_plane import FakePlane
 
+from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.engine.leaders import Leader, leaders, leading
@@ -40,7 +41,7 @@ def fake() -> FakePlane:
 @pytest.fixture
 async def plane(fake: FakePlane) -> Plane:
     opened = await fake.open()
-    fake.kube.apiservers = {opened.apiserver(each): FakeApiserver() for each in opened.memory.replicas}
+    fake.kube.apiservers = {apiserver_address(opened, each): FakeApiserver() for each in opened.memory.replicas}
     for record in opened.memory.replicas:
         fake.kube.leaders[controller(opened, record.name, Component.CONTROLLER_MANAGER)] = frozenset()
         fake.kube.leaders[controller(opened, record.name, Component.SCHEDULER)] = frozenset()
@@ -48,7 +49,7 @@ async def plane(fake: FakePlane) -> Plane:
 
 
 def controller(plane: Plane, replica: str, component: Component) -> Address:
-    return plane.server(plane.memory.replica(replica), PortName(component))
+    return server_address(plane, plane.memory.replica(replica), PortName(component))
 
 
 async def test_the_replica_that_holds_a_lease_says_so_itself(fake: FakePlane, plane: Plane) -> None:

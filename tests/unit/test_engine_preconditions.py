@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from quarterdeck.components.ports import seat_of_before
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.engine.findings import Finding, Verdict
 from quarterdeck.engine.preconditions import (
@@ -21,6 +22,8 @@ from quarterdeck.engine.preconditions import (
 )
 from quarterdeck.engine.preconditions import free_memory as free_memory_check
 from quarterdeck.model.endpoints import Record
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.pki.issuing import create_plane_secrets
 
@@ -103,10 +106,14 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
     async def status(_: str) -> SimpleNamespace:
         return SimpleNamespace(db_size_in_use=1000 * 2**20)
 
+    slot, seat = Slot(site="east", zone="a"), seat_of_before("east-a1", "127.0.0.1", 0)
+    member = Replica(name="east-1", slot=slot, machine="east-a1", listed=True, seat=seat)
     plane = SimpleNamespace(
         site=lambda _: SimpleNamespace(free_memory=free_memory),
         etcd=SimpleNamespace(status=status),
-        client_urls=lambda: ("https://127.0.0.1:2379",),
+        memory=SimpleNamespace(replicas=(member,), bootstrap=()),
+        resource=None,
+        machines={},
     )
     spec = SimpleNamespace(replicas=1, placement=SimpleNamespace(site="west"))
     target = (machine("west-a1", state=MachineState.DOWN), machine("west-b1", "b"), machine("west-c1", "c"))

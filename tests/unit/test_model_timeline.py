@@ -8,6 +8,7 @@ import pytest
 from support.fake_plane import Clocks, FakePlane
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import adopt, refresh, remember
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.model.memory import Lifetime, Memory, Timeline
@@ -25,16 +26,16 @@ def fake() -> FakePlane:
 async def driving(fake: FakePlane) -> Plane:
     """What a driver does when it begins, and before each look."""
     plane = await fake.open()
-    await plane.refresh()
-    await plane.adopt()
+    await refresh(plane)
+    await adopt(plane)
     return plane
 
 
 async def waiting(fake: FakePlane) -> Plane:
     """A plane whose name has just moved, and whose former apiserver begins to drain."""
     plane = await driving(fake)
-    await plane.remember((NoteRecord(site="", why="", to="west"),))
-    await plane.remember((NoteDraining(site="", why="", draining=("east-1",)),))
+    await remember(plane, (NoteRecord(site="", why="", to="west"),))
+    await remember(plane, (NoteDraining(site="", why="", draining=("east-1",)),))
     return plane
 
 
@@ -56,7 +57,7 @@ async def test_a_step_of_the_wall_clock_counts_for_nothing_while_a_driver_lives(
     fake.clocks.pass_(2.0)
     fake.clocks.step(step)
     fake.clocks.pass_(2.0)
-    await plane.adopt()
+    await adopt(plane)
     assert ages(plane) == (4.0, 4.0)
 
 
@@ -125,7 +126,7 @@ async def test_whoever_only_looks_writes_nothing_and_reads_it_by_the_wall_clock(
 async def test_a_memory_of_this_boot_is_not_written_again(fake: FakePlane) -> None:
     plane = await waiting(fake)
     version = plane.resource.metadata.resource_version
-    await plane.adopt()
+    await adopt(plane)
     assert plane.resource.metadata.resource_version == version
 
 

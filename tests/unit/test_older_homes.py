@@ -11,8 +11,10 @@ from typing import Any, cast
 import pytest
 from support.older_home import MADE_AT, Recording, moved, put_together, records
 
+from quarterdeck.actions.addresses import apiserver_address, client_url, metrics_url, peer_url, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import settle_seats, take_seat
+from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.face import Quarterdeck
@@ -102,8 +104,8 @@ async def test_what_is_remembered_is_complete(home: Home) -> None:
 async def test_what_is_written_back_loses_nothing(home: Home, planes: dict[str, Plane]) -> None:
     for plane in planes.values():
         before = plane.memory
-        await plane.write_status(memory=replace(before, next_ordinal=99))
-        await plane.refresh()
+        await write_status(plane, memory=replace(before, next_ordinal=99))
+        await refresh(plane)
         assert plane.memory == replace(before, next_ordinal=99)
 
 
@@ -138,11 +140,11 @@ async def test_machines_are_where_they_were(planes: dict[str, Plane]) -> None:
             assert (machine.state, machine.zone, machine.declared) == (MachineState.UP, replica.slot.zone, True)
             assert REPLICAS[name][replica.name] == replica.machine
             etcd = flags(kept(replica, plane, Component.ETCD))
-            assert plane.client_url(replica) == etcd["listen-client-urls"]
-            assert plane.peer_url(replica) == etcd["initial-advertise-peer-urls"]
-            assert plane.metrics_url(replica) == etcd["listen-metrics-urls"]
+            assert client_url(plane, replica) == etcd["listen-client-urls"]
+            assert peer_url(plane, replica) == etcd["initial-advertise-peer-urls"]
+            assert metrics_url(plane, replica) == etcd["listen-metrics-urls"]
             served = flags(kept(replica, plane, Component.APISERVER))
-            at = plane.apiserver(replica)
+            at = apiserver_address(plane, replica)
             assert (at.host, str(at.port)) == (served["bind-address"], served["secure-port"])
             told = " ".join(each for component in Component for each in kept(replica, plane, component)["argv"])
             for port in replica.seat.ports if replica.seat is not None else ():
@@ -152,13 +154,13 @@ async def test_machines_are_where_they_were(planes: dict[str, Plane]) -> None:
 
 async def test_who_drives_writes_down_the_seats_that_replicas_always_had(home: Home, planes: dict[str, Plane]) -> None:
     for plane in planes.values():
-        before = {each.name: plane.seat(each) for each in plane.memory.replicas}
+        before = {each.name: seat_of(plane, each) for each in plane.memory.replicas}
         await settle_seats(plane)
-        await plane.refresh()
+        await refresh(plane)
         assert {each.name: each.seat for each in plane.memory.replicas} == before
         for replica in plane.memory.replicas:
             etcd = flags(kept(replica, plane, Component.ETCD))
-            assert plane.peer_url(replica) == etcd["initial-advertise-peer-urls"]
+            assert peer_url(plane, replica) == etcd["initial-advertise-peer-urls"]
             (taken,) = await plane.site(replica.site).seats(replica.machine)
             assert (taken.plane, taken.replica) == (plane.resource.metadata.uid, replica.name)
             assert taken.seat == replica.seat
@@ -174,7 +176,8 @@ async def test_no_port_of_a_plane_that_nobody_has_driven_since_is_given_away(
                 slot, machine = replica.slot, replica.machine
                 step = PlaceReplica(site=replica.site, why="", replica="any-1", slot=slot, machine=machine)
                 seat = await take_seat(new, step)
-                assert not {each.listen for each in seat.ports} & {each.listen for each in plane.seat(replica).ports}
+                has = seat_of(plane, replica)
+                assert not {each.listen for each in seat.ports} & {each.listen for each in has.ports}
             assert all(each.seat is None for each in plane.memory.replicas)
 
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.volumes import audit_volume, audit_volumes
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import MachineRole
 
@@ -38,9 +39,9 @@ async def _forget(plane: Plane, site: str, machine: str, *, before: float | None
     """Delete the logs on a machine; with ``before``, only those that no replica goes on with and that nothing was
     written to since then.
     """
-    driver, every = plane.site(site), plane.audit_volumes
+    driver, every = plane.site(site), audit_volumes(plane)
     here = [record for record in plane.memory.replicas if (record.site, record.machine) == (site, machine)]
-    used = {plane.audit_volume(record) for record in here}
+    used = {audit_volume(plane, record) for record in here}
     with contextlib.suppress(Unavailable):
         for volume in await driver.volumes(machine):
             if volume.name == every or volume.name.startswith(f"{every}-"):

@@ -8,8 +8,10 @@ from dataclasses import asdict, replace
 from pydantic import JsonValue
 
 from quarterdeck.actions import members, units
+from quarterdeck.actions.addresses import backend_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import take_seat
+from quarterdeck.actions.status import remember
 from quarterdeck.actions.together import together
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import PersonMust
@@ -47,12 +49,12 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail | PersonMu
     if isinstance(step, RejectRevision):
         step = replace(step, said=await units.last_words(plane, step))
     if isinstance(step, SetBackends):
-        await plane.remember((step,))  # before it happens: from then on clients may be sent there
+        await remember(plane, (step,))  # before it happens: from then on clients may be sent there
     if isinstance(step, PlaceReplica):
         step = replace(step, seat=await take_seat(plane, step))  # written down before anything is started on it
     detail = await _effect(plane, step, world)
     if not isinstance(detail, PersonMust):
-        await plane.remember((step,))
+        await remember(plane, (step,))
     return detail
 
 
@@ -93,7 +95,8 @@ async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMus
             new = [record for name, record in chosen.items() if name not in serving]
             await together(*(units.favour(plane, each, Component.ETCD, Component.APISERVER) for each in new))
             await plane.check()
-            await plane.balancers[step.site].apply({name: plane.backend(each) for name, each in chosen.items()})
+            backends = {name: backend_address(plane, each) for name, each in chosen.items()}
+            await plane.balancers[step.site].apply(backends)
         case StopBalancer():
             await plane.balancers[step.site].remove()
             await plane.check()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together, whole
 from quarterdeck.endpoint.port import LoadBalancer
@@ -103,7 +104,7 @@ async def let_go_all(plane: Plane) -> None:
 
 async def _ping(plane: Plane, servers: Sequence[Replica]) -> list[Replica]:
     """Those whose apiserver answers."""
-    answers = await together(*(plane.kube.ping(plane.apiserver(each)) for each in servers))
+    answers = await together(*(plane.kube.ping(apiserver_address(plane, each)) for each in servers))
     return [each for each, answer in zip(servers, answers, strict=True) if answer.ok]
 
 
@@ -112,7 +113,7 @@ async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> f
     one_of_site = {record.site: record for record in servers}
     asked = [
         plane.site(each.site).round_trip(
-            plane.edge(each.site).name, plane.apiserver(record).host, plane.apiserver(record).port
+            plane.edge(each.site).name, apiserver_address(plane, record).host, apiserver_address(plane, record).port
         )
         for each in world.balancers
         for site, record in one_of_site.items()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from quarterdeck.actions.addresses import client_url, client_urls, metrics_url, peer_url
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import beside, cut_off, together
@@ -33,7 +34,7 @@ def _now() -> float:
 async def add_learner(plane: Plane, step: AddLearner) -> None:
     """Tell etcd of the new member."""
     record = plane.memory.replica(step.replica)
-    await plane.etcd.add_learner(plane.client_urls(), plane.peer_url(record))
+    await plane.etcd.add_learner(client_urls(plane), peer_url(plane, record))
 
 
 async def promote(plane: Plane, step: Promote, world: World) -> None:
@@ -63,7 +64,7 @@ async def transfer_leadership(plane: Plane, step: TransferLeadership, world: Wor
     async with AsyncExitStack() as afterwards, held(plane, world, servers) as hold:
         await _until_quiet(plane, servers)
         await plane.check()
-        handing_over = plane.etcd.move_leader(plane.client_url(plane.memory.replica(leader)), step.member)
+        handing_over = plane.etcd.move_leader(client_url(plane, plane.memory.replica(leader)), step.member)
         moving = await afterwards.enter_async_context(beside(handing_over))
         await _until_followed(plane, servers, step.member, moving, hold.until)
 
@@ -73,7 +74,7 @@ async def _until_able(plane: Plane, record: Replica) -> None:
     leadership (etcd: raft, hup), and until its leader gives up, an election timeout later, that one drops all writes.
     """
     deadline = _now() + _ABLE
-    while (await plane.etcd.status(plane.client_url(record))).is_learner:
+    while (await plane.etcd.status(client_url(plane, record))).is_learner:
         if _now() >= deadline:
             raise Unavailable("transferring etcd's leadership", f"{record.name} has not applied its promotion yet")
         await asyncio.sleep(BETWEEN)
@@ -93,7 +94,7 @@ async def _until_quiet(plane: Plane, servers: Sequence[Replica]) -> None:
 async def _is_quiet(plane: Plane, record: Replica, within: float) -> bool:
     """Whether a member says, within so many seconds, that no write is under way. Not known is not none."""
     try:
-        return await plane.etcd.pending_proposals(plane.metrics_url(record), within=within) == 0
+        return await plane.etcd.pending_proposals(metrics_url(plane, record), within=within) == 0
     except Unavailable:
         return False
 
@@ -106,7 +107,7 @@ async def _until_followed(
     """
     while not moving.done() and _now() < until:
         try:
-            seen = await together(*(plane.etcd.status(plane.client_url(each)) for each in servers))
+            seen = await together(*(plane.etcd.status(client_url(plane, each)) for each in servers))
         except Unavailable:
             seen = []  # then the transfer itself tells how it went
         if seen and all(status.leader_id == leader for status in seen):
@@ -157,7 +158,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
 def _others_at_home(plane: Plane, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
     """The client URLs of all voters but the leader at the site that holds a quorum by itself, if one does."""
     where = home(now)
-    urls = [plane.client_url(plane.memory.replica(voter.replica)) for voter in now if voter.site == where]
+    urls = [client_url(plane, plane.memory.replica(voter.replica)) for voter in now if voter.site == where]
     return [url for url in urls if url not in leader]
 
 
@@ -203,4 +204,4 @@ def healthy_urls(plane: Plane, world: World, *, without: set[str] | str = "") ->
         if member.health is Health.HEALTHY and member.replica not in left_out and not member.learner
     ]
     names.sort(key=lambda name: name != membership.leader)
-    return tuple(plane.client_url(plane.memory.replica(name)) for name in names)
+    return tuple(client_url(plane, plane.memory.replica(name)) for name in names)

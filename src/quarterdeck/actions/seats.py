@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quarterdeck.actions.plane import Plane, seat_of
+from quarterdeck.actions.addresses import recorded_seat, seat_of
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import remember_seats
 from quarterdeck.actions.together import together
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
@@ -41,7 +43,8 @@ async def take_seat(plane: Plane, step: PlaceReplica) -> Seat:
     for other in planes:
         for record in memory_from_status(other.status.memory).replicas:
             if (record.site, record.machine) == (site.name, machine):
-                has = TakenSeat(plane=_owner(other), replica=record.name, seat=seat_of(record, other, plane.machines))
+                seat = recorded_seat(record, other, plane.machines)
+                has = TakenSeat(plane=_owner(other), replica=record.name, seat=seat)
                 if has not in taken:
                     await site.occupy(machine, has)
     wanted = ports_of(plane.resource.status.port_offset or 0)
@@ -64,7 +67,7 @@ async def settle_seats(plane: Plane) -> None:
         if machine.role is MachineRole.CONTROL and machine.state is MachineState.UP
     ]
     settled = await together(*(_settle(plane, *place) for place in places))
-    await plane.remember_seats({name: seat for each in settled for name, seat in each.items()})
+    await remember_seats(plane, {name: seat for each in settled for name, seat in each.items()})
 
 
 async def _settle(plane: Plane, site: str, machine: str) -> Mapping[str, Seat]:
@@ -73,7 +76,7 @@ async def _settle(plane: Plane, site: str, machine: str) -> Mapping[str, Seat]:
     """
     driver, owner = plane.site(site), _owner(plane.resource)
     here = [record for record in plane.memory.replicas if (record.site, record.machine) == (site, machine)]
-    wanted = {record.name: plane.seat(record) for record in here}
+    wanted = {record.name: seat_of(plane, record) for record in here}
     try:
         has = {each.replica: each.seat for each in await driver.seats(machine) if each.plane == owner}
         await plane.check()

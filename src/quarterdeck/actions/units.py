@@ -6,11 +6,14 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from quarterdeck.actions.addresses import apiserver_address, peer_url, server_address
 from quarterdeck.actions.audit import forget_old_audit_logs
+from quarterdeck.actions.certificates import certificates_of, forget_certificates
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import leave_seat
 from quarterdeck.actions.together import beside, together
+from quarterdeck.actions.volumes import replica_settings, volume_name, volume_of
 from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
@@ -37,9 +40,9 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
     spec = component_unit(
         step.component,
         plane.settings_of(record),
-        await plane.replica_settings(record, step.component),
+        await replica_settings(plane, record, step.component),
         plane.secrets,
-        await plane.certificates(record),
+        await certificates_of(plane, record),
         _initial_cluster(plane, record, world),
     )
     fresh = spec.needs is not None and not record.started
@@ -61,7 +64,7 @@ async def guard_members(plane: Plane) -> None:
 async def _guard(plane: Plane, record: Replica) -> None:
     site = plane.site(record.site)
     try:
-        volume = await plane.volume_of(record)
+        volume = await volume_of(plane, record)
         if volume is not None:
             boot = boot_arguments(plane.settings_of(record), _initial_cluster(plane, record, None))
             unit = plane.unit(record, Component.ETCD)
@@ -78,12 +81,12 @@ def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> Init
     token = f"{plane.name}-{plane.resource.metadata.uid}"
     if record.name in memory.bootstrap and not memory.created:
         founders = tuple(
-            (name, plane.peer_url(memory.replica(name))) for name in memory.bootstrap if _known(memory, name)
+            (name, peer_url(plane, memory.replica(name))) for name in memory.bootstrap if _known(memory, name)
         )
         return InitialCluster(state=ClusterState.NEW, members=founders, token=token)
     if world is None or world.membership is None:
         known = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
-        maybe = tuple((each.name, plane.peer_url(each)) for each in known)
+        maybe = tuple((each.name, peer_url(plane, each)) for each in known)
         return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token, compares=record.started)
     members = world.membership.members
     strangers = [member for member in members if not _known(memory, member.replica)]
@@ -93,7 +96,7 @@ def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> Init
             f"etcd lists a member {strangers[0].id:x} that quarterdeck did not add",
             "remove it with etcdctl, or wait until it is gone",
         )
-    listed = tuple((member.replica, plane.peer_url(memory.replica(member.replica))) for member in members)
+    listed = tuple((member.replica, peer_url(plane, memory.replica(member.replica))) for member in members)
     return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token, compares=record.started)
 
 
@@ -148,7 +151,7 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
     async with AsyncExitStack() as afterwards, held(plane, world, (record,)) as hold:
         await plane.check()
         await afterwards.enter_async_context(beside(site.stop_unit(record.machine, unit)))
-        await _until_refused(plane, plane.apiserver(record), hold.until)
+        await _until_refused(plane, apiserver_address(plane, record), hold.until)
         await asyncio.sleep(hold.settle)  # what it says last arrives
 
 
@@ -179,11 +182,11 @@ async def _holder(plane: Plane, record: Replica) -> str | None:
     """The holder identity of a controller manager, if it leads. None too if that cannot be found out: then its
     lease runs out by itself, some 15 s later.
     """
-    controller = plane.server(record, PortName.CONTROLLER_MANAGER)
+    controller = server_address(plane, record, PortName.CONTROLLER_MANAGER)
     if not await plane.kube.leads(controller, CONTROLLER_MANAGER_LEASE):
         return None
     try:
-        lease = await plane.kube.leader_lease(plane.apiserver(record), CONTROLLER_MANAGER_LEASE)
+        lease = await plane.kube.leader_lease(apiserver_address(plane, record), CONTROLLER_MANAGER_LEASE)
     except Unavailable:
         return None
     return lease.holder if lease is not None and lease.holder else None
@@ -192,7 +195,7 @@ async def _holder(plane: Plane, record: Replica) -> str | None:
 async def _hand_on(plane: Plane, holder: str, world: World) -> None:
     for fact in world.replicas:
         if fact.ready:
-            apiserver = plane.apiserver(plane.memory.replica(fact.name))
+            apiserver = apiserver_address(plane, plane.memory.replica(fact.name))
             await plane.check()
             try:
                 await plane.kube.release_lease(apiserver, CONTROLLER_MANAGER_LEASE, holder)
@@ -231,8 +234,8 @@ async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
         await plane.check()
         await site.remove_unit(record.machine, plane.unit(record, component))
     await plane.check()
-    await site.delete_volume(record.machine, plane.volume(record))
+    await site.delete_volume(record.machine, volume_name(plane, record))
     await site.rest(record.machine)
-    await plane.forget_certificates(record)
+    await forget_certificates(plane, record)
     await forget_old_audit_logs(plane)
     await leave_seat(plane, record)

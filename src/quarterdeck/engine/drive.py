@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import settle_seats
+from quarterdeck.actions.status import write_status
 from quarterdeck.actions.together import together
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
@@ -153,7 +154,7 @@ class Engine:
                 await operations.finish(self.home.store, operation, OperationPhase.FAILED, str(error), self.asker)
             generation = plane.resource.metadata.generation
             so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())
-            await plane.write_status(conditions=so, observed_generation=generation)
+            await write_status(plane, conditions=so, observed_generation=generation)
         except QuarterdeckError as again:
             error.add_note(str(again))
 

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import adopt, refresh, remember, write_status
 from quarterdeck.actions.together import together
 from quarterdeck.engine.conditions import judged, reworded, turned
 from quarterdeck.engine.events import Happening, happenings
@@ -75,8 +76,8 @@ class Driver:
     async def _round(self, changed: Callable[[Plane], bool]) -> tuple[Plan | None, bool | None]:
         """Look, note, act. The plan if it was the last one, and whether all steps went well (None: there was none)."""
         await self.plane.check()
-        await self.plane.refresh()
-        await self.plane.adopt()
+        await refresh(self.plane)
+        await adopt(self.plane)
         if changed(self.plane):
             return Plan(waiting=("the user wants something else",)), None
         world = await self._look()
@@ -108,7 +109,7 @@ class Driver:
             else:
                 done = world.record_known and world.record is None
             if done:
-                await self.plane.remember((step,))
+                await remember(self.plane, (step,))
                 await self._done(step, began, {})
 
     async def _write_down(self, world: World) -> Plan:
@@ -123,7 +124,7 @@ class Driver:
             if not notes or len(notes) < len(plan.now):
                 return plan
             await self.plane.check()
-            await self.plane.remember(notes)
+            await remember(self.plane, notes)
             for step in notes:
                 await self._journal(step, Outcome.NOTED, {})
 
@@ -138,7 +139,7 @@ class Driver:
         late = self.monotonic() - self._worded > _WORDS_APART
         gone = plan.done and world.deleting
         if not gone and (turned(before, so) or (reworded(before, so) and (late or plan.done))):
-            await self.plane.write_status(conditions=so, observed_generation=generation)
+            await write_status(self.plane, conditions=so, observed_generation=generation)
             self._worded = self.monotonic()
 
     async def _sample(self, world: World, plan: Plan) -> None:

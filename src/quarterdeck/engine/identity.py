@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 
+from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import remember
 from quarterdeck.engine.asking import or_none
 from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.etcd.port import Etcd
@@ -42,12 +44,12 @@ async def note_cluster(plane: Plane) -> None:
     """Write down which cluster it is and how far it has come, while somebody drives: nobody may look at it for long
     after. Nothing is written where no quorum answers, or where members do not agree on the cluster's id.
     """
-    memory, urls = plane.memory, plane.client_urls()
+    memory, urls = plane.memory, client_urls(plane)
     confirmed = await or_none(plane.etcd.revision(urls)) if memory.created else None
     cluster = memory.cluster_id or await _agreed(plane.etcd, urls)
     if confirmed is not None and cluster:
         why = "data of another cluster, or of before that revision, is not the plane's"
-        await plane.remember((NoteCluster(site="", why=why, cluster_id=cluster, revision=confirmed),))
+        await remember(plane, (NoteCluster(site="", why=why, cluster_id=cluster, revision=confirmed),))
 
 
 async def _agreed(etcd: Etcd, urls: tuple[str, ...]) -> int:

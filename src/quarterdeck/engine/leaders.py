@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.engine.asking import or_none
@@ -65,7 +66,7 @@ async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
 async def _leader(plane: Plane, world: World, component: Component) -> Leader:
     running = [fact.name for fact in world.replicas if fact.unit(component) is UnitState.RUNNING]
     asked = (
-        plane.kube.leads(plane.server(plane.memory.replica(name), _PORTS[component]), _LEASES[component])
+        plane.kube.leads(server_address(plane, plane.memory.replica(name), _PORTS[component]), _LEASES[component])
         for name in running
     )
     identity, answers = await asyncio.gather(_identity(plane, world, component), asyncio.gather(*asked))
@@ -77,5 +78,6 @@ async def _identity(plane: Plane, world: World, component: Component) -> str | N
     ready = next((fact.name for fact in world.replicas if fact.ready), None)
     if ready is None:
         return None
-    lease = await or_none(plane.kube.leader_lease(plane.apiserver(plane.memory.replica(ready)), _LEASES[component]))
+    answering = apiserver_address(plane, plane.memory.replica(ready))
+    lease = await or_none(plane.kube.leader_lease(answering, _LEASES[component]))
     return lease.holder if lease is not None else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.volumes import volume_name
 from quarterdeck.engine.assemble import Dated, EtcdFacts, Place, Seen, assemble
 from quarterdeck.engine.name_seen import see_name
 from quarterdeck.engine.observe_etcd import EtcdObserver
@@ -100,6 +101,6 @@ class Observer:
     def _place(self, record: Replica) -> Place:
         return Place(
             units={component: self.plane.unit(record, component) for component in Component},
-            volume=self.plane.volume(record),
+            volume=volume_name(self.plane, record),
             storage_class=record.storage_class,
         )

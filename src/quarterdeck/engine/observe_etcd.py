@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from quarterdeck.actions.addresses import client_url, client_urls, metrics_url, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import SOON, or_none
 from quarterdeck.engine.identity import foreign, set_back
@@ -110,7 +111,7 @@ class EtcdObserver:
         """Who of all that may be members is another cluster's: where none leads, nobody may list them."""
         asked = [each for each in _candidates(memory) if each.name not in wrong]
         heard = await asyncio.gather(
-            *(or_none(self.plane.etcd.status(self.plane.client_url(each), within=SOON)) for each in asked)
+            *(or_none(self.plane.etcd.status(client_url(self.plane, each), within=SOON)) for each in asked)
         )
         return {each.name: foreign(memory, status) for each, status in zip(asked, heard, strict=True)}
 
@@ -133,7 +134,7 @@ class EtcdObserver:
         )
 
     def _urls(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[str, ...]:
-        return tuple(self.plane.client_url(each) for each in _candidates(memory) if each.name not in wrong)
+        return tuple(client_url(self.plane, each) for each in _candidates(memory) if each.name not in wrong)
 
     async def _list(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[_Listed, ...]:
         """The members that a quorum lists; none where none does."""
@@ -141,7 +142,7 @@ class EtcdObserver:
         found = await or_none(self.plane.etcd.members(urls)) if urls else None
         if found is None:
             return ()
-        by_peer = {self.plane.peer_url(record): record for record in memory.replicas}
+        by_peer = {peer_url(self.plane, record): record for record in memory.replicas}
         return tuple(
             _Listed(member=each, record=next((by_peer[url] for url in each.peer_urls if url in by_peer), None))
             for each in found
@@ -155,17 +156,17 @@ class EtcdObserver:
         if record is not None and listed.member.started:
             # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
             within = SOON if listed.joining else None
-            status = await or_none(etcd.status(self.plane.client_url(record), within=within))
+            status = await or_none(etcd.status(client_url(self.plane, record), within=within))
         if record is not None and status is None and listed.member.is_learner:
             # A joiner's client port opens late, but its metrics are there from the first moment.
-            applied = await or_none(etcd.applied_index(self.plane.metrics_url(record), within=SOON))
+            applied = await or_none(etcd.applied_index(metrics_url(self.plane, record), within=SOON))
         return _Heard(began=began, ended=self.plane.steady(), status=status, applied=applied)
 
     async def _progress(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> Progress | None:
         """The leader's own word on all members; None where it does not answer us itself."""
         for each, said in zip(listed, heard, strict=True):
             if each.member.id == leader.id and each.record is not None and said.status is not None:
-                progress = await or_none(self.plane.etcd.progress(self.plane.client_url(each.record)))
+                progress = await or_none(self.plane.etcd.progress(client_url(self.plane, each.record)))
                 return progress if progress is not None and progress.leader_id == leader.id else None
         return None
 
@@ -176,7 +177,7 @@ class EtcdObserver:
         now = self.plane.steady()
         if now - self._asked >= _ASKING and any(self._silences[each.member.id].says_nothing for each in silent):
             self._asked = now
-            await or_none(self.plane.etcd.alarms(self.plane.client_urls()))
+            await or_none(self.plane.etcd.alarms(client_urls(self.plane)))
 
     def _fact(self, listed: _Listed, said: _Heard, leader: _Leader, progress: Progress | None) -> MemberFact:
         member, now = listed.member, self.plane.steady()

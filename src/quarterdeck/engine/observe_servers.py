@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from quarterdeck.actions.addresses import apiserver_address, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import SOON
 from quarterdeck.engine.assemble import Dated, ServerFacts
@@ -34,12 +35,12 @@ class ServersObserver:
     async def _peer_up(self, record: Replica) -> bool:
         if record.started:
             return True  # asked only of those that join: others wait for nobody
-        return await self.plane.etcd.peer_version_answers(self.plane.peer_url(record), within=SOON)
+        return await self.plane.etcd.peer_version_answers(peer_url(self.plane, record), within=SOON)
 
     async def _ready(self, record: Replica) -> bool | None:
         """One that is just starting accepts connections and answers none: only one that was ready is waited for."""
         founded = self.plane.memory.served_site is not None
         within = None if record.name in self._were_ready else SOON
-        ready = (await self.plane.kube.readyz(self.plane.apiserver(record), founded=founded, within=within)).ok
+        ready = (await self.plane.kube.readyz(apiserver_address(self.plane, record), founded=founded, within=within)).ok
         (self._were_ready.add if ready else self._were_ready.discard)(record.name)
         return ready

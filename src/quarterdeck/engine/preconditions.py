@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from quarterdeck.actions.addresses import client_urls, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site as SiteResource
@@ -155,7 +156,7 @@ async def versions(move: Move) -> Finding:
 
 async def alarms(move: Move) -> Finding:
     """No alarm is on."""
-    found = await move.plane.etcd.alarms(move.plane.client_urls())
+    found = await move.plane.etcd.alarms(client_urls(move.plane))
     if not found:
         return ok("alarms", "none")
     kinds = ", ".join(sorted({str(alarm.kind) for alarm in found}))
@@ -241,7 +242,7 @@ async def free_memory(move: Move) -> Finding:
 
 
 async def _statuses(move: Move) -> list[MemberStatus]:
-    asked = (or_none(move.plane.etcd.status(url)) for url in move.plane.client_urls())
+    asked = (or_none(move.plane.etcd.status(url)) for url in client_urls(move.plane))
     return [status for status in await asyncio.gather(*asked) if status is not None]
 
 
@@ -279,7 +280,7 @@ async def _round_trip(move: Move) -> float:
     machine = next((each for each in move.target if each.state is MachineState.UP), None)
     if machine is None:
         raise Unavailable("measuring the round trip", f"no machine of {site.name} is up")
-    peer = move.plane.seat(record).advertised(PortName.ETCD_PEER)
+    peer = seat_of(move.plane, record).advertised(PortName.ETCD_PEER)
     return 1000 * await site.round_trip(machine.name, peer.host, peer.port)
 
 

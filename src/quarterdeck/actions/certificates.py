@@ -1,0 +1,56 @@
+"""The certificates of a plane's replicas: issued, kept in the store with the plane's keys, and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pydantic import SecretStr
+
+from quarterdeck.actions.addresses import seat_of
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
+from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.model.memory import Replica
+from quarterdeck.pki.codec import decode, encode
+from quarterdeck.pki.issuing import ReplicaNames, with_replica, without_replica
+
+
+async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
+    """A replica's certificates: issued and stored the first time, the same ever after, until its revision wants
+    them anew.
+    """
+    generation = plane.revisions.template(record.revision).certificates.generation
+    settings = plane.settings_of(record)
+    names = ReplicaNames(
+        replica=record.name,
+        addresses=seat_of(plane, record).hosts,
+        service_ip=settings.service_ip,
+        cluster_domain=settings.cluster_domain,
+        endpoint_names=(settings.endpoint_name,) if settings.endpoint_name else (),
+        endpoint_addresses=tuple(sorted({balancer.address.ip for balancer in plane.balancers.values()})),
+    )
+    found = plane.secrets.replica(record.name)
+    if found is None or plane.secrets.generation(record.name) < generation:
+        now = datetime.now(UTC)  # of two units of a replica one issues them, and the other finds them
+        await _write_secrets(plane, lambda secrets: with_replica(secrets, names, now, generation=generation))
+        found = plane.secrets.replica(record.name)
+    assert found is not None
+    return found
+
+
+async def forget_certificates(plane: Plane, record: Replica) -> None:
+    """Drop what was issued for a replica that is gone."""
+    if plane.secrets.replica(record.name) is not None:
+        await _write_secrets(plane, lambda secrets: without_replica(secrets, record.name))
+
+
+async def _write_secrets(plane: Plane, change: Callable[[PlaneSecrets], PlaneSecrets]) -> None:
+    async with plane.writing:
+        stored = await plane.store.get(SecretsResource, plane.name)
+        secrets = decode(stored.data.get_secret_value())
+        changed = change(secrets)
+        if changed is not secrets:
+            data = SecretStr(encode(changed))
+            await plane.store.update(stored.model_copy(update={"data": data}), lease=plane.lease)
+        plane.secrets = changed

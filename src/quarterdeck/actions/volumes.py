@@ -1,0 +1,80 @@
+"""The volumes of a plane's replicas, and what else of its machine a replica's unit needs to know."""
+
+from __future__ import annotations
+
+from quarterdeck.actions.addresses import seat_of
+from quarterdeck.actions.plane import Plane
+from quarterdeck.components.ports import load_balancer_port
+from quarterdeck.components.settings import ReplicaSettings
+from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.seats import PortName
+from quarterdeck.model.units import Volume
+
+
+def volume_name(plane: Plane, record: Replica) -> str:
+    """The name of a replica's volume on its machine."""
+    return f"{plane.name}-{record.name}"
+
+
+async def volume_of(plane: Plane, record: Replica) -> Volume | None:
+    """A replica's volume, if its machine has it. Raises Unavailable."""
+    site, name = plane.site(record.site), volume_name(plane, record)
+    try:
+        await site.list_volume(record.machine, name)
+    except NotFound:
+        return None
+    return await site.create_volume(record.machine, name, record.storage_class)
+
+
+def audit_volumes(plane: Plane) -> str:
+    """What the names of the volumes of the plane's audit logs begin with, on each machine that has ever hosted an
+    apiserver of it. They are the plane's own: another one of the same name does not go on writing there.
+    """
+    return f"{plane.name}-audit-{plane.resource.metadata.uid}"
+
+
+def audit_volume(plane: Plane, record: Replica) -> str:
+    """The volume of the audit log of a replica's seat. Two apiservers must not share one: each would move away what
+    the other is writing to, and write over it (natefinch/lumberjack: openNew). It is the seat's, so that whoever
+    sits there next goes on with it, and deletes from it what is too old. That of the seat which the plane's number
+    stands for has the name that was given when each machine had one for each plane.
+    """
+    port = seat_of(plane, record).listen(PortName.APISERVER).port
+    of_before = load_balancer_port(plane.resource.status.port_offset or 0)
+    return audit_volumes(plane) if port == of_before else f"{audit_volumes(plane)}-{port}"
+
+
+async def replica_settings(plane: Plane, record: Replica, component: Component) -> ReplicaSettings:
+    """What a replica's unit needs to know of it; makes its volume if there is none, but never that of one that has
+    started: its data is somewhere, or lost. Raises Unavailable then. The audit log's is an apiserver's alone:
+    a disk that only the log is on keeps no member from starting.
+    """
+    site = plane.site(record.site)
+    volume = await volume_of(plane, record)
+    if volume is None and record.started:
+        raise Unavailable(
+            f"starting a unit of {record.name}",
+            f"its volume {volume_name(plane, record)} is gone from machine {record.machine}",
+            "put it back with all that was in it",
+        )
+    if volume is None:
+        volume = await site.create_volume(record.machine, volume_name(plane, record), record.storage_class)
+    return ReplicaSettings(
+        name=record.name,
+        seat=seat_of(plane, record),
+        volume=volume.path,
+        audit=(await _audit_volume_at(plane, record)).path if component is Component.APISERVER else None,
+        folders={each: site.folder(record.machine, plane.unit(record, each)) for each in Component},
+        programs=plane.programs,
+    )
+
+
+async def _audit_volume_at(plane: Plane, record: Replica) -> Volume:
+    """The volume of the audit log of a replica's seat: of the site's first class, or of what was that once."""
+    site, name = plane.site(record.site), audit_volume(plane, record)
+    try:
+        return await site.create_volume(record.machine, name, (await site.storage_classes())[0])
+    except Conflict:
+        return next(each for each in await site.volumes(record.machine) if each.name == name)
