@@ -9,6 +9,7 @@ class Component(StrEnum):
     """The programs of a replica, in the order in which they start."""
 
     ETCD = "etcd"
+    EVENTS_ETCD = "etcd-events"  # of replicas whose revision has a cluster for events alone
     APISERVER = "kube-apiserver"
     CONTROLLER_MANAGER = "kube-controller-manager"
     SCHEDULER = "kube-scheduler"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
 
@@ -26,11 +27,28 @@ class Replica:
     restarted: bool = False  # its etcd was restarted because what it waited for could not come any more
     served: bool = False  # a load balancer was told to send it clients, now or before
     started: bool = False  # it was seen healthy as a member: from then on an empty data folder is lost data
+    events: MemberMemory | None = None  # its member of the events' cluster (None: it has none)
 
     @property
     def site(self) -> str:
         """The site that the replica's machine is at."""
         return self.slot.site
+
+    def of(self, cluster: Cluster, epoch: int) -> Replica:
+        """The same replica, with its member of that cluster where that of the main one stands. One of another epoch is
+        none.
+        """
+        if cluster is Cluster.MAIN:
+            return self
+        found = self.events
+        member = found if found is not None and found.epoch == epoch else MemberMemory(epoch=epoch)
+        return replace(
+            self,
+            storage_class=member.storage_class,
+            listed=member.listed,
+            restarted=member.restarted,
+            started=member.started,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +95,7 @@ class Memory:
     ``draining``: replicas that no load balancer sends new connections to, with the time since when.
     ``rejected``: the last revision that was given up. ``longer``: for how long addresses were handed out before the
     time to live became shorter.
+    ``events``: the cluster that has the events alone; all that is said of a cluster here is said of the main one.
     ``timeline``: the clock of those times (None: a wall clock, in memories of before there were timelines).
     """
 
@@ -93,6 +112,21 @@ class Memory:
     unsettled: tuple[str, ...] = ()
     rejected: Rejection | None = None
     longer: Lifetime | None = None
+    events: ClusterMemory = field(default_factory=ClusterMemory)
+
+    def of(self, cluster: Cluster) -> Memory:
+        """The same memory, with that cluster where the main one stands."""
+        if cluster is Cluster.MAIN:
+            return self
+        known = self.events
+        return replace(
+            self,
+            bootstrap=known.bootstrap,
+            created=known.created,
+            cluster_id=known.cluster_id,
+            revision=known.revision,
+            replicas=tuple(each.of(cluster, known.epoch) for each in self.replicas),
+        )
 
     def replica(self, name: str) -> Replica:
         """The record of ``name``; raises KeyError when there is none."""

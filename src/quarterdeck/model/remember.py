@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quarterdeck.model.clusters import MEMBER, Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.memory import Lifetime, Memory, Rejection, Replica
 from quarterdeck.model.steps import (
+    AddLearner,
     AdoptRevision,
     DecideBootstrap,
+    ForgetCluster,
     NoteCluster,
     NoteCreated,
     NoteDraining,
@@ -17,6 +20,7 @@ from quarterdeck.model.steps import (
     NoteUnsettled,
     PlaceReplica,
     RejectRevision,
+    ReleaseMember,
     ReleaseReplica,
     RemoveRecord,
     RestartUnit,
@@ -26,8 +30,81 @@ from quarterdeck.model.steps import (
 )
 
 
-def remember(memory: Memory, step: Step, now: float) -> Memory:  # noqa: C901 - a table, a case for each kind of step
+def remember(memory: Memory, step: Step, now: float) -> Memory:
     """The memory after ``step``, taken at ``now`` (seconds on its timeline); unchanged by steps that need none."""
+    if _cluster(step) is Cluster.MAIN:
+        return _remember(memory, step, now)
+    if isinstance(step, ForgetCluster):
+        return replace(memory, events=ClusterMemory(epoch=memory.events.epoch))
+    if isinstance(step, ReleaseMember):
+        return replace(memory, replicas=tuple(_without_member(each, step.replica) for each in memory.replicas))
+    return _remember_events(memory, step, now)
+
+
+def _cluster(step: Step) -> Cluster:
+    """Which cluster a step is about; the main one too if it is about none."""
+    if isinstance(step, RestartUnit):
+        return next((each for each, component in MEMBER.items() if component is step.component), Cluster.MAIN)
+    return getattr(step, "cluster", Cluster.MAIN)
+
+
+def _remember_events(memory: Memory, step: Step, now: float) -> Memory:
+    """What is remembered of the events' cluster is what would be of the main one. A replica has a member of it from when
+    it is to found it, or was told of to its leader.
+    """
+    epoch = memory.events.epoch + isinstance(step, DecideBootstrap)
+    memory = replace(memory, events=replace(memory.events, epoch=epoch))
+    new = MemberMemory(epoch=epoch, storage_class=getattr(step, "storage_class", ""))
+    names = _new_members(step)
+    memory = replace(
+        memory,
+        replicas=tuple(
+            replace(each, events=new) if each.name in names and not _has_member(each, epoch) else each
+            for each in memory.replicas
+        ),
+    )
+    then = _remember(memory.of(Cluster.EVENTS), step, now)
+    return replace(
+        memory,
+        events=ClusterMemory(
+            epoch=epoch,
+            bootstrap=then.bootstrap,
+            created=then.created,
+            cluster_id=then.cluster_id,
+            revision=then.revision,
+        ),
+        replicas=tuple(map(_with_member, memory.replicas, then.replicas)),
+    )
+
+
+def _new_members(step: Step) -> tuple[str, ...]:
+    match step:
+        case DecideBootstrap():
+            return step.replicas
+        case AddLearner():
+            return (step.replica,)
+        case NoteMembers():
+            return step.listed
+        case _:
+            return ()
+
+
+def _has_member(record: Replica, epoch: int) -> bool:
+    return record.events is not None and record.events.epoch == epoch
+
+
+def _with_member(record: Replica, then: Replica) -> Replica:
+    if record.events is None:
+        return record
+    member = replace(record.events, listed=then.listed, restarted=then.restarted, started=then.started)
+    return replace(record, events=member)
+
+
+def _without_member(record: Replica, name: str) -> Replica:
+    return replace(record, events=None) if record.name == name else record
+
+
+def _remember(memory: Memory, step: Step, now: float) -> Memory:  # noqa: C901 - a table, a case for each kind of step
     match step:
         case PlaceReplica():
             record = Replica(

@@ -20,7 +20,7 @@ class PortName(StrEnum):
     EVENTS_METRICS = "events-metrics"
 
 
-#: What every replica has: an etcd, and what stands on it.
+#: What every replica has: an etcd, what stands on it, and room for an etcd of events.
 REPLICA_PORTS = (
     PortName.ETCD_CLIENT,
     PortName.ETCD_PEER,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
@@ -38,14 +39,20 @@ class PlaceReplica(Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecideBootstrap(Base):
-    """Write down who founds the cluster, before any of them starts."""
+    """Write down who founds the cluster, before any of them starts; of the events' one, also with volumes of which
+    class.
+    """
 
     replicas: tuple[str, ...]
+    storage_class: str = ""
+    cluster: Cluster = Cluster.MAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteCreated(Base):
     """Write down that the cluster exists: from now on silence is trouble."""
+
+    cluster: Cluster = Cluster.MAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +61,7 @@ class NoteCluster(Base):
 
     cluster_id: int
     revision: int
+    cluster: Cluster = Cluster.MAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +70,8 @@ class NoteMembers(Base):
 
     listed: tuple[str, ...]
     started: tuple[str, ...]
+    storage_class: str = ""
+    cluster: Cluster = Cluster.MAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +120,11 @@ class RestartUnit(Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddLearner(Base):
-    """Tell etcd of a new member that only listens."""
+    """Tell etcd of a new member that only listens; one of the events' cluster gets a volume of that class."""
 
     replica: str
+    storage_class: str = ""
+    cluster: Cluster = Cluster.MAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +133,7 @@ class Promote(Base):
 
     replica: str
     member: int
+    cluster: Cluster = Cluster.MAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +142,7 @@ class TransferLeadership(Base):
 
     to: str
     member: int
+    cluster: Cluster = Cluster.MAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +151,7 @@ class RemoveMember(Base):
 
     replica: str
     member: int
+    cluster: Cluster = Cluster.MAIN
     undoable: ClassVar[bool] = False
 
 
@@ -145,6 +160,7 @@ class Swap(Base):
     """The voter swap: membership changes in a fixed order, with nothing observed in between."""
 
     changes: tuple[Promote | RemoveMember, ...]
+    cluster: Cluster = Cluster.MAIN
     undoable: ClassVar[bool] = False
 
 
@@ -210,6 +226,22 @@ class NoteDraining(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetCluster(Base):
+    """Write down that there is no cluster for events any more: nothing that runs keeps any there."""
+
+    cluster: Cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseMember(Base):
+    """Remove the unit, files and volume of a replica's member of a cluster that there is no more."""
+
+    replica: str
+    cluster: Cluster
+    undoable: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseReplica(Base):
     """Remove the units, files and volume of a replica that is no member any more, and its record."""
 
@@ -241,6 +273,8 @@ Step: TypeAlias = (
     | NoteUnsettled
     | NoteLifetime
     | NoteDraining
+    | ForgetCluster
+    | ReleaseMember
     | ReleaseReplica
 )
 
@@ -256,6 +290,7 @@ NOTES = (
     NoteLifetime,
     NoteDraining,
     AdoptRevision,
+    ForgetCluster,
 )
 
 

@@ -5,9 +5,10 @@ Unknown is not zero: a fact that could not be read is ``None`` (or ``UNKNOWN``),
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
@@ -79,6 +80,15 @@ class WrongData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemberData:
+    """What was seen of a replica's member of the events' cluster where it runs; as in ``ReplicaFact``."""
+
+    peer_up: bool = False
+    has_data: bool | None = None
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFact:
     """What was seen of one recorded replica.
 
@@ -86,7 +96,8 @@ class ReplicaFact:
     ``ready`` is the apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a
     write-ahead log (None: unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``:
     programs that have ended several times since they were started. ``digests`` are those of what the units that are
-    known were last started with.
+    known were last started with. What is said of its member is said of that of the main cluster; ``events`` has the
+    other one.
     """
 
     name: str
@@ -98,10 +109,18 @@ class ReplicaFact:
     refused: str = ""
     restless: frozenset[Component] = frozenset()
     digests: tuple[tuple[Component, str], ...] = ()
+    events: MemberData = MemberData()
 
     def unit(self, component: Component) -> UnitState:
         """The state of one unit; ABSENT when nothing was ever started."""
         return dict(self.units).get(component, UnitState.ABSENT)
+
+    def of(self, cluster: Cluster) -> ReplicaFact:
+        """The same facts, with what was seen of its member of that cluster where that of the main one stands."""
+        if cluster is Cluster.MAIN:
+            return self
+        seen = self.events
+        return replace(self, peer_up=seen.peer_up, has_data=seen.has_data, refused=seen.refused)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +186,10 @@ class World:
     as the first one does. ``also`` are the sites that those lead to. ``stamped``: the record carries this driver's
     token, so that no change of an older driver can come any more. ``record_ttl``: for how many seconds its addresses
     are handed out (None: not known, or as wanted).
+
+    ``separate`` are the revisions whose apiservers keep events in a cluster of their own, ``events_class`` the storage
+    class that the wanted revision gives it. ``events_membership`` and ``events_wrong`` are that cluster's; all else
+    that is said of etcd is said of the main one.
     """
 
     slots: tuple[Slot, ...]
@@ -191,7 +214,24 @@ class World:
     record_ttl: float | None = None
     front: str | None = None
     deleting: bool = False
+    separate: frozenset[str] = frozenset()
+    events_class: str = ""
+    events_membership: Membership | None = None
+    events_wrong: tuple[WrongData, ...] = ()
     settings: Settings = field(default_factory=Settings)
+
+    def of(self, cluster: Cluster) -> World:
+        """The same world, with that cluster where the main one stands."""
+        if cluster is Cluster.MAIN:
+            return self
+        return replace(
+            self,
+            memory=self.memory.of(cluster),
+            storage_class=self.events_class,
+            membership=self.events_membership,
+            wrong=self.events_wrong,
+            replicas=tuple(each.of(cluster) for each in self.replicas),
+        )
 
     def change(self, before: str, after: str) -> Change:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
