@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from loop.clock import Clock
 from loop.units import Etcd, etcd_of, flags_of, replica_of
-from quarterdeck.actions.units import CONTROLLER_MANAGER_LEASE
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.site import SiteSpec, SiteStatus
+from quarterdeck.components import controller_manager
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
@@ -400,15 +400,15 @@ class Joined:
     def _controllers(self) -> None:
         """One of the controller managers leads: the next one when its lease was given back, or has run out."""
         managers = [each for each in self.of(Component.CONTROLLER_MANAGER) if not each.frozen]
-        held = self.kube.leases.get(CONTROLLER_MANAGER_LEASE)
+        held = self.kube.leases.get(controller_manager.LEASE)
         leader = next((each for each in managers if held is not None and _holder(each) == held.holder), None)
         free = held is None or not held.holder or self._at((held.renewed or 0.0) + held.duration)
         if leader is None and managers and free:
             serving = [each for each in managers if self.votes(each)]
             leader = self.random.choice(serving) if serving else None
         if leader is not None:
-            self.kube.set_lease(CONTROLLER_MANAGER_LEASE, _holder(leader), renewed=self.clock.now)
-        lease = frozenset({CONTROLLER_MANAGER_LEASE})
+            self.kube.set_lease(controller_manager.LEASE, _holder(leader), renewed=self.clock.now)
+        lease = frozenset({controller_manager.LEASE})
         self.kube.leaders = {each.listens: lease if each is leader else frozenset() for each in managers}
 
 

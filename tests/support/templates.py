@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.api.site import default_sites
+from quarterdeck.components.catalogue import components_of
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
@@ -57,4 +58,5 @@ def units_of(wanted: ReplicaTemplate) -> Mapping[Component, UnitSpec]:
     certificates = secrets().replica("demo-1")
     assert certificates is not None
     plane = settings_of("demo", wanted)
-    return {each: component_unit(each, plane, REPLICA, secrets(), certificates, CLUSTER) for each in Component}
+    has = components_of(plane)
+    return {each: component_unit(each, plane, REPLICA, secrets(), certificates, CLUSTER) for each in has}

@@ -13,7 +13,7 @@ from quarterdeck.actions.seats import settle_seats, take_seat
 from quarterdeck.actions.status import refresh
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_of_before
+from quarterdeck.components.ports import LAST_BLOCK, completed, ports_of, seat_at, seat_of_before, seat_with
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import TakenSeat
@@ -104,8 +104,29 @@ async def test_a_plane_from_before_there_were_seats_gets_those_that_it_always_ha
     assert before["east-1"] == seat_of_before(A1, before["east-1"].hosts[0], 4)
     await settle_seats(small.plane)
     await refresh(small.plane)
-    assert {each.name: each.seat for each in small.plane.memory.replicas} == before
+    completed_now = {name: completed(seat) for name, seat in before.items()}
+    assert {each.name: each.seat for each in small.plane.memory.replicas} == completed_now
     assert await who(small) == {"east-1": 6483}
+
+
+async def test_a_seat_from_when_there_were_fewer_ports_gets_those_of_its_block_that_are_free() -> None:
+    """In its machine's ledger and in the memory; where somebody has one of them, it stays as it is."""
+    small = await small_plane()
+    site, record = small.sites["east"], small.record("east-1")
+    seat = seat_of(small.plane, record)
+    assert not seat.has("events-client")
+    twin = seat_with(A1, seat.hosts[0], {"kube-apiserver": 2383})
+    await site.occupy(A1, TakenSeat(plane="other", replica="any-1", seat=twin))
+    await settle_seats(small.plane)
+    await refresh(small.plane)
+    assert small.record("east-1").seat == seat
+    await site.release(A1, "other", "any-1")
+    await settle_seats(small.plane)
+    await refresh(small.plane)
+    now = small.record("east-1").seat
+    assert now is not None
+    assert {each.listen.port for each in now.ports} - {each.listen.port for each in seat.ports} == {2382, 2383, 2384}
+    assert [each.seat for each in await site.seats(A1)] == [now]
 
 
 async def test_what_only_a_silent_machine_could_confirm_is_written_down_later() -> None:

@@ -34,8 +34,9 @@ from quarterdeck.api import (
     with_condition,
 )
 from quarterdeck.api.apply import applied_plane, applied_site
-from quarterdeck.api.memory import ReplicaStatus, SlotStatus
+from quarterdeck.api.memory import ClusterStatus, MemberStatus, ReplicaStatus, SlotStatus
 from quarterdeck.errors import Conflict, InvalidInput
+from quarterdeck.model.clusters import ClusterMemory, MemberMemory
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 
@@ -50,6 +51,7 @@ MEMORIES = st.builds(
     served_site=st.none() | st.text(),
     held=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
     draining=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
+    events=st.builds(ClusterMemory, cluster_id=st.integers(0, 2**64 - 1)),
 )
 
 
@@ -59,7 +61,16 @@ def test_memory_comes_back_from_its_document_as_it_was(memory: Memory) -> None:
     assert memory_from_status(MemoryStatus.model_validate_json(text)) == memory
 
 
-@pytest.mark.parametrize(("fact", "mirror"), [(Memory, MemoryStatus), (Replica, ReplicaStatus), (Slot, SlotStatus)])
+@pytest.mark.parametrize(
+    ("fact", "mirror"),
+    [
+        (Memory, MemoryStatus),
+        (Replica, ReplicaStatus),
+        (Slot, SlotStatus),
+        (ClusterMemory, ClusterStatus),
+        (MemberMemory, MemberStatus),
+    ],
+)
 def test_every_fact_of_the_memory_is_written_down(fact: type, mirror: type[BaseModel]) -> None:
     former = {"storage_class", "index", "temporary"} if fact is Slot else set()
     assert {field.name for field in dataclasses.fields(fact)} == set(mirror.model_fields) - former

@@ -25,6 +25,7 @@ ISSUER = {
 }
 EVERYTHING = frozenset(Component)
 APISERVER = frozenset({Component.APISERVER})
+MEMBERS = {Component.ETCD, Component.EVENTS_ETCD}
 MEMBER = frozenset({Component.ETCD, Component.APISERVER})
 
 
@@ -92,10 +93,11 @@ def test_no_field_of_a_template_is_without_an_answer_to_what_its_change_needs() 
 def test_what_is_restarted_is_what_is_rendered_anew_and_the_apiserver_of_a_restarted_member(path: str) -> None:
     needed = change(BEFORE, CHANGED[path])
     old, new = units_of(BEFORE), units_of(CHANGED[path])
+    both = old.keys() & new.keys()
     rendered = {
-        each for each in Component if (old[each].digest, old[each].boot_argv) != (new[each].digest, new[each].boot_argv)
+        each for each in both if (old[each].digest, old[each].boot_argv) != (new[each].digest, new[each].boot_argv)
     }
-    if Component.ETCD in rendered:
+    if MEMBERS & rendered:
         rendered.add(Component.APISERVER)
     if needed.exchange:
         assert path in {"etcd.storage_class", "service_cidr", "endpoint_name"}

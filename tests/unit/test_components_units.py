@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
+from quarterdeck.components.catalogue import CATALOGUE, components_of
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
 from quarterdeck.components.etcd import holds_a_log
 from quarterdeck.components.ports import LAST_BLOCK, load_balancer_port, seat_at, seat_of_before
@@ -31,7 +32,7 @@ from quarterdeck.components.tuning import Tuning, tuning
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
-from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, Seat, SeatPort
+from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, PortName, Seat, SeatPort
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
@@ -134,7 +135,7 @@ def test_a_member_needs_its_log_which_says_nothing_of_what_it_is(build: Build) -
     assert spec.needs == PurePosixPath("/volumes/demo-1/etcd/member/wal/*.wal")
     assert replace(spec, needs=None).digest == spec.digest
     assert not spec.fresh
-    assert all(build(each).needs is None for each in Component if each is not Component.ETCD)
+    assert all(build(each).needs is None for each in Component if CATALOGUE[each].cluster is None)
 
 
 @pytest.mark.parametrize(
@@ -370,10 +371,12 @@ def test_what_is_not_a_flag_is_refused(build: Build, flag: str, value: str) -> N
 
 
 def test_blocks_have_ports_of_their_own_and_planes_too() -> None:
+    """The peers of an etcd of events come where apiservers of other blocks are: the ledger looks."""
     taken: set[int] = set()
     for number in range(LAST_BLOCK + 1):
-        ports = {each.listen.port for each in seat_at("east-a1", "10.0.0.1", number).ports}
-        assert len(ports) == 6
+        seat = seat_at("east-a1", "10.0.0.1", number)
+        assert len({each.listen.port for each in seat.ports}) == len(REPLICA_PORTS)
+        ports = {each.listen.port for each in seat.ports if each.name != PortName.EVENTS_PEER}
         assert not taken & ports
         taken |= ports
     assert len({load_balancer_port(number) for number in range(LAST_BLOCK + 1)}) == LAST_BLOCK + 1
@@ -412,7 +415,8 @@ def test_the_units_of_a_replica_from_before_there_were_seats_stay_what_they_are(
     members = (("demo-1", f"https://{address}:{2380 + 10 * number}"),)
     cluster = InitialCluster(state=ClusterState.NEW, members=members, token="t")
     plane = replace(PLANE, audit=Audit(policy="kind: Policy"), baseline=Baseline.HARDENED)
-    found = tuple(component_unit(each, plane, replica, secrets, certificates, cluster).digest for each in Component)
+    has = components_of(plane)
+    found = tuple(component_unit(each, plane, replica, secrets, certificates, cluster).digest for each in has)
     assert found == DIGESTS_OF_BEFORE[address, number]
 
 
@@ -424,7 +428,7 @@ def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build
             for at, name in enumerate(REPLICA_PORTS)
         ),
     )
-    etcd, apiserver, manager, scheduler = (flags(build(each, seat=seat)) for each in Component)
+    etcd, events, apiserver, manager, scheduler = (flags(build(each, seat=seat)) for each in Component)
     assert etcd["listen-client-urls"] == "https://10.0.0.1:100"
     assert etcd["advertise-client-urls"] == apiserver["etcd-servers"] == "https://10.9.0.1:200"
     assert (etcd["listen-peer-urls"], etcd["initial-advertise-peer-urls"]) == (
@@ -432,6 +436,12 @@ def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build
         "https://10.9.0.1:201",
     )
     assert etcd["listen-metrics-urls"] == "https://10.0.0.1:102"
+    assert events["listen-client-urls"] == "https://10.0.0.1:106"
+    assert (events["listen-peer-urls"], events["initial-advertise-peer-urls"]) == (
+        "https://10.0.0.1:107",
+        "https://10.9.0.1:207",
+    )
+    assert events["listen-metrics-urls"] == "https://10.0.0.1:108"
     where = ("bind-address", "secure-port")
     assert [apiserver[each] for each in (*where, "advertise-address")] == ["10.0.0.1", "103", "10.9.0.1"]
     assert [manager[each] for each in where] == ["10.0.0.1", "104"]
@@ -448,3 +458,44 @@ def test_a_version_is_three_numbers(text: str) -> None:
 
 def test_ipv6_addresses_are_in_brackets() -> None:
     assert url("fd00::1", 6443) == "https://[fd00::1]:6443"
+
+
+def test_the_etcd_of_events_is_rendered_as_the_other_one_is(build: Build) -> None:
+    """With its own ports, quota and files, and the same certificates."""
+    plane = replace(PLANE, separate_events=True, events_quota_bytes=2**30)
+    main, events = build(Component.ETCD, plane), build(Component.EVENTS_ETCD, plane)
+    differ = {name for name, value in flags(main).items() if flags(events)[name] != value}
+    of_files = {name for name, value in flags(main).items() if value.startswith("/units/")}
+    assert flags(main).keys() == flags(events).keys()
+    assert differ - of_files == {
+        "advertise-client-urls",
+        "initial-advertise-peer-urls",
+        "listen-client-urls",
+        "listen-metrics-urls",
+        "listen-peer-urls",
+        "quota-backend-bytes",
+    }
+    assert {each.path.name: each.content for each in main.files} == {
+        each.path.name: each.content for each in events.files
+    }
+    assert (main.boot_argv, main.stop_timeout) == (events.boot_argv, events.stop_timeout)
+
+
+def test_an_apiserver_keeps_events_elsewhere_only_where_there_is_such_an_etcd(build: Build) -> None:
+    assert "etcd-servers-overrides" not in flags(build(Component.APISERVER))
+    found = flags(build(Component.APISERVER, replace(PLANE, separate_events=True)))
+    assert found["etcd-servers-overrides"] == "/events#https://10.0.0.1:2382"
+    assert found["etcd-servers"] == "https://10.0.0.1:2379"
+
+
+def test_the_catalogue_says_which_certificates_and_ports_a_program_has(
+    build: Build, certificates: ReplicaSecrets
+) -> None:
+    assert {each for spec in CATALOGUE.values() for each in spec.ports} == {*REPLICA_PORTS}
+    for component, spec in CATALOGUE.items():
+        unit = build(component, replace(PLANE, separate_events=True))
+        said = b"\n".join(each.content for each in unit.files)
+        for field in fields(ReplicaSecrets):
+            pair: KeyPair = getattr(certificates, field.name)
+            has = pair.key in said or base64.b64encode(pair.key) in said
+            assert has is (field.name in spec.certificates), f"{component}: {field.name}"

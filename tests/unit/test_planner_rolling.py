@@ -76,7 +76,8 @@ def ending(world: World, name: str, component: Component) -> World:
 @pytest.mark.parametrize(
     ("restart", "stops"),
     [
-        ((ETCD,), set(Component)),
+        ((ETCD,), set(Component) - {Component.EVENTS_ETCD}),
+        ((Component.EVENTS_ETCD,), set(Component) - {ETCD}),
         ((APISERVER,), {APISERVER, *CONTROLLERS}),
         ((Component.SCHEDULER,), {Component.SCHEDULER}),
         ((), set()),

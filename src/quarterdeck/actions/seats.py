@@ -7,7 +7,7 @@ right when the plane is driven next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from quarterdeck.actions.addresses import recorded_seat, seat_of
 from quarterdeck.actions.plane import Plane
@@ -15,12 +15,13 @@ from quarterdeck.actions.status import remember_seats
 from quarterdeck.actions.together import together
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
-from quarterdeck.components.ports import ports_of
+from quarterdeck.components.ports import completed, ports_of
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.steps import PlaceReplica
 from quarterdeck.model.units import MachineRole, MachineState
+from quarterdeck.sites.port import Site
 
 
 async def take_seat(plane: Plane, step: PlaceReplica) -> Seat:
@@ -72,13 +73,18 @@ async def settle_seats(plane: Plane) -> None:
 
 async def _settle(plane: Plane, site: str, machine: str) -> Mapping[str, Seat]:
     """The seats of the plane's replicas on a machine, as its ledger says by now; none if that cannot be known. What
-    runs can be driven without it, and whoever is to be placed there is told of it.
+    runs can be driven without it, and whoever is to be placed there is told of it. Seats from when there were fewer
+    ports get what is missing, if it is free.
     """
     driver, owner = plane.site(site), _owner(plane.resource)
     here = [record for record in plane.memory.replicas if (record.site, record.machine) == (site, machine)]
     wanted = {record.name: seat_of(plane, record) for record in here}
     try:
-        has = {each.replica: each.seat for each in await driver.seats(machine) if each.plane == owner}
+        taken = await driver.seats(machine)
+        for name, seat in wanted.items():
+            others = [each.seat for each in taken if (each.plane, each.replica) != (owner, name)]
+            wanted[name] = await _completed(driver, seat, others)
+        has = {each.replica: each.seat for each in taken if each.plane == owner}
         await plane.check()
         for name in has:
             if name not in wanted:
@@ -89,6 +95,16 @@ async def _settle(plane: Plane, site: str, machine: str) -> Mapping[str, Seat]:
     except (Unavailable, NotFound, Corrupt):
         return {}
     return wanted
+
+
+async def _completed(driver: Site, seat: Seat, others: Sequence[Seat]) -> Seat:
+    """The seat with all ports that seats have; as it is where somebody has one of them, or listens there."""
+    whole = completed(seat)
+    new = [each.listen for each in whole.ports if not seat.has(each.name)]
+    if any(each.listen in new for other in others for each in other.ports):
+        return seat
+    in_use = await driver.ports_in_use(seat.machine, tuple(each.port for each in new)) if new else ()
+    return seat if in_use else whole
 
 
 def _owner(plane: ControlPlane) -> str:

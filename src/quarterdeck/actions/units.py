@@ -13,6 +13,7 @@ from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import leave_seat
 from quarterdeck.actions.together import beside, together
+from quarterdeck.components.catalogue import CATALOGUE, ComponentSpec, Stopping
 from quarterdeck.actions.volumes import replica_settings, volume_name, volume_of
 from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
@@ -21,12 +22,9 @@ from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps import RejectRevision, ReleaseReplica, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import Health, World
 
-#: The lease of the one controller manager that works (kubernetes: cmd/kube-controller-manager).
-CONTROLLER_MANAGER_LEASE = "kube-controller-manager"
 #: Characters of a program's last words that are kept.
 _MOST_WORDS = 400
 
@@ -117,20 +115,19 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
     Members of a plane that is deleted are killed: their data goes too, and a leader would wait 7 s for a follower to
     take over (etcd: TransferLeadership, ReqTimeout) while all of them stop.
     """
-    record = plane.memory.replica(step.replica)
-    unit = plane.unit(record, step.component)
-    site = plane.site(record.site)
-    if step.component is Component.APISERVER:
-        await _stop_apiserver(plane, record, unit, world)
-        return
-    if step.component is not Component.CONTROLLER_MANAGER:
-        await site.stop_unit(record.machine, unit, kill=world.deleting and step.component is Component.ETCD)
-        return
-    holder = await _holder(plane, record)
-    await plane.check()
-    await site.stop_unit(record.machine, unit)
-    if holder is not None:
-        await _hand_on(plane, holder, world)
+    record, spec = plane.memory.replica(step.replica), CATALOGUE[step.component]
+    unit, site = plane.unit(record, step.component), plane.site(record.site)
+    match spec.stopping:
+        case Stopping.UNSEEN:
+            await _stop_apiserver(plane, record, unit, world)
+        case Stopping.HANDING_ON:
+            holder = await _holder(plane, record, spec)
+            await plane.check()
+            await site.stop_unit(record.machine, unit)
+            if holder is not None:
+                await _hand_on(plane, holder, spec.lease, world)
+        case Stopping.ASKED:
+            await site.stop_unit(record.machine, unit, kill=world.deleting and spec.cluster is not None)
 
 
 async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World) -> None:
@@ -178,27 +175,27 @@ async def _until_refused(plane: Plane, address: Address, until: float) -> None:
         await asyncio.sleep(BETWEEN)
 
 
-async def _holder(plane: Plane, record: Replica) -> str | None:
-    """The holder identity of a controller manager, if it leads. None too if that cannot be found out: then its
+async def _holder(plane: Plane, record: Replica, spec: ComponentSpec) -> str | None:
+    """The holder identity of a controller, if it leads. None too if that cannot be found out: then its
     lease runs out by itself, some 15 s later.
     """
-    controller = server_address(plane, record, PortName.CONTROLLER_MANAGER)
-    if not await plane.kube.leads(controller, CONTROLLER_MANAGER_LEASE):
+    (port,) = spec.ports
+    if not await plane.kube.leads(server_address(plane, record, port), spec.lease):
         return None
     try:
-        lease = await plane.kube.leader_lease(apiserver_address(plane, record), CONTROLLER_MANAGER_LEASE)
+        lease = await plane.kube.leader_lease(apiserver_address(plane, record), spec.lease)
     except Unavailable:
         return None
     return lease.holder if lease is not None and lease.holder else None
 
 
-async def _hand_on(plane: Plane, holder: str, world: World) -> None:
+async def _hand_on(plane: Plane, holder: str, lease: str, world: World) -> None:
     for fact in world.replicas:
         if fact.ready:
             apiserver = apiserver_address(plane, plane.memory.replica(fact.name))
             await plane.check()
             try:
-                await plane.kube.release_lease(apiserver, CONTROLLER_MANAGER_LEASE, holder)
+                await plane.kube.release_lease(apiserver, lease, holder)
             except Unavailable:
                 continue  # another apiserver may answer; and if none does, the lease runs out by itself
             return

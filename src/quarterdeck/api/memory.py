@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from quarterdeck.api.base import Model
+from quarterdeck.model.clusters import ClusterMemory, MemberMemory
 from quarterdeck.model.memory import Lifetime, Memory, Rejection, Replica, Timeline
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.slots import Role, Slot
@@ -48,6 +49,16 @@ class SeatStatus(Model):
     ports: tuple[SeatPortStatus, ...]
 
 
+class MemberStatus(Model):
+    """A ``model.clusters.MemberMemory``."""
+
+    epoch: int
+    storage_class: str = ""
+    listed: bool = False
+    restarted: bool = False
+    started: bool = False
+
+
 class ReplicaStatus(Model):
     """A ``model.memory.Replica``. ``served`` was not always written down: it may have. Nor were ``revision`` and
     ``seat``.
@@ -63,6 +74,7 @@ class ReplicaStatus(Model):
     restarted: bool = False
     started: bool = False
     served: bool = True
+    events: MemberStatus | None = None
 
 
 class Moment(Model):
@@ -93,6 +105,19 @@ class LifetimeStatus(Model):
     until: float | None = None
 
 
+ClusterId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
+
+
+class ClusterStatus(Model):
+    """A ``model.clusters.ClusterMemory``; its id is written as the main cluster's."""
+
+    epoch: int = 0
+    bootstrap: tuple[str, ...] = ()
+    created: bool = False
+    cluster_id: ClusterId = "0"
+    revision: int = 0
+
+
 class MemoryStatus(Model):
     """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas; ``cluster_id`` is in hexadecimal, as etcd
     prints it, since many readers of JSON know no numbers of 64 bits.
@@ -102,7 +127,7 @@ class MemoryStatus(Model):
     replicas: tuple[ReplicaStatus, ...] = ()
     bootstrap: tuple[str, ...] = ()
     created: bool = False
-    cluster_id: Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")] = "0"
+    cluster_id: ClusterId = "0"
     revision: int = 0
     served_site: str | None = None
     held: tuple[Moment, ...] = ()
@@ -111,6 +136,7 @@ class MemoryStatus(Model):
     unsettled: tuple[str, ...] = ()
     rejected: RejectionStatus | None = None
     longer: LifetimeStatus | None = None
+    events: ClusterStatus = ClusterStatus()
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:
@@ -129,6 +155,7 @@ def memory_to_status(memory: Memory) -> MemoryStatus:
         unsettled=memory.unsettled,
         rejected=_rejection_to_status(memory.rejected),
         longer=LifetimeStatus(ttl=memory.longer.ttl, until=memory.longer.until) if memory.longer is not None else None,
+        events=_cluster_to_status(memory.events),
     )
 
 
@@ -148,6 +175,7 @@ def memory_from_status(status: MemoryStatus) -> Memory:
         unsettled=status.unsettled,
         rejected=_rejection_from_status(status.rejected),
         longer=Lifetime(ttl=status.longer.ttl, until=status.longer.until) if status.longer is not None else None,
+        events=_cluster_from_status(status.events),
     )
 
 
@@ -164,6 +192,7 @@ def _replica_to_status(replica: Replica) -> ReplicaStatus:
         restarted=replica.restarted,
         started=replica.started,
         served=replica.served,
+        events=_member_to_status(replica.events),
     )
 
 
@@ -180,6 +209,51 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
         restarted=status.restarted,
         started=status.started,
         served=status.served,
+        events=_member_from_status(status.events),
+    )
+
+
+def _member_to_status(member: MemberMemory | None) -> MemberStatus | None:
+    if member is None:
+        return None
+    return MemberStatus(
+        epoch=member.epoch,
+        storage_class=member.storage_class,
+        listed=member.listed,
+        restarted=member.restarted,
+        started=member.started,
+    )
+
+
+def _member_from_status(status: MemberStatus | None) -> MemberMemory | None:
+    if status is None:
+        return None
+    return MemberMemory(
+        epoch=status.epoch,
+        storage_class=status.storage_class,
+        listed=status.listed,
+        restarted=status.restarted,
+        started=status.started,
+    )
+
+
+def _cluster_to_status(cluster: ClusterMemory) -> ClusterStatus:
+    return ClusterStatus(
+        epoch=cluster.epoch,
+        bootstrap=cluster.bootstrap,
+        created=cluster.created,
+        cluster_id=f"{cluster.cluster_id:x}",
+        revision=cluster.revision,
+    )
+
+
+def _cluster_from_status(status: ClusterStatus) -> ClusterMemory:
+    return ClusterMemory(
+        epoch=status.epoch,
+        bootstrap=status.bootstrap,
+        created=status.created,
+        cluster_id=int(status.cluster_id, 16),
+        revision=status.revision,
     )
 
 

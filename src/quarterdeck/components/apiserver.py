@@ -1,4 +1,4 @@
-"""A kube-apiserver: its local etcd member only, mutual TLS, RBAC and the Node authorizer."""
+"""A kube-apiserver: its local members of etcd only, mutual TLS, RBAC and the Node authorizer."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _clients(
     secrets: PlaneSecrets,
     certificates: ReplicaSecrets,
 ) -> dict[str, str]:
-    """What it calls itself: its member of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
+    """What it calls itself: its members of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
     flags = {
         "etcd-servers": replica.seat.advertised(PortName.ETCD_CLIENT).url(),
         "etcd-cafile": folder.file("etcd-ca.crt", secrets.etcd_ca.certificate),
@@ -122,6 +122,9 @@ def _clients(
         "proxy-client-cert-file": folder.file("front-proxy-client.crt", certificates.front_proxy.certificate),
         "proxy-client-key-file": folder.file("front-proxy-client.key", certificates.front_proxy.key),
     }
+    if plane.separate_events:
+        own = replica.seat.advertised(PortName.EVENTS_CLIENT).url()
+        flags["etcd-servers-overrides"] = f"/events#{own}"
     if has_mixed_version_proxy(plane.kubernetes):
         flags["peer-ca-file"] = folder.file("ca.crt", secrets.kubernetes_ca.certificate)
     return flags

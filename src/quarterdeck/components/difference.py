@@ -14,7 +14,7 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.differences import leaves
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import DEPENDS, Component
 from quarterdeck.model.revisions import Change
 
 #: Longer values are told by their hash: policies, certificates.
@@ -104,7 +104,7 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
     """
     found = differences(before, after)
     restart = {component for each in found for component in each.restart}
-    if Component.ETCD in restart:
+    if restart.intersection(DEPENDS[Component.APISERVER]):
         restart.add(Component.APISERVER)
     return Change(exchange=any(each.needs is Need.EXCHANGE for each in found), restart=frozenset(restart))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -12,6 +13,7 @@ from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_flag, etcd_gate
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
@@ -23,14 +25,30 @@ WRITE_AHEAD_LOG = f"{DATA}/member/wal"
 LOG_FILE = "*.wal"
 
 
+@dataclass(frozen=True, slots=True)
+class MemberPorts:
+    """The ports of a member of a cluster."""
+
+    client: PortName
+    peer: PortName
+    metrics: PortName
+
+
+PORTS: Mapping[Cluster, MemberPorts] = {
+    Cluster.MAIN: MemberPorts(PortName.ETCD_CLIENT, PortName.ETCD_PEER, PortName.ETCD_METRICS),
+    Cluster.EVENTS: MemberPorts(PortName.EVENTS_CLIENT, PortName.EVENTS_PEER, PortName.EVENTS_METRICS),
+}
+
+
 def etcd_unit(
     plane: PlaneSettings,
     replica: ReplicaSettings,
     secrets: PlaneSecrets,
     certificates: ReplicaSecrets,
-    cluster: InitialCluster,
+    initial: InitialCluster,
+    cluster: Cluster = Cluster.MAIN,
 ) -> UnitSpec:
-    """The unit of a member. ``cluster`` matters at its first start only, and so is no part of the digest.
+    """The unit of a member of a cluster. ``initial`` matters at its first start only, and so is no part of the digest.
 
     Clients and peers show certificates, and so do readers of metrics and health (but of planes made before:
     ``metrics_scheme``) at a port of their own: these answer from the first moment, also on a learner, and https asks
@@ -38,7 +56,8 @@ def etcd_unit(
     Raises InvalidInput for extra arguments that cannot be.
     """
     extra = {flag: value for flag, value in _extra(plane).items() if flag != FEATURE_GATES}
-    folder = Folder(replica.folders[Component.ETCD])
+    component = MEMBER[cluster]
+    folder = Folder(replica.folders[component])
     defaults = {
         **_tls(extra),
         # Lets the apiserver answer lists from its cache without waiting (kubernetes KEP-2340; as kubeadm does).
@@ -46,14 +65,20 @@ def etcd_unit(
         "enable-grpc-gateway": boolean(False),
         "logger": "zap",
     }
-    arguments = Arguments(owned=_owned(plane, replica, folder, secrets, certificates), defaults=defaults)
+    owned = {
+        **_owned(plane, replica),
+        **_addresses(plane, replica, PORTS[cluster]),
+        **_identity(folder, secrets, certificates),
+        "quota-backend-bytes": str(_quota(plane, cluster)),
+    }
+    arguments = Arguments(owned=owned, defaults=defaults)
     return UnitSpec(
-        name=unit_name(plane.name, replica.name, Component.ETCD),
+        name=unit_name(plane.name, replica.name, component),
         argv=(
-            str(replica.programs[Component.ETCD]),
+            str(replica.programs[component]),
             *arguments.command_line(Component.ETCD, extra),
         ),
-        boot_argv=boot_arguments(plane, cluster),
+        boot_argv=boot_arguments(plane, initial),
         files=folder.files,
         stop_timeout=15.0,
         needs=log_files(replica.volume),
@@ -61,22 +86,21 @@ def etcd_unit(
     )
 
 
-def _owned(
-    plane: PlaneSettings, replica: ReplicaSettings, folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecrets
-) -> dict[str, str]:
+def _owned(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]:
     """What nobody may change: where its data is, who it is, how the members of a cluster agree."""
     return {
         "name": replica.name,
         "data-dir": str(replica.volume / DATA),
-        **_addresses(plane, replica),
-        **_identity(folder, secrets, certificates),
         "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
         "election-timeout": milliseconds(plane.tuning.election),
         etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(plane.max_learners),
         "strict-reconfig-check": boolean(True),
         "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
-        "quota-backend-bytes": str(plane.quota_bytes),
     }
+
+
+def _quota(plane: PlaneSettings, cluster: Cluster) -> int:
+    return plane.quota_bytes if cluster is Cluster.MAIN else plane.events_quota_bytes
 
 
 def _tls(extra: Mapping[str, str]) -> dict[str, str]:
@@ -110,32 +134,32 @@ def _identity(folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecret
     }
 
 
-def _addresses(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]:
+def _addresses(plane: PlaneSettings, replica: ReplicaSettings, ports: MemberPorts) -> dict[str, str]:
     """Every listener on the seat's own address, never on all of them: loopback machines share the wildcard."""
     seat = replica.seat
     return {
-        "listen-client-urls": seat.listen(PortName.ETCD_CLIENT).url(),
-        "advertise-client-urls": seat.advertised(PortName.ETCD_CLIENT).url(),
-        "listen-peer-urls": seat.listen(PortName.ETCD_PEER).url(),
-        "initial-advertise-peer-urls": seat.advertised(PortName.ETCD_PEER).url(),
-        "listen-metrics-urls": seat.listen(PortName.ETCD_METRICS).url(plane.metrics_scheme),
+        "listen-client-urls": seat.listen(ports.client).url(),
+        "advertise-client-urls": seat.advertised(ports.client).url(),
+        "listen-peer-urls": seat.listen(ports.peer).url(),
+        "initial-advertise-peer-urls": seat.advertised(ports.peer).url(),
+        "listen-metrics-urls": seat.listen(ports.metrics).url(plane.metrics_scheme),
     }
 
 
-def boot_arguments(plane: PlaneSettings, cluster: InitialCluster) -> tuple[str, ...]:
+def boot_arguments(plane: PlaneSettings, initial: InitialCluster) -> tuple[str, ...]:
     """What matters only to a member that has no data yet, and whether one that has some compares it with its peers'
     before it serves, and ends if they differ.
 
     For that every peer reads all its keys, and writes wait for it meanwhile (etcd: InitialCheck, mvcc.HashByRev): not
     asked for by a joiner, which has its data from them just now and may be started twice.
     """
-    members = ",".join(f"{name}={peer}" for name, peer in cluster.members)
-    flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, plane.etcd, on=cluster.compares)
+    members = ",".join(f"{name}={peer}" for name, peer in initial.members)
+    flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, plane.etcd, on=initial.compares)
     gates = _extra(plane).get(FEATURE_GATES, "") if flag == FEATURE_GATES else ""
     return (
         f"--initial-cluster={members}",
-        f"--initial-cluster-state={cluster.state}",
-        f"--initial-cluster-token={cluster.token}",
+        f"--initial-cluster-state={initial.state}",
+        f"--initial-cluster-token={initial.token}",
         f"--{flag}={','.join(filter(None, (gates, value)))}",
     )
 

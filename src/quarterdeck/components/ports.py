@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, PortName, Seat, SeatPort
@@ -26,6 +27,9 @@ BLOCK: Mapping[str, int] = {
     PortName.CONTROLLER_MANAGER: 10257,
     PortName.SCHEDULER: 10259,
 }
+
+#: What a replica had before every seat had room for an etcd of events.
+_PORTS_OF_BEFORE = tuple(name for name in REPLICA_PORTS if not name.startswith("events-"))
 
 
 def ports_of(block: int, names: Iterable[str] = REPLICA_PORTS) -> dict[str, int]:
@@ -54,7 +58,22 @@ def seat_of_before(machine: str, host: str, number: int) -> Seat:
     """The seat of a replica that was placed before there were seats: then all replicas of a plane had the block of the
     plane's ``number``, on whatever machine. Raises InvalidInput.
     """
-    return seat_at(machine, host, number)
+    return seat_with(machine, host, ports_of(number, _PORTS_OF_BEFORE))
+
+
+def completed(seat: Seat) -> Seat:
+    """The seat with all ports that seats have by now: those of its block that it has not yet."""
+    first = seat.port(PortName.ETCD_CLIENT)
+    missing = tuple(
+        SeatPort(name=name, listen=_beside(first.listen, name), advertised=_beside(first.advertised, name))
+        for name in REPLICA_PORTS
+        if not seat.has(name)
+    )
+    return replace(seat, ports=(*seat.ports, *missing)) if missing else seat
+
+
+def _beside(first: Endpoint, name: str) -> Endpoint:
+    return replace(first, port=first.port + BLOCK[name] - BLOCK[PortName.ETCD_CLIENT])
 
 
 def load_balancer_port(number: int) -> int:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import PurePosixPath
 
-from quarterdeck.components.apiserver import apiserver_unit
-from quarterdeck.components.controller_manager import controller_manager_unit
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
-from quarterdeck.components.etcd import etcd_unit
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.refusals import refuse_dangerous
-from quarterdeck.components.scheduler import scheduler_unit
 from quarterdeck.components.settings import (
     Baseline,
     ClusterState,
@@ -29,24 +26,17 @@ def component_unit(
     replica: ReplicaSettings,
     secrets: PlaneSecrets,
     certificates: ReplicaSecrets,
-    cluster: InitialCluster,
+    initial: InitialCluster,
 ) -> UnitSpec:
-    """The unit of any component of a replica; ``cluster`` is for etcd.
+    """The unit of any component of a replica; ``initial`` is for members of etcd.
 
     Raises InvalidInput for extra arguments that cannot be. Planes that were made before there were reasons against
     them keep theirs: nobody could take them away.
     """
+    spec = CATALOGUE[component]
     if plane.baseline >= Baseline.HARDENED:
-        refuse_dangerous(component, plane.extra_args.get(component, {}))
-    match component:
-        case Component.ETCD:
-            return etcd_unit(plane, replica, secrets, certificates, cluster)
-        case Component.APISERVER:
-            return apiserver_unit(plane, replica, secrets, certificates)
-        case Component.CONTROLLER_MANAGER:
-            return controller_manager_unit(plane, replica, secrets, certificates)
-        case Component.SCHEDULER:
-            return scheduler_unit(plane, replica, secrets, certificates)
+        refuse_dangerous(spec.arguments, plane.extra_args.get(spec.arguments, {}))
+    return spec.build(plane, replica, secrets, certificates, initial)
 
 
 def check_extra_args(plane: PlaneSettings) -> None:

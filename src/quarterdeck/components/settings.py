@@ -76,9 +76,10 @@ class PlaneSettings:
     """What is equal on all replicas of a plane.
 
     ``kubernetes`` and ``etcd`` are versions (``1.36.3``). ``endpoint_name`` is the plane's DNS name ("" if it has
-    none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database. ``encrypt_secrets``:
-    whether new Secrets are stored encrypted. ``authenticators`` and ``admission`` are the user's, to be merged with
-    quarterdeck's own. ``extra_args`` maps flags, without dashes, to values, per component.
+    none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database, ``events_quota_bytes`` that
+    of the events alone; ``separate_events``: whether apiservers keep them there. ``encrypt_secrets``: whether new
+    Secrets are stored encrypted. ``authenticators`` and ``admission`` are the user's, to be merged with quarterdeck's
+    own. ``extra_args`` maps flags, without dashes, to values, per component.
     """
 
     name: str
@@ -96,6 +97,8 @@ class PlaneSettings:
     admission: tuple[AdmissionPlugin, ...] = ()
     tracing: Tracing | None = None
     baseline: Baseline = Baseline.SEVEN
+    separate_events: bool = False
+    events_quota_bytes: int = 8 * GIB
     extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -123,9 +126,10 @@ class PlaneSettings:
 class ReplicaSettings:
     """What is a replica's own.
 
-    ``seat`` says where its programs listen and are reached. ``volume`` is the folder of the member's volume, ``audit``
-    that of the audit log of its seat (None for units that write none). ``folders`` says where on the machine a
-    component's files go, ``programs`` where its program is (absolute).
+    ``seat`` says where its programs listen and are reached. ``volume`` is the folder of the volume of the member that
+    the unit is (of other units: of its member of the main cluster), ``audit`` that of the audit log of its seat (None
+    for units that write none). ``folders`` says where on the machine a component's files go, ``programs`` where its
+    program is (absolute).
     """
 
     name: str

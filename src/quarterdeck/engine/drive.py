@@ -17,6 +17,7 @@ from quarterdeck.actions.together import together
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.engine import operations, revisions
 from quarterdeck.engine.conditions import stalled
@@ -36,12 +37,7 @@ from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
-PROGRAMS: Mapping[Component, Program] = {
-    Component.ETCD: Program.ETCD,
-    Component.APISERVER: Program.KUBE_APISERVER,
-    Component.CONTROLLER_MANAGER: Program.KUBE_CONTROLLER_MANAGER,
-    Component.SCHEDULER: Program.KUBE_SCHEDULER,
-}
+PROGRAMS: Mapping[Component, Program] = {component: Program(spec.program) for component, spec in CATALOGUE.items()}
 
 
 def lease_name(plane: str) -> str:
@@ -63,7 +59,7 @@ class Engine:
     async def programs(self, plane: ControlPlane) -> tuple[dict[Component, PurePosixPath], Path]:
         """The programs of a plane's replicas, and CoreDNS; fetched if they are missing."""
         versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
-        paths = await self.upstream.ensure((*PROGRAMS.values(), Program.COREDNS), versions)
+        paths = await self.upstream.ensure((*dict.fromkeys(PROGRAMS.values()), Program.COREDNS), versions)
         found = {component: PurePosixPath(paths[program]) for component, program in PROGRAMS.items()}
         return found, paths[Program.COREDNS]
 

@@ -10,21 +10,11 @@ from pydantic import JsonValue
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components import controller_manager, scheduler
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.asking import or_none
 from quarterdeck.model.components import CONTROLLERS, Component
-from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
-
-_LEASES = {
-    Component.CONTROLLER_MANAGER: controller_manager.LEASE,
-    Component.SCHEDULER: scheduler.LEASE,
-}
-_PORTS = {
-    Component.CONTROLLER_MANAGER: PortName.CONTROLLER_MANAGER,
-    Component.SCHEDULER: PortName.SCHEDULER,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +55,8 @@ async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
 
 async def _leader(plane: Plane, world: World, component: Component) -> Leader:
     running = [fact.name for fact in world.replicas if fact.unit(component) is UnitState.RUNNING]
-    asked = (
-        plane.kube.leads(server_address(plane, plane.memory.replica(name), _PORTS[component]), _LEASES[component])
-        for name in running
-    )
+    (port,), lease = CATALOGUE[component].ports, CATALOGUE[component].lease
+    asked = (plane.kube.leads(server_address(plane, plane.memory.replica(name), port), lease) for name in running)
     identity, answers = await asyncio.gather(_identity(plane, world, component), asyncio.gather(*asked))
     leading = [name for name, leads in zip(running, answers, strict=True) if leads]
     return Leader(leading[0] if len(leading) == 1 else None, identity)
@@ -78,6 +66,6 @@ async def _identity(plane: Plane, world: World, component: Component) -> str | N
     ready = next((fact.name for fact in world.replicas if fact.ready), None)
     if ready is None:
         return None
-    answering = apiserver_address(plane, plane.memory.replica(ready))
-    lease = await or_none(plane.kube.leader_lease(answering, _LEASES[component]))
+    apiserver = apiserver_address(plane, plane.memory.replica(ready))
+    lease = await or_none(plane.kube.leader_lease(apiserver, CATALOGUE[component].lease))
     return lease.holder if lease is not None else None

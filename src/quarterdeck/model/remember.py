@@ -49,8 +49,8 @@ def _cluster(step: Step) -> Cluster:
 
 
 def _remember_events(memory: Memory, step: Step, now: float) -> Memory:
-    """What is remembered of the events' cluster is what would be of the main one. A replica has a member of it from when
-    it is to found it, or was told of to its leader.
+    """What is remembered of the events' cluster is what would be of the main one. A replica has a member of it from
+    when it is to found it, or was told of to its leader.
     """
     epoch = memory.events.epoch + isinstance(step, DecideBootstrap)
     memory = replace(memory, events=replace(memory.events, epoch=epoch))

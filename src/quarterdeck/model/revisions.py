@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component, with_dependents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +18,5 @@ class Change:
 
     @property
     def stops(self) -> frozenset[Component]:
-        """The programs that must not run while it is made: those that are started anew, and what depends on them. An
-        apiserver asks its own member of etcd only, and controllers their own apiserver.
-        """
-        stops = set(self.restart)
-        if Component.ETCD in stops:
-            stops.add(Component.APISERVER)
-        if Component.APISERVER in stops:
-            stops.update(CONTROLLERS)
-        return frozenset(stops)
+        """The programs that must not run while it is made: those that are started anew, and what depends on them."""
+        return with_dependents(self.restart)

@@ -28,6 +28,9 @@ REPLICA_PORTS = (
     PortName.APISERVER,
     PortName.CONTROLLER_MANAGER,
     PortName.SCHEDULER,
+    PortName.EVENTS_CLIENT,
+    PortName.EVENTS_PEER,
+    PortName.EVENTS_METRICS,
 )
 
 
@@ -59,6 +62,10 @@ class Seat:
 
     machine: str
     ports: tuple[SeatPort, ...]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a port of that name."""
+        return any(each.name == name for each in self.ports)
 
     def port(self, name: str) -> SeatPort:
         """The port of that name; raises KeyError when the seat has none."""

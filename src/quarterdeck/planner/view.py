@@ -113,7 +113,8 @@ class View:
 
     def runs_all(self, replica: Replica) -> bool:
         """Whether none of its programs was stopped."""
-        return not any(self.unit(replica, component) in IDLE for component in Component)
+        has = (each for each in Component if each is not Component.EVENTS_ETCD or replica.events is not None)
+        return not any(self.unit(replica, component) in IDLE for component in has)
 
     @cached_property
     def resting(self) -> Rest | None:

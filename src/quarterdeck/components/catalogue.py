@@ -1,0 +1,114 @@
+"""The catalogue of a replica's programs: all that differs between them, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import TypeAlias
+
+from quarterdeck.components import controller_manager, scheduler
+from quarterdeck.components.apiserver import apiserver_unit
+from quarterdeck.components.controller_manager import controller_manager_unit
+from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.etcd import PORTS, etcd_unit
+from quarterdeck.components.scheduler import scheduler_unit
+from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
+from quarterdeck.model.units import UnitSpec
+
+#: What a unit is rendered from; of the cluster only members of etcd take anything.
+Build: TypeAlias = Callable[[PlaneSettings, ReplicaSettings, PlaneSecrets, ReplicaSecrets, InitialCluster], UnitSpec]
+_Alone: TypeAlias = Callable[[PlaneSettings, ReplicaSettings, PlaneSecrets, ReplicaSecrets], UnitSpec]
+
+
+class Stopping(StrEnum):
+    """How a program that is well is stopped."""
+
+    ASKED = "asked"  # it ends by itself when it is asked to
+    UNSEEN = "unseen"  # while its clients wait: they are not to see how it ends
+    HANDING_ON = "handing on"  # and if it led, its lease is handed on after it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentSpec:
+    """A program of a replica. (What it depends on is in ``model.components``: the planner goes by it.)
+
+    ``program`` is the name of its file, ``arguments`` under which component users give its extra arguments.
+    ``certificates`` are those of ``ReplicaSecrets`` that it has. ``lease``: of programs of its kind one works, the one
+    that has this lease ("": all work). ``cluster``: it is a member of that one.
+    """
+
+    program: str
+    build: Build
+    arguments: Component
+    ports: tuple[PortName, ...]
+    certificates: tuple[str, ...]
+    stopping: Stopping = Stopping.ASKED
+    lease: str = ""
+    cluster: Cluster | None = None
+
+
+def _alone(build: _Alone) -> Build:
+    def built(
+        plane: PlaneSettings,
+        replica: ReplicaSettings,
+        secrets: PlaneSecrets,
+        certificates: ReplicaSecrets,
+        initial: InitialCluster,
+    ) -> UnitSpec:
+        del initial
+        return build(plane, replica, secrets, certificates)
+
+    return built
+
+
+def _member(cluster: Cluster) -> ComponentSpec:
+    ports = PORTS[cluster]
+    return ComponentSpec(
+        program="etcd",
+        build=partial(etcd_unit, cluster=cluster),
+        arguments=Component.ETCD,
+        ports=(ports.client, ports.peer, ports.metrics),
+        certificates=("etcd_server", "etcd_peer"),
+        cluster=cluster,
+    )
+
+
+CATALOGUE: Mapping[Component, ComponentSpec] = {
+    Component.ETCD: _member(Cluster.MAIN),
+    Component.EVENTS_ETCD: _member(Cluster.EVENTS),
+    Component.APISERVER: ComponentSpec(
+        program="kube-apiserver",
+        build=_alone(apiserver_unit),
+        arguments=Component.APISERVER,
+        ports=(PortName.APISERVER,),
+        certificates=("apiserver", "etcd_client", "kubelet_client", "front_proxy"),
+        stopping=Stopping.UNSEEN,
+    ),
+    Component.CONTROLLER_MANAGER: ComponentSpec(
+        program="kube-controller-manager",
+        build=_alone(controller_manager_unit),
+        arguments=Component.CONTROLLER_MANAGER,
+        ports=(PortName.CONTROLLER_MANAGER,),
+        certificates=("controller_manager", "controller_manager_client"),
+        stopping=Stopping.HANDING_ON,
+        lease=controller_manager.LEASE,
+    ),
+    Component.SCHEDULER: ComponentSpec(
+        program="kube-scheduler",
+        build=_alone(scheduler_unit),
+        arguments=Component.SCHEDULER,
+        ports=(PortName.SCHEDULER,),
+        certificates=("scheduler", "scheduler_client"),
+        lease=scheduler.LEASE,
+    ),
+}
+
+
+def components_of(plane: PlaneSettings) -> tuple[Component, ...]:
+    """The programs that replicas of such a plane have, in the order in which they start."""
+    return tuple(each for each in Component if each is not Component.EVENTS_ETCD or plane.separate_events)
