@@ -13,8 +13,8 @@ from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import leave_seat
 from quarterdeck.actions.together import beside, together
-from quarterdeck.components.catalogue import CATALOGUE, ComponentSpec, Stopping
 from quarterdeck.actions.volumes import replica_settings, volume_name, volume_of
+from quarterdeck.components.catalogue import CATALOGUE, ComponentSpec, Stopping
 from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster

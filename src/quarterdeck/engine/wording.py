@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps import (
     AddLearner,
     AdoptRevision,
     DecideBootstrap,
+    ForgetCluster,
     NoteCluster,
     NoteCreated,
     NoteDraining,
@@ -16,6 +18,7 @@ from quarterdeck.model.steps import (
     PlaceReplica,
     Promote,
     RejectRevision,
+    ReleaseMember,
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
@@ -30,9 +33,16 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 
+#: What is said of a cluster besides the main one.
+_OF = {Cluster.MAIN: "", Cluster.EVENTS: " of the events' etcd"}
 
-def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of step
+
+def what(step: Step) -> str:
     """What a step does, in a few words."""
+    return _what(step) + _OF[getattr(step, "cluster", Cluster.MAIN)]
+
+
+def _what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of step
     match step:
         case PlaceReplica():
             return f"place {step.replica} on machine {step.machine}"
@@ -63,7 +73,7 @@ def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of 
         case RemoveMember():
             return f"remove member {step.replica}"
         case Swap():
-            return f"swap: {', '.join(what(change) for change in step.changes)}"
+            return f"swap: {', '.join(_what(change) for change in step.changes)}"
         case SetBackends():
             return f"load balancer {step.site}: {', '.join(step.backends)}"
         case StopBalancer():
@@ -80,5 +90,9 @@ def what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of 
             return f"note that addresses are handed out for {step.ttl:g} s{' no more' if step.over else ''}"
         case NoteDraining():
             return f"note that {', '.join(step.draining) or 'nobody'} drains"
+        case ForgetCluster():
+            return "note that there is no cluster any more"
+        case ReleaseMember():
+            return f"release the member {step.replica}"
         case ReleaseReplica():
             return f"release {step.replica}"
