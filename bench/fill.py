@@ -29,7 +29,7 @@ async def fill(folder: Path, plane: str, *, objects: int, size: int) -> None:
         resource = await operations.existing(home.store, plane)
         target = await probe_target(home, resource)
         record = resource.status.memory.replicas[0]
-        site = home.local_site(await home.site(record.slot.site))
+        site = home.sites.open(await home.site(record.slot.site))
         address = next(each.address for each in await site.machines() if each.name == record.machine)
     finally:
         await home.close()

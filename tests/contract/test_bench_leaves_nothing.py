@@ -33,7 +33,7 @@ async def machine_runs(folder: Path) -> None:
     home = await Home.open(folder)
     try:
         resource = Site.model_validate({"metadata": {"name": "near"}, "spec": {"isolation": Isolation.NETNS}})
-        site = home.local_site(await home.store.create(resource))
+        site = home.sites.open(await home.store.create(resource))
         machine = (await site.machines())[0].name
         await site.kill_machine(machine)
         await site.boot_machine(machine)

@@ -85,7 +85,7 @@ def test_a_target_whose_ports_are_in_use_is_refused(small: PlaneLab) -> None:
     small.run("site", "add", "busy")
 
     async def address(home: Home) -> str:
-        return (await home.local_site(await home.site("busy")).machines())[-1].address
+        return (await home.sites.open(await home.site("busy")).machines())[-1].address
 
     with socket.create_server((small.read(address), 6443)):
         refused(small, "busy", "ports: in use:", ":6443", "stop what listens there")

@@ -22,10 +22,12 @@ from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.template import Revisions
+from quarterdeck.engine.belongings import drop, secrets_of
 from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home, front_site
+from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.revisions import known
+from quarterdeck.engine.settings import front_site
 from quarterdeck.engine.watchers import Unwatched
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.etcd.fake import FakeEtcd
@@ -329,7 +331,7 @@ class LoopHome(Home):
 
     async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
         """As a home does that has no door."""
-        await self.drop(plane, lease=lease)
+        await drop(self.store, plane, lease=lease)
 
     async def plane(
         self,
@@ -355,7 +357,7 @@ class LoopHome(Home):
             balancers={name: session.port(f"balancer:{name}", each) for name, each in world.balancers.items()},
             dns=session.port("dns", world.dns),
             revisions=revisions or await known(self.store, resource, guess=False),
-            secrets=await self.secrets(resource),
+            secrets=await secrets_of(self.store, resource),
             programs=programs or {},
             clock=world.clock.wall,
             steady=world.clock.monotonic,

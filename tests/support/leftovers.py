@@ -24,8 +24,8 @@ async def destroy(folder: Path) -> None:
     home = await Home.open(folder)
     try:
         known = {path.parent.name for path in (folder / "sites").glob("*/number")}
-        drivers = [home.local_site(each) for each in await home.store.list(Site) if each.metadata.name in known]
-        drivers += [home.hub(kind) for kind in Isolation if f"hub-{kind}" in known]
+        drivers = [home.sites.open(each) for each in await home.store.list(Site) if each.metadata.name in known]
+        drivers += [home.sites.hub(kind) for kind in Isolation if f"hub-{kind}" in known]
         for driver in drivers:
             await driver.destroy()
     finally:

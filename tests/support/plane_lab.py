@@ -297,7 +297,7 @@ class PlaneLab:
         """Have the driver of a site do something."""
 
         async def work(home: Home) -> T:
-            return await act(home.local_site(await home.site(site)))
+            return await act(home.sites.open(await home.site(site)))
 
         return self.read(work)
 
@@ -326,7 +326,7 @@ class PlaneLab:
 
         async def work(home: Home) -> None:
             for resource in await home.store.list(Site):
-                driver = home.local_site(resource)
+                driver = home.sites.open(resource)
                 for machine in await driver.machines():
                     if machine.state is MachineState.DOWN:
                         await driver.boot_machine(machine.name)

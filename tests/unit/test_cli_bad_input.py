@@ -382,7 +382,7 @@ def test_a_plane_whose_ports_are_in_use_is_not_created(cli: Cli) -> None:
 
 async def home_network(home: Home) -> str:
     """The number between the first two dots of every address of this home."""
-    return (await home.local_site(await home.site("east")).machines())[0].address.split(".")[1]
+    return (await home.sites.open(await home.site("east")).machines())[0].address.split(".")[1]
 
 
 def test_a_program_for_another_kind_of_machine_is_refused(cli: Cli, tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from typer.testing import CliRunner, Result
 
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.cli.main import app
-from quarterdeck.engine.home import Home, home_key
+from quarterdeck.engine.belongings import secrets_of
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.home_folder import home_key
 from quarterdeck.errors import InvalidInput, PreconditionFailed, QuarterdeckError
 from quarterdeck.upstream.upstream import Upstream
 
@@ -83,8 +85,8 @@ async def test_what_units_are_given_is_opened_by_the_home(home: Path, tmp_path: 
     opened = await Home.open(home, key=home_key({"QUARTERDECK_KEY_FILE": str(key)}))
     try:
         plane = await opened.store.create(new_control_plane("alpha", site="east"))
-        made = await opened.secrets(plane)
-        assert await opened.secrets(plane) == made
+        made = await secrets_of(opened.store, plane)
+        assert await secrets_of(opened.store, plane) == made
         assert (await opened.store.get(PlaneSecrets, "alpha")).metadata.name == "alpha"
     finally:
         await opened.close()

@@ -20,6 +20,7 @@ from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Site
 from quarterdeck.endpoint.door_guests import guests_file, invite, read_guests
 from quarterdeck.engine import operations
+from quarterdeck.engine.belongings import renew_manager, secrets_of
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import look
 from quarterdeck.engine.home import Home
@@ -53,7 +54,7 @@ async def with_memory(home: Home, *replicas: ReplicaStatus, **endpoint: object) 
     )
     at_once = endpoint or {"mode": EndpointMode.ADDRESS, "address": "127.9.9.9"}  # no DNS server to wait for
     spec = plane.spec.model_copy(update={"endpoint": plane.spec.endpoint.model_copy(update=at_once)})
-    await home.secrets(plane)
+    await secrets_of(home.store, plane)
     return await home.store.update(plane.model_copy(update={"status": status, "spec": spec}))
 
 
@@ -74,15 +75,15 @@ async def stored(home: Home, name: str = "alpha") -> SecretsResource:
 
 async def test_secrets_are_made_once_and_say_whose_they_are(home: Home) -> None:
     plane = await created(home)
-    first, second = await asyncio.gather(home.secrets(plane), home.secrets(plane))
-    assert first == second == await home.secrets(plane)
+    first, second = await asyncio.gather(secrets_of(home.store, plane), secrets_of(home.store, plane))
+    assert first == second == await secrets_of(home.store, plane)
     assert (await stored(home)).plane_uid == plane.metadata.uid
 
 
 async def test_a_plane_goes_with_its_secrets_and_its_place_at_the_door(home: Home) -> None:
     plane, other = await created(home), await created(home, "beta")
-    kept = await home.secrets(other)
-    await home.secrets(plane)
+    kept = await secrets_of(home.store, other)
+    await secrets_of(home.store, plane)
     guests = guests_file(home.folder, "loopback")
     for each in (plane, other):
         invite(guests, each.name, uid=str(each.metadata.uid), host=each.host, port=6443)
@@ -91,55 +92,55 @@ async def test_a_plane_goes_with_its_secrets_and_its_place_at_the_door(home: Hom
         with pytest.raises(NotFound):
             await home.store.get(kind, "alpha")
     assert set(read_guests(guests)) == {"beta"}
-    assert await home.secrets(other) == kept
+    assert await secrets_of(home.store, other) == kept
 
 
 async def test_a_plane_never_inherits_the_authority_of_one_that_had_its_name(home: Home) -> None:
-    former = await home.secrets(await created(home))
+    former = await secrets_of(home.store, await created(home))
     # A deletion that ended half way, as older versions could leave it.
     await home.store.delete_together((ControlPlane, "alpha"), finalizer=PLANE_FINALIZER)
     plane = await created(home)
-    assert (await home.secrets(plane)).kubernetes_ca != former.kubernetes_ca
+    assert (await secrets_of(home.store, plane)).kubernetes_ca != former.kubernetes_ca
 
 
 async def test_not_even_when_secrets_did_not_say_whose_they_are(home: Home) -> None:
-    former = await home.secrets(await created(home))
+    former = await secrets_of(home.store, await created(home))
     await home.store.update((await stored(home)).model_copy(update={"plane_uid": None}))
     await home.store.delete_together((ControlPlane, "alpha"), finalizer=PLANE_FINALIZER)
     plane = await created(home)
-    assert (await home.secrets(plane)).kubernetes_ca != former.kubernetes_ca
+    assert (await secrets_of(home.store, plane)).kubernetes_ca != former.kubernetes_ca
 
 
 async def test_a_plane_of_an_older_version_keeps_its_secrets_which_are_its_own_from_then_on(home: Home) -> None:
     plane = await created(home)
-    secrets = await home.secrets(plane)
+    secrets = await secrets_of(home.store, plane)
     await home.store.update((await stored(home)).model_copy(update={"plane_uid": None}))
-    assert await home.secrets(plane) == secrets
+    assert await secrets_of(home.store, plane) == secrets
     assert (await stored(home)).plane_uid == plane.metadata.uid
     assert decode((await stored(home)).data.get_secret_value()) == secrets
 
 
 async def test_whoever_still_holds_a_deleted_plane_makes_no_secrets_and_takes_nobody_elses(home: Home) -> None:
     before = await created(home)
-    await home.secrets(before)
+    await secrets_of(home.store, before)
     await home.forget(before)
     with pytest.raises(NotFound):
-        await home.secrets(before)
+        await secrets_of(home.store, before)
     with pytest.raises(NotFound):
         await stored(home)
     plane = await created(home)
-    secrets = await home.secrets(plane)
+    secrets = await secrets_of(home.store, plane)
     with pytest.raises(Conflict, match="another one of that name"):
-        await home.secrets(before)
-    assert await home.secrets(plane) == secrets
+        await secrets_of(home.store, before)
+    assert await secrets_of(home.store, plane) == secrets
 
 
 async def test_secrets_of_another_plane_that_came_between_are_replaced(home: Home) -> None:
-    former = await home.secrets(await created(home, "beta"))
+    former = await secrets_of(home.store, await created(home, "beta"))
     plane = await created(home)
     stray = SecretsResource(metadata=Metadata(name="alpha"), plane_uid="another", data=SecretStr(encode(former)))
     await home.store.create(stray)
-    assert (await home.secrets(plane)).kubernetes_ca != former.kubernetes_ca
+    assert (await secrets_of(home.store, plane)).kubernetes_ca != former.kubernetes_ca
     assert (await stored(home)).plane_uid == plane.metadata.uid
 
 
@@ -148,29 +149,29 @@ async def test_a_plane_that_runs_never_gets_a_new_authority(home: Home) -> None:
     plane = await with_memory(home, at("east-b1"))
     await home.store.delete(SecretsResource, "alpha")
     with pytest.raises(Corrupt, match="secrets of plane alpha: they are not in the store"):
-        await home.secrets(plane)
+        await secrets_of(home.store, plane)
     with pytest.raises(NotFound):
         await stored(home)
     stray = SecretsResource(metadata=Metadata(name="alpha"), plane_uid="another", data=SecretStr("{}"))
     await home.store.create(stray)
     with pytest.raises(Corrupt):
-        await home.secrets(plane)
+        await secrets_of(home.store, plane)
     assert (await stored(home)).plane_uid == "another"
 
 
 async def test_quarterdecks_own_certificates_are_issued_anew_once_when_all_are_wanted_anew(home: Home) -> None:
     plane = await created(home)
-    before = await home.secrets(plane)
-    await home.renew_manager(plane)
-    assert await home.secrets(plane) == before
+    before = await secrets_of(home.store, plane)
+    await renew_manager(home.store, plane)
+    assert await secrets_of(home.store, plane) == before
     wanted = plane.model_copy(
         update={"spec": plane.spec.model_copy(update={"certificates": Certificates(generation=1)})}
     )
-    await home.renew_manager(wanted)
-    after = await home.secrets(plane)
+    await renew_manager(home.store, wanted)
+    after = await secrets_of(home.store, plane)
     assert (after.manager == before.manager, after.etcd_ca == before.etcd_ca) == (False, True)
-    await home.renew_manager(wanted)
-    assert await home.secrets(plane) == after
+    await renew_manager(home.store, wanted)
+    assert await secrets_of(home.store, plane) == after
 
 
 async def test_a_plane_without_secrets_can_be_deleted(home: Home) -> None:

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.api.endpoint import Endpoint
+from quarterdeck.drivers.names import Hub, open_dns
 from quarterdeck.endpoint.rfc2136 import Rfc2136Dns
-from quarterdeck.engine.naming import NameService
 from quarterdeck.errors import InvalidInput
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.site import open_local_site
 
 
-def service(home: Path) -> NameService:
+def hub(home: Path) -> Hub:
     settings = LocalSiteSettings(name="hub-loopback", zones=("a",), machines_per_zone=1)
-    return NameService(open_local_site(home, settings, open_loopback(home)), None)
+    return Hub(open_local_site(home, settings, open_loopback(home)))
 
 
 def endpoint(secret: Path) -> Endpoint:
@@ -31,7 +31,7 @@ async def test_a_key_that_only_its_owner_may_read_is_used(tmp_path: Path) -> Non
     file = tmp_path / "tsig.key"
     file.write_text("c2VjcmV0\n")
     file.chmod(0o600)
-    made = await service(tmp_path / "home").of(endpoint(file))
+    made = await open_dns(endpoint(file), hub(tmp_path / "home"))
     assert isinstance(made, Rfc2136Dns)
     assert made.key.secret == "c2VjcmV0"
 
@@ -42,15 +42,15 @@ async def test_a_key_that_others_may_use_is_refused_and_says_what_to_do(tmp_path
     file.write_text("c2VjcmV0\n")
     file.chmod(mode)
     with pytest.raises(InvalidInput, match=rf"mode is {mode:04o}.*chmod 600 {file}") as refused:
-        await service(tmp_path / "home").of(endpoint(file))
+        await open_dns(endpoint(file), hub(tmp_path / "home"))
     assert "c2VjcmV0" not in str(refused.value)
 
 
 async def test_a_key_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
     file = tmp_path / "tsig.key"
     with pytest.raises(InvalidInput, match="No such file"):
-        await service(tmp_path / "home").of(endpoint(file))
+        await open_dns(endpoint(file), hub(tmp_path / "home"))
     file.write_bytes(b"\xff\xfe")
     file.chmod(0o600)
     with pytest.raises(InvalidInput, match="not text"):
-        await service(tmp_path / "home").of(endpoint(file))
+        await open_dns(endpoint(file), hub(tmp_path / "home"))

@@ -24,6 +24,7 @@ from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine import operations, revisions
+from quarterdeck.engine.belongings import drop, secrets_of
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
@@ -82,7 +83,7 @@ async def changed(home: Home, kind: OperationType = OperationType.APPLY, **spec:
 async def made_before(home: Home) -> ControlPlane:
     """A plane with a replica, from before there were revisions."""
     now = await created(home)
-    await home.secrets(now)
+    await secrets_of(home.store, now)
     await home.store.delete(ReplicaRevision, now.status.revision)
     slot = SlotStatus(site="east", zone="a", storage_class="standard")
     memory = MemoryStatus(replicas=(ReplicaStatus(name="east-1", slot=slot, machine="east-a1"),))
@@ -180,7 +181,7 @@ async def test_a_plane_goes_with_its_revisions_and_another_one_of_its_name_finds
     other = await home.store.create(new_control_plane("alpha-2", site="east"))
     kept = await home.store.create(revision_of(other, template()))
     await operations.delete(home, "alpha", ASKER)
-    await home.drop(await plane(home))
+    await drop(home.store, await plane(home))
     assert await home.store.list(ReplicaRevision) == (kept,)
 
 

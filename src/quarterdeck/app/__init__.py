@@ -10,7 +10,6 @@ from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.face import Quarterdeck, asker
 from quarterdeck.app.programs import Programs
-from quarterdeck.app.reach import inside_argv
 from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.app.requests import (
     Abort,
@@ -23,8 +22,9 @@ from quarterdeck.app.requests import (
     Request,
     Scale,
 )
+from quarterdeck.drivers.networks import inside_argv
 from quarterdeck.engine.findings import Finding, Verdict
-from quarterdeck.engine.home import home_folder, home_key, key_file
+from quarterdeck.engine.home_folder import home_folder, home_key, key_file
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Unwatched, Watcher
 from quarterdeck.planner.dry_run import DryRun

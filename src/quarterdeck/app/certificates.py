@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from quarterdeck.engine import operations
+from quarterdeck.engine.belongings import secrets_of
 from quarterdeck.engine.home import Home
 from quarterdeck.pki.validity import certificates, validity
 
@@ -55,7 +56,7 @@ class Certificate:
 
 async def listed(home: Home, name: str) -> tuple[Certificate, ...]:
     """See ``Quarterdeck.certificates``."""
-    secrets = await home.secrets(await operations.existing(home.store, name))
+    secrets = await secrets_of(home.store, await operations.existing(home.store, name))
     return tuple(_certificate(called, pem) for called, pem in certificates(secrets))
 
 

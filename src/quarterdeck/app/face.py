@@ -21,11 +21,13 @@ from quarterdeck.app.moves import foreseen
 from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.app.requests import Request
 from quarterdeck.app.sites import Sites
+from quarterdeck.drivers import networks
 from quarterdeck.engine import facts, operations
 from quarterdeck.engine.access import admin_kubeconfig
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import Status
-from quarterdeck.engine.home import Home, home_folder, home_key
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.home_folder import home_folder, home_key
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.model.components import Component
@@ -262,8 +264,8 @@ class Quarterdeck:
     async def tidy(self) -> None:
         """Take down what all planes share, if there are none. From outside of their networks, which end with it."""
         if not await self._home.store.list(ControlPlane):
-            await self._home.close_hubs()
-            await reach.close_lab(self._home)
+            await self._home.sites.close_hubs()
+            await networks.close(self._home.folder)
 
     def _engine(self, watchers: Sequence[Watcher] = ()) -> Engine:
         if self._upstream is None:

@@ -34,7 +34,7 @@ async def tails(
         raise NotFound(f"reading logs of plane {name}", f"no replica {replica}", f"replicas: {known}")
     await require_in_reach(home, plane)
     for record in records:
-        site = home.local_site(await home.site(record.slot.site))
+        site = home.sites.open(await home.site(record.slot.site))
         for each in Component if component is None else (component,):
             text = await site.logs(record.machine, unit_name(name, record.name, each), lines=lines)
             yield Tail(record.name, each, text)

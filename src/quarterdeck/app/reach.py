@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
+from quarterdeck.drivers import networks
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound, PreconditionFailed
-from quarterdeck.sites.netns.enter import enter_argv
-from quarterdeck.sites.netns.lab import Lab
-from quarterdeck.sites.netns.layout import CLIENT
 
 
 async def network_of(home: Home, plane: ControlPlane) -> Isolation | None:
@@ -29,25 +25,9 @@ async def require_in_reach(home: Home, plane: ControlPlane) -> None:
 
 async def require_in_lab(home: Home, doing: str) -> None:
     """Raise PreconditionFailed unless this process is in one of the networks of the home's lab."""
-    if not await Lab(home.folder).holds_us():
+    if not await networks.holds_us(home.folder):
         raise PreconditionFailed(
             doing,
             "they are on networks of their own, and this process is in none of them",
             "use the command line, which goes there by itself, or start this program by quarterdeck.app.inside_argv",
         )
-
-
-async def inside_argv(folder: Path, *argv: str) -> tuple[str, ...]:
-    """What to start to have a program run inside the networks of the home in ``folder``, which are made if need be.
-
-    Raises Unavailable where the host forbids such networks.
-    """
-    await Lab.open(folder)
-    return (*enter_argv(folder, CLIENT), *argv)
-
-
-async def close_lab(home: Home) -> None:
-    """End the networks of a home with all processes in them. For a process outside of them."""
-    lab = Lab(home.folder)
-    if await lab.runs():
-        await lab.close()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quarterdeck.engine.home import require_own, store_file
+from quarterdeck.drivers.stores import store_file
+from quarterdeck.engine.home_folder import require_own
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.files import write_secret
 from quarterdeck.stores.sealing import KEY_FILE, Key, random_key, read_key, reseal

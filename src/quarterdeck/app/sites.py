@@ -14,7 +14,6 @@ from quarterdeck.engine.home import Home
 from quarterdeck.engine.site_use import require_safe_change, require_unused
 from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine
-from quarterdeck.sites.netns.lab import Lab
 
 
 class Applied(StrEnum):
@@ -49,8 +48,7 @@ class Sites:
 
     async def add(self, site: Site) -> None:
         """Add a site. Raises Conflict if there is one of that name, Unavailable where the host forbids its networks."""
-        if site.spec.isolation is Isolation.NETNS:
-            await Lab.open(self._home.folder)  # says so if the host does not allow it
+        await self._home.sites.require_allowed(site)
         await self._home.store.create(site)
 
     async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
@@ -82,7 +80,7 @@ class Sites:
             for plane in await self._home.store.list(ControlPlane)
             for each in plane.status.memory.replicas
         }
-        found = await self._home.local_site(site).machines()
+        found = await self._home.sites.open(site).machines()
         return tuple(Used(each, replicas.get((name, each.name))) for each in found)
 
     async def require_unused(self, name: str) -> Site:
@@ -93,5 +91,5 @@ class Sites:
 
     async def remove(self, name: str) -> None:
         """Remove a site and its machines. Raises what ``require_unused`` does."""
-        await self._home.local_site(await self.require_unused(name)).destroy()
+        await self._home.sites.open(await self.require_unused(name)).destroy()
         await self._home.store.delete(Site, name)

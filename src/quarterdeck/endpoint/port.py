@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, Claim, PersonMust, Record, Sighting
 from quarterdeck.model.site_facts import SiteFacts
@@ -88,4 +88,13 @@ class Dns(Protocol):
 
     async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
         """Have ``name`` resolve to nothing; returns and raises as ``set`` does."""
+        ...
+
+
+@runtime_checkable
+class OwnServer(Protocol):
+    """What a DNS port offers besides whose server is quarterdeck's own."""
+
+    async def start(self) -> None:
+        """Have the server run; nothing happens to one that does."""
         ...

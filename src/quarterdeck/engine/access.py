@@ -15,10 +15,10 @@ from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Isolation
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
-from quarterdeck.endpoint.coredns import CoreDns
+from quarterdeck.drivers.names import name_server
 from quarterdeck.endpoint.door_guests import guests_file, invite
+from quarterdeck.engine.belongings import secrets_of
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.naming import NameService
 from quarterdeck.engine.settings import endpoint_port
 from quarterdeck.errors import TimedOut
 from quarterdeck.files import file_errors
@@ -34,10 +34,6 @@ _DOOR_PORTS = {Isolation.LOOPBACK: 8118, Isolation.NETNS: 8119}
 _OPENING = 15.0
 
 
-async def _name_server(home: Home, kind: Isolation) -> CoreDns:
-    return await NameService(home.hub(kind), None).hosts()
-
-
 async def open_door(home: Home, plane: ControlPlane, kind: Isolation) -> str:
     """Have the door to a network run, on the host's own loopback; returns the proxy's URL, with the plane's credential:
     who has it may pass to this plane's name and port.
@@ -49,9 +45,9 @@ async def open_door(home: Home, plane: ControlPlane, kind: Isolation) -> str:
     uid = plane.metadata.uid or ""
     with file_errors(f"writing {guests}"):
         guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
-    hub = home.hub(Isolation.LOOPBACK)
+    hub = home.sites.hub(Isolation.LOOPBACK)
     machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
-    server = (await _name_server(home, kind)).server
+    server = await name_server(home.sites.hub(kind))
     listen = f"{machine.address}:{_DOOR_PORTS[kind]}"
     argv = [sys.executable, "-m", "quarterdeck.endpoint.door", "--listen", listen]
     argv += ["--dns", f"{server.ip}:{server.port}", "--guests", str(guests)]
@@ -82,7 +78,7 @@ async def _until_open(address: str, port: int, next_step: str) -> None:
 
 async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | None = None) -> str:
     """A kubeconfig (YAML) for a person; works unchanged before, during and after a migration."""
-    secrets = await home.secrets(plane)
+    secrets = await secrets_of(home.store, plane)
     site = await home.site(plane.spec.placement.site)
     kind = site.spec.isolation
     # Names of the user's own DNS need no door, unless the network itself does.
@@ -101,7 +97,7 @@ async def _asked_by_clients(home: Home, plane: ControlPlane, kind: Isolation) ->
     """The DNS server that knows the plane's name; None where this host's resolver does."""
     endpoint = plane.spec.endpoint
     if endpoint.mode is EndpointMode.HOSTS:
-        server = (await _name_server(home, kind)).server
+        server = await name_server(home.sites.hub(kind))
         return server.ip, server.port
     return (endpoint.resolvers[0].address, endpoint.resolvers[0].port) if endpoint.resolvers else None
 
@@ -110,7 +106,7 @@ async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
     """What a probe of this plane asks, with a certificate of its own."""
     from quarterdeck.probe.target import ProbeTarget  # few programs probe
 
-    secrets = await home.secrets(plane)
+    secrets = await secrets_of(home.store, plane)
     client = issue_admin(secrets, datetime.now(UTC), name="quarterdeck-probe")
     mode = plane.spec.endpoint.mode
     kind = (await home.site(plane.spec.placement.site)).spec.isolation

@@ -21,7 +21,6 @@ from quarterdeck.engine.templates import audit_wanted, template_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.units import MachineRole, MachineState
-from quarterdeck.sites.local.limits import require_inotify
 from quarterdeck.upstream.catalog import Versions
 
 
@@ -38,7 +37,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     _can_be_rendered(wanted, site, current)
     if current is None:
         await asyncio.to_thread(_has_its_folder, wanted, site)
-        await asyncio.to_thread(require_inotify, f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
+        await engine.home.sites.open(site).require_room(f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
         await _ports_are_free(engine, wanted, site)
         await _name_is_free(engine, wanted, site)
     await engine.programs(wanted)
@@ -95,7 +94,7 @@ async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> Non
         return
     dns = await engine.home.dns(wanted, site.spec.isolation, None)
     await dns.check(wanted.host)
-    machines = await engine.home.local_site(site).machines()
+    machines = await engine.home.sites.open(site).machines()
     edges = frozenset(each.address for each in machines if each.role is MachineRole.EDGE)
     claim = Claim(owner=wanted.metadata.name, token=0, addresses=edges, take_over=wanted.spec.endpoint.take_over)
     why = stranger(await dns.look(wanted.host), claim)
@@ -112,7 +111,7 @@ async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> N
     name = wanted.metadata.name
     status = wanted.status.model_copy(update={"port_offset": await operations.free_number(engine.home.store, name)})
     ports = balancer_ports(wanted.model_copy(update={"status": status}))
-    driver = engine.home.local_site(site)
+    driver = engine.home.sites.open(site)
     up = [each for each in await driver.machines() if each.state is MachineState.UP]
     edges = [each for each in up if each.role is MachineRole.EDGE]
     found = await asyncio.gather(*(driver.ports_in_use(each.name, ports) for each in edges))

@@ -18,16 +18,17 @@ from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.endpoint.coredns import CoreDns
+from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine import operations, revisions
+from quarterdeck.engine.belongings import renew_manager
 from quarterdeck.engine.conditions import stalled
 from quarterdeck.engine.driver import POLL, Driver
-from quarterdeck.engine.home import Home, front_site
+from quarterdeck.engine.home import Home
 from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.places import site_as_known
-from quarterdeck.engine.settings import goal_of, planner_settings
+from quarterdeck.engine.settings import front_site, goal_of, planner_settings
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, InvalidInput, Paused, QuarterdeckError
@@ -106,10 +107,10 @@ class Engine:
                 raise Paused(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")
             if resource.metadata.deletion_timestamp is None:
                 resource = await revisions.established(self.home.store, resource, lease=guard.lease)
-                await self.home.renew_manager(resource, lease=guard.lease)
+                await renew_manager(self.home.store, resource, lease=guard.lease)
             opened = await self.home.plane(resource, stack, guard=guard, programs=programs, dns_program=dns_program)
-            # Nothing watches over the hub but those who use it.
-            if isinstance(opened.dns, CoreDns):
+            # Nothing watches over such a server but those who use it.
+            if isinstance(opened.dns, OwnServer):
                 await opened.dns.start()
             return await self._one(opened, troubles)
 

@@ -20,6 +20,7 @@ from quarterdeck.api.operation import (
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
 from quarterdeck.engine import revisions
+from quarterdeck.engine.belongings import make_room
 from quarterdeck.engine.conditions import unseen
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.home import Home
@@ -69,7 +70,7 @@ async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
                 f"creating plane {name}", "there is one of that name", f"use 'apply' to change it, or 'status {name}'"
             )
         number = await free_number(home.store, name)
-        await home.make_room(name)
+        await make_room(home.store, name)
         given = plane.metadata
         metadata = Metadata(
             name=name, labels=given.labels, annotations=given.annotations, finalizers=(PLANE_FINALIZER,)

@@ -24,7 +24,6 @@ from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
-from quarterdeck.sites.local.limits import require_inotify
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -322,9 +321,9 @@ async def ports(move: Move) -> Finding:
 
 
 async def host_limits(move: Move) -> Finding:
-    """All local sites share this host's limits."""
-    left = await asyncio.to_thread(require_inotify, "looking at the host's limits", move.coming)
-    return ok("host limits", f"{left} inotify instances left")
+    """What programs share on the target's hosts is enough for those that come."""
+    site = move.plane.site(move.wanted.spec.placement.site)
+    return ok("host limits", await site.require_room("looking at the host's limits", move.coming))
 
 
 async def name(move: Move) -> Finding:

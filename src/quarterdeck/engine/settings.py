@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from quarterdeck.api.controlplane import ControlPlane, OnFailure
+from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.model.memory import Replica
@@ -30,6 +31,13 @@ def balancer_status_port(plane: ControlPlane) -> int:
 def balancer_ports(plane: ControlPlane) -> tuple[int, ...]:
     """All that a load balancer of the plane listens at."""
     return endpoint_port(plane), balancer_status_port(plane)
+
+
+def front_site(resource: ControlPlane) -> str | None:
+    """The site of the load balancer at a fixed address: the one that the plane was first served from."""
+    if resource.spec.endpoint.mode is not EndpointMode.ADDRESS:
+        return None
+    return resource.status.memory.served_site or resource.spec.placement.site
 
 
 def planner_settings(plane: ControlPlane) -> Settings:

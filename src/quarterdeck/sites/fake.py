@@ -254,6 +254,10 @@ class FakeSite:
             self._reach(each)
         return MEMORY_BYTES // len(machines)
 
+    async def require_room(self, doing: str, replicas: int) -> str:
+        """See Site: there is always enough."""
+        return "no limits"
+
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
         where = self._admit(machine)
@@ -297,6 +301,10 @@ class FakeSite:
     async def clock_offset(self, machine: str) -> float:
         """See Site."""
         return self._reach(machine).clock_offset
+
+    async def destroy(self) -> None:
+        """See Site."""
+        self._machines = {name: FakeMachine(each.stand) for name, each in self._machines.items()}
 
     async def kill_machine(self, machine: str) -> None:
         """See Faults."""

@@ -117,6 +117,10 @@ class FormerSite:
         """See Site."""
         self._refuse(", ".join(machines))
 
+    async def require_room(self, doing: str, replicas: int) -> str:
+        """See Site."""
+        self._refuse(", ".join(each.name for each in self.known))
+
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
         self._refuse(machine)
@@ -144,6 +148,10 @@ class FormerSite:
     async def clock_offset(self, machine: str) -> float:
         """See Site."""
         self._refuse(machine)
+
+    async def destroy(self) -> None:
+        """See Site."""
+        self._refuse(", ".join(each.name for each in self.known))
 
     def _refuse(self, machine: str) -> NoReturn:
         raise Unavailable(

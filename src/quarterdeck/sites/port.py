@@ -146,6 +146,12 @@ class Site(Protocol):
         """Bytes of memory that new units on each of these machines may take, if they take as much on all of them."""
         ...
 
+    async def require_room(self, doing: str, replicas: int) -> str:
+        """What is left, in words, of all else that programs of the site's hosts share (such as what one user may open
+        there), if it is enough for so many replicas more. Raises PreconditionFailed.
+        """
+        ...
+
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """A seat on the machine for a replica: the one that it was given before, as long as it was not released, else
         one with ports of these names that nobody has been given and that nothing listens on: with these ports, if all
@@ -183,6 +189,10 @@ class Site(Protocol):
 
     async def clock_offset(self, machine: str) -> float:
         """Seconds by which the machine's clock is ahead of the caller's (negative: behind)."""
+        ...
+
+    async def destroy(self) -> None:
+        """End all that runs at the site and remove all that it has, volumes too: nobody uses it any more."""
         ...
 
 

@@ -21,7 +21,7 @@ from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.ledger import Ledger
 from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
 from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
-from quarterdeck.sites.local.limits import available_memory
+from quarterdeck.sites.local.limits import available_memory, require_inotify
 from quarterdeck.sites.local.listening import TABLES, listening_ports
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.look import Looks
@@ -268,6 +268,11 @@ class LocalSite:
         await asyncio.gather(*(self._machine(each).reach() for each in machines))
         return await _on_disk(self.name, available_memory) // len(machines)
 
+    async def require_room(self, doing: str, replicas: int) -> str:
+        """See Site: all machines share this host's limits."""
+        left = await _on_disk(self.name, require_inotify, doing, replicas)
+        return f"{left} inotify instances left"
+
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
         where = self._machine(machine)
@@ -348,7 +353,7 @@ class LocalSite:
         return await self._machine(machine).processes()
 
     async def destroy(self) -> None:
-        """Kill every machine of the site and remove all that it has: networks, volumes, files, its number."""
+        """See Site: its networks, files and number as well."""
         for name, machine in self._machines.items():
             if machine.folder.exists():
                 await machine.cut_power()

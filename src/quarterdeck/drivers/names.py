@@ -1,10 +1,11 @@
-"""Which DNS driver an endpoint asks for, put together."""
+"""What a plane's name is kept by: from the mode of its endpoint to the DNS port."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import stat
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +18,7 @@ from quarterdeck.endpoint.records import DnsServer
 from quarterdeck.endpoint.unmanaged import UnmanagedDns, system_servers
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.local.site import LocalSite
+from quarterdeck.sites.port import Site
 
 #: Not 53, which needs rights. The hub's machine has an address of its own.
 DNS_PORT = 10_053
@@ -26,42 +27,64 @@ _USUAL_PORT = 53  # of DNS: resolvers ask at no other
 
 
 @dataclass(frozen=True, slots=True)
-class NameService:
-    """Makes DNS drivers. ``hub`` is the site of the server of ``hosts`` mode; ``program`` its CoreDNS."""
+class Hub:
+    """Where the DNS server of mode ``hosts`` runs. Without ``program`` it can be asked and told, but not started."""
 
-    hub: LocalSite
-    program: Path | None
+    site: Site
+    program: Path | None = None
 
-    async def of(self, endpoint: Endpoint) -> Dns:
-        """The driver of an endpoint. Raises InvalidInput when its secret cannot be read."""
-        match endpoint.mode:
-            case EndpointMode.HOSTS:
-                return await self.hosts()
-            case EndpointMode.RFC2136:
-                assert endpoint.rfc2136 is not None
-                return await asyncio.to_thread(_rfc2136, endpoint.rfc2136)
-            case EndpointMode.UNMANAGED:
-                named = tuple(DnsServer(each.address, each.port) for each in endpoint.resolvers)
-                return UnmanagedDns(servers=named or system_servers())
-            case EndpointMode.ADDRESS:
-                assert endpoint.address is not None
-                return FixedAddress(endpoint.address)
-
-    async def hosts(self) -> CoreDns:
-        """CoreDNS on the hub. Without a program it can be asked, and told, but not started."""
-        machine = next(each for each in await self.hub.machines() if each.role is MachineRole.CONTROL)
+    async def dns(self) -> CoreDns:
+        """CoreDNS on the hub's machine."""
+        machine = next(each for each in await self.site.machines() if each.role is MachineRole.CONTROL)
         settings = DnsSettings(
             unit=DNS_UNIT,
             binary=PurePosixPath(self.program or "/coredns"),
-            folder=self.hub.folder(machine.name, DNS_UNIT),
+            folder=self.site.folder(machine.name, DNS_UNIT),
             address=machine.address,
             port=DNS_PORT,
             zone=f"{DEFAULT_ZONE}.",
         )
-        return CoreDns(site=self.hub, machine=machine.name, settings=settings)
+        return CoreDns(site=self.site, machine=machine.name, settings=settings)
 
 
-def _rfc2136(settings: Rfc2136) -> Dns:
+async def name_server(hub: Site) -> DnsServer:
+    """Where clients ask for the names that are kept on a hub."""
+    return (await Hub(hub).dns()).server
+
+
+async def open_dns(endpoint: Endpoint, hub: Hub) -> Dns:
+    """What an endpoint's name is kept by. Raises InvalidInput when its secret cannot be read."""
+    return await DNS_DRIVERS[endpoint.mode](endpoint, hub)
+
+
+async def _hosts(_: Endpoint, hub: Hub) -> Dns:
+    return await hub.dns()
+
+
+async def _rfc2136(endpoint: Endpoint, _: Hub) -> Dns:
+    assert endpoint.rfc2136 is not None
+    return await asyncio.to_thread(_updated, endpoint.rfc2136)
+
+
+async def _unmanaged(endpoint: Endpoint, _: Hub) -> Dns:
+    named = tuple(DnsServer(each.address, each.port) for each in endpoint.resolvers)
+    return UnmanagedDns(servers=named or system_servers())
+
+
+async def _address(endpoint: Endpoint, _: Hub) -> Dns:
+    assert endpoint.address is not None
+    return FixedAddress(endpoint.address)
+
+
+DNS_DRIVERS: Mapping[EndpointMode, Callable[[Endpoint, Hub], Awaitable[Dns]]] = {
+    EndpointMode.HOSTS: _hosts,
+    EndpointMode.RFC2136: _rfc2136,
+    EndpointMode.UNMANAGED: _unmanaged,
+    EndpointMode.ADDRESS: _address,
+}
+
+
+def _updated(settings: Rfc2136) -> Dns:
     from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigAlgorithm, TsigKey  # for those who have such a server
 
     secret = _tsig_secret(Path(settings.tsig.secret_file))

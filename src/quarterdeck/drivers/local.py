@@ -1,0 +1,60 @@
+"""Sites on this host: their settings from their resource, and the network that each kind of isolation is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quarterdeck.api.site import Isolation
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.sites.isolation import Isolation as IsolationPort
+from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
+from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.sites.netns.isolation import NetnsIsolation
+from quarterdeck.sites.netns.lab import Lab
+
+
+class LocalSites:
+    """Opens the local sites of one home. Those of one isolation share its network."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._networks: dict[Isolation, IsolationPort] = {}
+
+    def open(self, resource: SiteResource) -> LocalSite:
+        """See ``SiteDriver``."""
+        classes = {
+            each.name: StorageClass(folder=Path(each.path) if each.path else None, limit_bytes=each.limit_bytes)
+            for each in resource.spec.storage_classes
+        }
+        settings = LocalSiteSettings(
+            name=resource.metadata.name,
+            zones=resource.spec.zones,
+            machines_per_zone=resource.spec.machines_per_zone,
+            storage_classes=classes,
+        )
+        return open_local_site(self._folder, settings, self._network(resource.spec.isolation))
+
+    async def require_allowed(self, resource: SiteResource) -> None:
+        """See ``SiteDriver``: not every host lets its users have networks of their own."""
+        if resource.spec.isolation is Isolation.NETNS:
+            await Lab.open(self._folder)
+
+    def hub(self, network: Isolation) -> LocalSite:
+        """See ``SiteDriver``: a site with one machine."""
+        settings = LocalSiteSettings(name=_hub(network), zones=("a",), machines_per_zone=1)
+        return open_local_site(self._folder, settings, self._network(network))
+
+    def hubs(self) -> tuple[Isolation, ...]:
+        """See ``SiteDriver``."""
+        return tuple(each for each in Isolation if (self._folder / "sites" / _hub(each)).exists())
+
+    def _network(self, kind: Isolation) -> IsolationPort:
+        if kind not in self._networks:
+            loopback = kind is Isolation.LOOPBACK
+            self._networks[kind] = open_loopback(self._folder) if loopback else NetnsIsolation(self._folder)
+        return self._networks[kind]
+
+
+def _hub(network: Isolation) -> str:
+    return f"hub-{network}"
