@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from support.endpoint_lab import EDGE, Authority, Backend, connect, crash, eventually, free_port, loopback
+from support.endpoint_lab import EDGE, MANAGER, Authority, Backend, connect, crash, eventually, free_port, loopback
 from support.lb_lab import UNIT, EnvoyLab, envoy_lab
 
 from quarterdeck.components.envoy import backends_file, balancer_unit, tls_files
@@ -193,8 +193,8 @@ async def test_new_certificates_are_taken_without_a_cut(lab: EnvoyLab) -> None:
     backends = await running(lab, "r1")
     client = await lab.connect()
     assert client is not None
-    tls = issue_balancer_tls(lab.authority.pair, lab.ip, lab.authority.now)
-    await replace(lab.balancer, tls=tls).apply(backends)
+    tls = issue_balancer_tls(lab.authority.pair, MANAGER, lab.ip, lab.authority.now)
+    await replace(lab.balancer, tls=lambda: tls).apply(backends)
     wanted = ssl.PEM_cert_to_DER_cert(tls.serving.certificate.decode())
     await eventually(lambda: serves(lab, wanted))
     assert await client.ask() == "r1"
@@ -249,7 +249,7 @@ async def test_its_admin_socket_is_a_file_that_only_its_owner_can_reach(lab: Env
 
 
 async def test_a_balancer_of_an_older_unit_goes_on_serving_and_being_observed(lab: EnvoyLab) -> None:
-    spec = balancer_unit(lab.balancer.settings)
+    spec = balancer_unit(lab.balancer.settings, MANAGER)
     (bootstrap,) = spec.files
     content = json.loads(bootstrap.content)
     old = {"pipe": {"path": f"@quarterdeck-test-{os.getpid()}"}}

@@ -18,21 +18,14 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from support.templates import template
 
-from quarterdeck.api import (
-    ControlPlane,
-    Metadata,
-    PlaneSecrets,
-    ReplicaRevision,
-    Resource,
-    Site,
-    Tracing,
-    default_sites,
-    load,
-    new_control_plane,
-    revision_of,
-)
-from quarterdeck.api.base import unknown_fields
+from quarterdeck.api.apiserver import Tracing
+from quarterdeck.api.base import Metadata, Resource, unknown_fields
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.documents import load
 from quarterdeck.api.operation import Operation, OperationSpec, OperationType
+from quarterdeck.api.revision import ReplicaRevision, revision_of
+from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, QuarterdeckError
 from quarterdeck.stores import (
     Event,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.api import ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.errors import Conflict, Unavailable
 from quarterdeck.stores import JournalEntry, SqliteStore, amend, hold_lease, this_process
 

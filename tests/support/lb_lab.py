@@ -114,10 +114,9 @@ async def envoy_lab(folder: Path, *, patience: float = 20.0) -> AsyncIterator[En
                 address=ip,
                 port=free_port(ip),
                 status_port=free_port(ip),
-                manager=MANAGER,
                 server_name=SERVER_NAME,
             ),
-            tls=issue_balancer_tls(authority.pair, ip, authority.now),
+            tls=lambda: issue_balancer_tls(authority.pair, MANAGER, ip, authority.now),
             client=http,
             patience=patience,
         )

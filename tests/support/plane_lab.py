@@ -26,10 +26,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Site
 from quarterdeck.engine import operations
-from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import Status, look
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.stores.port import JournalEntry, Outcome
@@ -252,8 +250,7 @@ class PlaneLab:
         """One observation of a plane at loopback sites, made here: quicker than a command."""
 
         async def work(home: Home) -> Status:
-            upstream = Upstream.from_environment(os.environ)
-            return await look(Engine(home=home, upstream=upstream, asker=Asker(who="a test")), name)
+            return await look(home, name)
 
         return self.read(work)
 

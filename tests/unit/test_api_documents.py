@@ -7,17 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from quarterdeck.api import (
-    ControlPlane,
-    EndpointMode,
-    Site,
-    default_sites,
-    dump_json,
-    dump_yaml,
-    load,
-    new_control_plane,
-)
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.documents import dump_json, dump_yaml, load
+from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.errors import explained
+from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import InvalidInput
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from quarterdeck.api import ControlPlane, Metadata, PlaneSecrets, load, new_control_plane, owner_reference
+from quarterdeck.api.base import Metadata, owner_reference
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.documents import load
+from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import InvalidInput
 from quarterdeck.stores.memory import MemoryStore
 

@@ -12,29 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from quarterdeck.api import (
-    ConditionStatus,
-    ControlPlane,
-    Goal,
+from quarterdeck.api.apply import applied_plane, applied_site
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.conditions import ConditionStatus, find_condition, with_condition
+from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
+from quarterdeck.api.documents import dump_json, dump_yaml, load
+from quarterdeck.api.memory import (
+    ClusterStatus,
+    MemberStatus,
     MemoryStatus,
-    Metadata,
-    OperationSpec,
-    OperationType,
-    Placement,
-    PlaneSecrets,
-    Site,
-    default_sites,
-    dump_json,
-    dump_yaml,
-    find_condition,
-    load,
+    ReplicaStatus,
+    SlotStatus,
     memory_from_status,
     memory_to_status,
-    new_control_plane,
-    with_condition,
 )
-from quarterdeck.api.apply import applied_plane, applied_site
-from quarterdeck.api.memory import ClusterStatus, MemberStatus, ReplicaStatus, SlotStatus
+from quarterdeck.api.operation import Goal, OperationSpec, OperationType
+from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model.clusters import ClusterMemory, MemberMemory
 from quarterdeck.model.memory import Memory, Replica

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 from pydantic import AfterValidator, BaseModel, BeforeValidator
 
-from quarterdeck.api import DECLARED, ControlPlane, Model, Resource, Site
-from quarterdeck.api.base import API_VERSION
+from quarterdeck.api.base import API_VERSION, Model, Resource
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.documents import DECLARED
+from quarterdeck.api.site import Site
 
 #: Any of these is a bound.
 BOUNDS = {

@@ -12,8 +12,8 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.app import Hand
 from quarterdeck.app import driving as followers
 from quarterdeck.app.driving import followed
-from quarterdeck.engine.drive import lease_name
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import lease_name
 from quarterdeck.errors import Gone, Unavailable
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.memory import MemoryStore

@@ -16,7 +16,7 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.memory import memory_to_status
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, changes, inplace
-from quarterdeck.engine import facts, operations, preconditions
+from quarterdeck.engine import forecasts, operations, preconditions
 from quarterdeck.engine.home import Home
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
@@ -96,7 +96,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr(inplace, "admit", admit)
     monkeypatch.setattr(changes, "admit", admit)
     monkeypatch.setattr(preconditions, "examine", examine)
-    monkeypatch.setattr(facts, "forecast", forecast)
+    monkeypatch.setattr(forecasts, "forecast", forecast)
     monkeypatch.setattr(Quarterdeck, "carry_out", carry_out)
     monkeypatch.setattr(Quarterdeck, "probing", probing)
     monkeypatch.setattr("quarterdeck.app.onlookers._AFTERWARDS", 0.0)

@@ -14,6 +14,7 @@ from quarterdeck.components.credentials import KeyPair
 from quarterdeck.components.envoy import BalancerSettings, BalancerTls, backends_file, balancer_unit, tls_files
 from quarterdeck.model.endpoints import BackendAddress, Record
 
+MANAGER = "CN=quarterdeck,O=system:masters"
 BALANCER = BalancerSettings(
     unit="lb-demo",
     binary=PurePosixPath("/opt/envoy"),
@@ -21,7 +22,6 @@ BALANCER = BalancerSettings(
     address="192.0.2.1",
     port=6443,
     status_port=9901,
-    manager="CN=quarterdeck,O=system:masters",
 )
 DNS = DnsSettings(
     unit="dns",
@@ -35,7 +35,7 @@ KEY = b"-----BEGIN EC PRIVATE KEY-----"
 
 
 def test_neither_backends_nor_certificates_are_part_of_the_unit_so_their_change_never_restarts_it() -> None:
-    unit = balancer_unit(BALANCER)
+    unit = balancer_unit(BALANCER, MANAGER)
     live = {backends_file(BALANCER, {}).path, *(file.path for file in tls_files(BALANCER, tls()))}
     assert live.isdisjoint(file.path for file in unit.files)
     assert {path.parent for path in live} == {PurePosixPath("/srv/lb-demo/live")}
@@ -45,7 +45,7 @@ def test_keys_are_only_in_files_that_nobody_else_can_read() -> None:
     files = tls_files(BALANCER, tls())
     assert any(KEY in file.content for file in files)
     assert {file.mode for file in files} == {0o600}
-    assert KEY.decode() not in repr((tls(), files, balancer_unit(BALANCER)))
+    assert KEY.decode() not in repr((tls(), files, balancer_unit(BALANCER, MANAGER)))
 
 
 @given(st.permutations(["r1", "r2", "r3"]))
@@ -94,11 +94,11 @@ def test_a_temporary_file_is_never_taken_for_a_zone() -> None:
 
 
 def tls() -> BalancerTls:
-    return BalancerTls(ca=b"CA", serving=KeyPair(b"certificate", KEY))
+    return BalancerTls(ca=b"CA", serving=KeyPair(b"certificate", KEY), manager=MANAGER)
 
 
 def bootstrap(settings: BalancerSettings) -> bytes:
-    (file,) = balancer_unit(settings).files
+    (file,) = balancer_unit(settings, MANAGER).files
     return file.content
 
 

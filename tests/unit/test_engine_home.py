@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 import pytest
 from pydantic import SecretStr
@@ -21,16 +20,15 @@ from quarterdeck.api.site import Site
 from quarterdeck.endpoint.door_guests import guests_file, invite, read_guests
 from quarterdeck.engine import operations
 from quarterdeck.engine.belongings import renew_manager, secrets_of
-from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import look
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.planner.planner import plan as planned
-from quarterdeck.upstream.upstream import Upstream
 
 ASKER = Asker(who="a test")
 
@@ -59,9 +57,8 @@ async def with_memory(home: Home, *replicas: ReplicaStatus, **endpoint: object) 
 
 
 async def looked_at(home: Home, resource: ControlPlane) -> World:
-    engine = Engine(home=home, upstream=cast("Upstream", None), asker=ASKER)
     async with AsyncExitStack() as stack:
-        return await (await engine.observer(await home.plane(resource, stack))).observe()
+        return await (await observer_of(await home.plane(resource, stack))).observe()
 
 
 async def created(home: Home, name: str = "alpha") -> ControlPlane:
@@ -187,7 +184,7 @@ async def test_an_audit_policy_that_is_gone_hides_nothing(home: Home, tmp_path: 
     status = plane.status.model_copy(update={"revision": ""})  # made when there were no revisions
     spec = plane.spec.model_copy(update={"audit": audit})
     await home.store.update(plane.model_copy(update={"spec": spec, "status": status}))
-    seen = await look(Engine(home=home, upstream=cast("Upstream", None), asker=ASKER), "alpha")
+    seen = await look(home, "alpha")
     assert seen.world.replica("east-1").machine is MachineState.UP
 
 

@@ -25,8 +25,8 @@ from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine import operations, revisions
 from quarterdeck.engine.belongings import drop, secrets_of
-from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import Component
@@ -35,7 +35,6 @@ from quarterdeck.model.steps import StartUnit
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import Site
-from quarterdeck.upstream.upstream import Upstream
 
 ASKER = Asker(who="a test")
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
@@ -219,12 +218,11 @@ async def test_nothing_is_rendered_from_a_guess() -> None:
 async def test_volumes_are_wanted_as_the_revision_has_them_that_is_gone_back_to(home: Home) -> None:
     before = await revisions.established(home.store, await made_before(home))
     await changed(home, etcd=Etcd(storage_class="fast"))
-    engine = Engine(home=home, upstream=cast("Upstream", None), asker=ASKER)
     for given_up, storage_class in ((False, "fast"), (True, "standard")):
         now = await plane(home)
         async with AsyncExitStack() as stack:
             opened = await home.plane(now, stack)
             rejected = Rejection(revision=now.status.revision, why="it ends") if given_up else None
             await write_status(opened, memory=replace(opened.memory, rejected=rejected))
-            assert (await (await engine.observer(opened)).observe()).storage_class == storage_class
+            assert (await (await observer_of(opened)).observe()).storage_class == storage_class
     assert (await plane(home)).status.revision != before.status.revision

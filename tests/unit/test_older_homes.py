@@ -20,9 +20,9 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.face import Quarterdeck
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import completed
-from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
@@ -31,7 +31,6 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.sites.local import loopback
 from quarterdeck.sites.port import Site
-from quarterdeck.upstream.upstream import Upstream
 
 ASKER = Asker(who="a test")
 #: The programs that it knew.
@@ -116,9 +115,8 @@ async def test_what_is_written_back_loses_nothing(home: Home, planes: dict[str, 
 
 async def test_planes_are_summarized_as_they_are(home: Home, planes: dict[str, Plane]) -> None:
     for name, plane in planes.items():
-        engine = Engine(home=home, upstream=cast("Upstream", None), asker=ASKER)
         site = plane.resource.spec.placement.site
-        slots = (await engine.observer(plane)).goal.slots(plane.memory.replicas)
+        slots = (await observer_of(plane)).goal.slots(plane.memory.replicas)
         assert {(each.site, each.zone) for each in slots} == {(site, each.slot.zone) for each in plane.memory.replicas}
         running = tuple((component, UnitState.RUNNING) for component in Component)
         facts = tuple(

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from quarterdeck.api import ControlPlane, Metadata, PlaneSecrets, new_control_plane
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import Corrupt, Unavailable
 from quarterdeck.stores import JournalEntry, SqliteStore, sqlite_file
 

@@ -34,6 +34,7 @@ class Model(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
+        defer_build=True,
         extra="forbid",
         strict=True,
         allow_inf_nan=False,

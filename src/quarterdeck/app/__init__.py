@@ -1,36 +1,40 @@
-"""What a command does, as typed calls: see ``Quarterdeck``, and docs/library.md for how it is used."""
+"""What a command does, as typed calls: see ``Quarterdeck``, and docs/library.md for how it is used.
+
+Each name is loaded when it is asked for: all of them take several times as long as a look at a plane, for which
+``Looks`` is enough.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quarterdeck.app.certificates import Certificate
-from quarterdeck.app.driving import Hand
-from quarterdeck.app.examined import Examined
-from quarterdeck.app.face import Quarterdeck, asker
-from quarterdeck.app.programs import Programs
-from quarterdeck.app.replicas import ReplicaFacts
-from quarterdeck.app.requests import (
-    Abort,
-    Apply,
-    Create,
-    Delete,
-    Migrate,
-    RenewCertificates,
-    Replace,
-    Request,
-    Scale,
-)
-from quarterdeck.drivers.networks import inside_argv
-from quarterdeck.engine.findings import Finding, Verdict
-from quarterdeck.engine.home_folder import home_folder, home_key, key_file
-from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.watchers import Unwatched, Watcher
-from quarterdeck.planner.dry_run import DryRun
-
 if TYPE_CHECKING:
+    from quarterdeck.app.certificates import Certificate
+    from quarterdeck.app.driving import Hand
+    from quarterdeck.app.examined import Examined
+    from quarterdeck.app.face import Quarterdeck, asker
+    from quarterdeck.app.looking import Looks
     from quarterdeck.app.onlookers import Onlookers
+    from quarterdeck.app.programs import Programs
+    from quarterdeck.app.replicas import ReplicaFacts
+    from quarterdeck.app.requests import (
+        Abort,
+        Apply,
+        Create,
+        Delete,
+        Migrate,
+        RenewCertificates,
+        Replace,
+        Request,
+        Scale,
+    )
+    from quarterdeck.drivers.networks import inside_argv
+    from quarterdeck.engine.findings import Finding, Verdict
+    from quarterdeck.engine.home_folder import home_folder, home_key, key_file
+    from quarterdeck.engine.operations import Asker
+    from quarterdeck.engine.watchers import Unwatched, Watcher
+    from quarterdeck.planner.dry_run import DryRun
     from quarterdeck.probe.result import Failure, ProbeResult, Summary
 
 __all__ = [
@@ -45,6 +49,7 @@ __all__ = [
     "Failure",
     "Finding",
     "Hand",
+    "Looks",
     "Migrate",
     "Onlookers",
     "ProbeResult",
@@ -66,17 +71,40 @@ __all__ = [
     "key_file",
 ]
 
-#: What only programs with probes need, and takes long to load.
-_OF_PROBES = {
-    "Onlookers": "quarterdeck.app.onlookers",
-    "Failure": "quarterdeck.probe.result",
-    "ProbeResult": "quarterdeck.probe.result",
-    "Summary": "quarterdeck.probe.result",
+#: Where each name is.
+_PLACES = {
+    "app.certificates": ("Certificate",),
+    "app.driving": ("Hand",),
+    "app.examined": ("Examined",),
+    "app.face": ("Quarterdeck", "asker"),
+    "app.looking": ("Looks",),
+    "app.onlookers": ("Onlookers",),
+    "app.programs": ("Programs",),
+    "app.replicas": ("ReplicaFacts",),
+    "app.requests": (
+        "Abort",
+        "Apply",
+        "Create",
+        "Delete",
+        "Migrate",
+        "RenewCertificates",
+        "Replace",
+        "Request",
+        "Scale",
+    ),
+    "drivers.networks": ("inside_argv",),
+    "engine.findings": ("Finding", "Verdict"),
+    "engine.home_folder": ("home_folder", "home_key", "key_file"),
+    "engine.operations": ("Asker",),
+    "engine.watchers": ("Unwatched", "Watcher"),
+    "planner.dry_run": ("DryRun",),
+    "probe.result": ("Failure", "ProbeResult", "Summary"),
 }
+_PLACE = {name: place for place, names in _PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """See PEP 562."""
-    if name not in _OF_PROBES:
+    if name not in _PLACE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_OF_PROBES[name]), name)
+    return getattr(import_module(f"quarterdeck.{_PLACE[name]}"), name)

@@ -24,7 +24,7 @@ from quarterdeck.app.requests import (
     Request,
     Scale,
 )
-from quarterdeck.engine import facts, operations
+from quarterdeck.engine import forecasts, operations
 from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
@@ -82,7 +82,7 @@ async def planned(home: Home, engine: Callable[[], Engine], request: Request) ->
     if found.kind is not OperationType.APPLY or not found.needed:
         return found
     await require_in_reach(home, found.wanted)
-    return replace(found, forecast=await facts.forecast(engine(), found.wanted))
+    return replace(found, forecast=await forecasts.forecast(engine().home, found.wanted))
 
 
 async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from quarterdeck.app.reach import require_in_reach
 from quarterdeck.engine import operations
-from quarterdeck.engine.drive import Engine, lease_name
+from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.turns import take_short_turns
@@ -54,7 +54,7 @@ async def followed(
             if last:
                 return  # it was deleted while it was followed
             raise
-        held = await home.store.lease(lease_name(name))
+        held = await home.store.lease(operations.lease_name(name))
         operation = await operations.current(home.store, name)
         under_way = operation.metadata.name if operation is not None else ""
         if held is None:

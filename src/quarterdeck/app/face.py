@@ -11,29 +11,25 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, changes, driving, logs, reach, replicas
+from quarterdeck.app import certificates, changes, driving, logs
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.logs import Tail
+from quarterdeck.app.looking import Looks, opened
 from quarterdeck.app.moves import foreseen
-from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.app.requests import Request
 from quarterdeck.app.sites import Sites
 from quarterdeck.drivers import networks
-from quarterdeck.engine import facts, operations
+from quarterdeck.engine import operations
 from quarterdeck.engine.access import admin_kubeconfig
 from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.facts import Status
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.home_folder import home_folder, home_key
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.model.components import Component
 from quarterdeck.planner.dry_run import DryRun
 from quarterdeck.stores.identity import this_process
-from quarterdeck.stores.port import Event
 from quarterdeck.stores.sealing import Key
 from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.upstream import Upstream
@@ -54,7 +50,7 @@ def nobody(_: Hand) -> None:
     """Is told whose hand a plane is in, and keeps it to itself."""
 
 
-class Quarterdeck:
+class Quarterdeck(Looks):
     """One open home: ``async with Quarterdeck.open() as quarterdeck: ...``.
 
     Every call that names a plane raises Gone (a NotFound) when there is none of that name. Those that look at its
@@ -71,7 +67,7 @@ class Quarterdeck:
         progress: Progress | None = None,
     ) -> None:
         """See ``open``; ``home`` stays the caller's to close."""
-        self._home = home
+        super().__init__(home)
         self._asker = asker
         self._upstream = upstream
         self._progress = progress
@@ -98,28 +94,10 @@ class Quarterdeck:
         version, Unavailable when it cannot be written, PreconditionFailed when somebody else may write to it, or it is
         sealed by another key.
         """
-        home = await Home.open(
-            home_folder(os.environ) if folder is None else folder, key=home_key(os.environ) if key is None else key
-        )
-        try:
+        async with opened(folder, key) as home:
             yield cls(home, asker=asker or _this_program(), upstream=upstream, progress=progress)
-        finally:
-            await home.close()
 
-    # looking
-
-    async def planes(self) -> tuple[ControlPlane, ...]:
-        """All planes, as they are stored."""
-        return tuple(await self._home.store.list(ControlPlane))
-
-    async def plane(self, name: str) -> ControlPlane:
-        """A plane as it is stored: what is wanted of it, and what is remembered."""
-        return await operations.existing(self._home.store, name)
-
-    async def examine(self, name: str) -> Status:
-        """Observe a plane now, without touching it: members, leaders, load balancers, and what is left to do."""
-        await self._require_in_reach(name)
-        return await facts.look(self._engine(), name)
+    # looking: see ``Looks``
 
     async def forecast(self, name: str, *, to: str | None = None, replicas: int | None = None) -> DryRun:
         """Every step that is left to do, or that a move to site ``to`` or to so many replicas would take, with the
@@ -127,32 +105,11 @@ class Quarterdeck:
         """
         return await foreseen(self._engine(), name, to, replicas)
 
-    async def history(self, name: str) -> tuple[Operation, ...]:
-        """What was asked of a plane, the oldest first; also of one that is gone, as long as something is known."""
-        found = await operations.operations_of(self._home.store, name)
-        if not found:
-            await operations.existing(self._home.store, name)
-        return found
-
-    async def operations(self) -> tuple[Operation, ...]:
-        """What was asked of all planes."""
-        return tuple(await self._home.store.list(Operation))
-
-    async def events(self, name: str | None = None) -> tuple[Event, ...]:
-        """What is so of a plane, or of all, said once however often it was seen."""
-        if name is not None:
-            await operations.existing(self._home.store, name)
-        return tuple(await self._home.store.events(name))
-
     def logs(
         self, name: str, *, replica: str | None = None, component: Component | None = None, lines: int = 50
     ) -> AsyncIterator[Tail]:
         """The last ``lines`` that each program of a plane wrote, one after the other. Raises NotFound (the replica)."""
         return logs.tails(self._home, name, replica=replica, component=component, lines=lines)
-
-    async def replicas(self, name: str) -> tuple[ReplicaFacts, ...]:
-        """Observe a plane now, and tell of each of its replicas."""
-        return await replicas.listed(self._home, await self.examine(name))
 
     async def certificates(self, name: str) -> tuple[Certificate, ...]:
         """Every certificate that a plane's programs use: the plane's own, then those of each replica."""
@@ -253,10 +210,6 @@ class Quarterdeck:
 
     # the ground that planes stand on
 
-    async def network_of(self, name: str) -> Isolation | None:
-        """What kind of network a plane lives in; None when its site is gone."""
-        return await reach.network_of(self._home, await operations.existing(self._home.store, name))
-
     async def fetch_programs(self, name: str) -> None:
         """Get the programs that a plane runs on, so that they are there when it is driven."""
         await self._engine().programs(await operations.existing(self._home.store, name))
@@ -271,9 +224,6 @@ class Quarterdeck:
         if self._upstream is None:
             self._upstream = Upstream.from_environment(os.environ, progress=self._progress)
         return Engine(home=self._home, upstream=self._upstream, asker=self._asker, watchers=watchers)
-
-    async def _require_in_reach(self, name: str) -> None:
-        await reach.require_in_reach(self._home, await operations.existing(self._home.store, name))
 
 
 def _this_program() -> Asker:

@@ -11,7 +11,7 @@ from quarterdeck.app.examined import Examined
 from quarterdeck.app.moves import require_count, require_done
 from quarterdeck.app.reach import require_in_reach
 from quarterdeck.app.requests import Replace, Scale
-from quarterdeck.engine import facts, operations, preconditions
+from quarterdeck.engine import facts, forecasts, operations, preconditions
 from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
 from quarterdeck.errors import NotFound
@@ -30,7 +30,7 @@ async def examined_scale(engine: Engine, request: Scale) -> Examined:
     if wanted.spec == current.spec:
         await require_in_reach(engine.home, current)
         already = f"{request.replicas} replicas are wanted already"
-        require_done(doing, request.name, already, (await facts.look(engine, request.name)).plan)
+        require_done(doing, request.name, already, (await facts.look(engine.home, request.name)).plan)
         return Examined(kind=OperationType.SCALE, wanted=wanted, current=current, needed=False)
     return await examined_in_place(engine, OperationType.SCALE, current, wanted)
 
@@ -66,7 +66,7 @@ async def examined_renewal(engine: Engine, name: str) -> Examined:
     await operations.require_changeable(engine.home.store, current)
     await require_in_reach(engine.home, current)
     differences = await compared(engine.home, current, wanted)
-    forecast = await facts.forecast(engine, wanted)
+    forecast = await forecasts.forecast(engine.home, wanted)
     return Examined(
         kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, forecast=forecast
     )
@@ -89,4 +89,4 @@ async def examined_in_place(
     examined = Examined(kind=kind, wanted=wanted, current=current, differences=differences, findings=findings)
     if examined.refused:
         return examined
-    return replace(examined, forecast=await facts.forecast(engine, wanted))
+    return replace(examined, forecast=await forecasts.forecast(engine.home, wanted))

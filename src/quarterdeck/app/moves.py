@@ -9,7 +9,7 @@ from quarterdeck.api.operation import OperationType
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.reach import require_in_reach
 from quarterdeck.app.requests import Abort, Migrate
-from quarterdeck.engine import facts, operations, preconditions
+from quarterdeck.engine import facts, forecasts, operations, preconditions
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.wording import what
 from quarterdeck.errors import Conflict, InvalidInput
@@ -61,14 +61,14 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
         raise operations.busy(f"migrating plane {request.name}", running, "then migrate")
     await require_in_reach(engine.home, current)
     if wanted.spec == current.spec:
-        plan = (await facts.look(engine, request.name)).plan
+        plan = (await facts.look(engine.home, request.name)).plan
         require_done(f"migrating plane {request.name}", request.name, f"it is wanted at {request.to} already", plan)
         return Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, needed=False)
     findings = await preconditions.examine(engine, current, wanted, allow_distance=request.allow_distance)
     examined = Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, findings=findings)
     if examined.refused:
         return examined
-    return replace(examined, forecast=await facts.forecast(engine, wanted))
+    return replace(examined, forecast=await forecasts.forecast(engine.home, wanted))
 
 
 def require_done(doing: str, name: str, already: str, plan: Plan) -> None:
@@ -107,4 +107,4 @@ async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | No
         wanted = operations.moved(current, here, replicas) if to is None else at_site(current, to, replicas)
     await engine.home.site(wanted.spec.placement.site)
     await require_in_reach(engine.home, current)
-    return await facts.forecast(engine, wanted)
+    return await forecasts.forecast(engine.home, wanted)

@@ -7,21 +7,21 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.cli.context import Output, opened, run
+from quarterdeck.cli.context import Output, looking, run
 
 
 def _planes(incomplete: str) -> list[str]:
     async def names() -> list[str]:
-        async with opened() as quarterdeck:
-            return [each.metadata.name for each in await quarterdeck.planes()]
+        async with looking() as looks:
+            return [each.metadata.name for each in await looks.planes()]
 
     return [name for name in run(names()) if name.startswith(incomplete)]
 
 
 def _operations(incomplete: str) -> list[str]:
     async def names() -> list[str]:
-        async with opened() as quarterdeck:
-            return [each.metadata.name for each in await quarterdeck.operations()]
+        async with looking() as looks:
+            return [each.metadata.name for each in await looks.operations()]
 
     return [name for name in run(names()) if name.startswith(incomplete)]
 

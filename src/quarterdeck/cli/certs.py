@@ -9,8 +9,9 @@ from pydantic import JsonValue
 
 from quarterdeck.app import Certificate, RenewCertificates
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, go_inside, opened, run
+from quarterdeck.cli.context import Output, run
 from quarterdeck.cli.moves import change, planned
+from quarterdeck.cli.opening import go_inside_to_drive, opened
 from quarterdeck.cli.output import show
 
 app = typer.Typer(help="The certificates of a plane.", no_args_is_help=True)
@@ -54,6 +55,6 @@ def _row(found: Certificate, now: datetime, output: Output) -> dict[str, JsonVal
 @app.command()
 def renew(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
     """Issue all certificates anew but the authorities', and have one replica after the other take them up."""
-    go_inside(name, drives=True)
+    go_inside_to_drive(name)
     examined = run(planned(RenewCertificates(name)))
     change(examined, f"renew the certificates of plane {name}?", yes=yes, detached=detached, output=output)

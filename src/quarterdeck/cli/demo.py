@@ -11,8 +11,9 @@ import typer
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Create, Delete, Migrate, Programs
-from quarterdeck.cli.context import err, opened, out, run, tidy
+from quarterdeck.cli.context import err, out, run
 from quarterdeck.cli.fetching import RichProgress
+from quarterdeck.cli.opening import opened, tidy
 from quarterdeck.cli.watching import probed_drive
 from quarterdeck.cli.work import drive
 

@@ -12,7 +12,8 @@ from pydantic import JsonValue
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.cli.arguments import Name, OperationName, OutputOption
-from quarterdeck.cli.context import Output, opened, out, run
+from quarterdeck.cli.context import Output, out, run
+from quarterdeck.cli.opening import opened
 from quarterdeck.cli.output import show
 from quarterdeck.files import write_atomic
 

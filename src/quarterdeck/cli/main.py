@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from quarterdeck import __version__
-from quarterdeck.cli import certs, demo, history, homes, moves, planes, probes, replicas, sites, upstreams
 from quarterdeck.cli.context import err
 from quarterdeck.errors import QuarterdeckError, Unavailable
 
@@ -39,25 +39,61 @@ def _nothing_to_ask(
 ) -> None: ...
 
 
+#: The module of each command, and of each group of commands, in the order of the help. Only that of the command that is
+#: run is loaded: all of them take longer to load than a look at a plane takes.
+_COMMANDS = {
+    "demo": "demo",
+    **dict.fromkeys(("create", "apply"), "planes"),
+    **dict.fromkeys(("get", "status"), "looks"),
+    **dict.fromkeys(("plan", "delete", "kubeconfig", "logs"), "planes"),
+    "events": "looks",
+    **dict.fromkeys(("pause", "resume"), "planes"),
+    **dict.fromkeys(("migrate", "scale", "wait", "abort"), "moves"),
+    "probe": "probes",
+    **dict.fromkeys(("report", "history"), "history"),
+}
+_GROUPS = {"replica": "replicas", "certs": "certs", "site": "sites", "home": "homes", "upstream": "upstreams"}
+
+
+class Commands(TyperGroup):
+    """All commands, each loaded when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return [*_COMMANDS, *_GROUPS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
+        """One of them; None if there is none of that name: then all are loaded, so that one like it can be named."""
+        if cmd_name in _COMMANDS:
+            found = _loaded(_COMMANDS[cmd_name], cmd_name).commands[cmd_name]
+            assert isinstance(found, TyperCommand)
+            return found
+        if cmd_name in _GROUPS:
+            return _loaded(_GROUPS[cmd_name], cmd_name)
+        for each in self.list_commands(ctx):
+            if (known := self.get_command(ctx, each)) is not None:
+                self.commands[each] = known
+        return None
+
+
+def _loaded(module: str, name: str) -> TyperGroup:
+    """A module's commands, under the name that the group which it may be has."""
+    made: typer.Typer = import_module(f"quarterdeck.cli.{module}").app
+    made.info.name = name
+    for each in made.registered_commands:
+        each.cls = Quiet
+    return typer.main.get_group(made)
+
+
 app = typer.Typer(
     name="quarterdeck",
+    cls=Commands,
     help="Keeps Kubernetes control planes alive, and moves them while they serve.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, planes, moves, probes, history):
-    for command in module.app.registered_commands:
-        app.registered_commands.append(command)
-for each in (app, replicas.app, certs.app, sites.app, upstreams.app):
-    for command in each.registered_commands:
-        command.cls = Quiet
-app.add_typer(replicas.app, name="replica")
-app.add_typer(certs.app, name="certs")
-app.add_typer(sites.app, name="site")
-app.add_typer(homes.app, name="home")
-app.add_typer(upstreams.app, name="upstream")
 
 
 def _version(wanted: bool) -> None:

@@ -10,9 +10,10 @@ from quarterdeck.api.differences import differences, shown
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Abort, Examined, Migrate, Request, Scale, Verdict
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, err, go_inside, opened, out, run
+from quarterdeck.cli.context import Output, err, out, run
+from quarterdeck.cli.opening import go_inside_to_drive, opened
 from quarterdeck.cli.output import document
-from quarterdeck.cli.plane_text import print_forecast
+from quarterdeck.cli.plan_text import print_forecast
 from quarterdeck.cli.watching import probed_drive, write_report
 from quarterdeck.cli.work import confirm, detach, drive, follow
 from quarterdeck.errors import InvalidInput
@@ -36,7 +37,7 @@ def migrate(
     detached: Detach = False,
 ) -> None:
     """Move a plane live to another site: plan, question, progress, report."""
-    go_inside(name, drives=True)
+    go_inside_to_drive(name)
     if probe and detached:
         raise InvalidInput(f"migrating plane {name}", "--probe and --detach exclude each other", "use one of them")
 
@@ -61,7 +62,7 @@ def scale(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Give a plane another number of replicas, where it is, while it serves: plan, question, progress, report."""
-    go_inside(name, drives=True)
+    go_inside_to_drive(name)
     examined = run(planned(Scale(name, replicas)))
     if not examined.needed:
         count = f"{replicas} replica{'s' if replicas > 1 else ''}"
@@ -125,7 +126,7 @@ def wait(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing at the end.")] = False,
 ) -> None:
     """Be there until a plane is as wanted: follow the process that drives it, or drive it if none does."""
-    go_inside(name, drives=True)
+    go_inside_to_drive(name)
     run(follow(name, timeout=timeout))
     if not quiet:
         out.print(f"plane {name} is as wanted")
@@ -134,7 +135,7 @@ def wait(
 @app.command()
 def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Take back the operation that is under way, whatever it changes. Possible at any moment."""
-    go_inside(name, drives=True)
+    go_inside_to_drive(name)
 
     examined = run(planned(Abort(name)))
     if examined.needed:

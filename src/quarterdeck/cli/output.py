@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-import yaml
 from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
 from quarterdeck.api.base import Resource
-from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.cli.context import Output, out
+from quarterdeck.yaml_text import dumped
 
 #: More than any line has characters.
 _ANY_WIDTH = 10_000
@@ -35,6 +34,8 @@ def show_one(fact: Mapping[str, JsonValue], output: Output) -> None:
 
 def document(resources: Sequence[Resource], output: Output) -> None:
     """Print resources as JSON or YAML, as ``load`` reads them."""
+    from quarterdeck.api.documents import dump_json, dump_yaml  # for this alone, and not quick to load
+
     text = dump_json(resources) if output is Output.JSON else dump_yaml(resources)
     out.print(text, end="" if output is Output.YAML else "\n", highlight=False, markup=False, soft_wrap=True)
 
@@ -43,7 +44,7 @@ def _document(fact: object, output: Output) -> None:
     if output is Output.JSON:
         out.print_json(json.dumps(fact))
     else:
-        out.print(yaml.safe_dump(fact, sort_keys=False), end="", highlight=False, markup=False, soft_wrap=True)
+        out.print(dumped(fact, sort_keys=False), end="", highlight=False, markup=False, soft_wrap=True)
 
 
 def table(rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str]) -> None:

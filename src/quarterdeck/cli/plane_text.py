@@ -1,4 +1,4 @@
-"""What commands print of planes: rows of a list, a status, a dry run."""
+"""What commands print of planes: rows of a list, a status."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.operation import OperationType
-from quarterdeck.app import DryRun, Examined, Verdict
-from quarterdeck.app.words import leading, needs, quorum_of, what
+from quarterdeck.app.words import leading, quorum_of
 from quarterdeck.cli.context import Output, out
-from quarterdeck.cli.output import show, show_one, table
+from quarterdeck.cli.output import table
 from quarterdeck.model.components import Component
 
 
@@ -71,90 +69,3 @@ def print_status(fact: dict[str, JsonValue], output: Output) -> None:
 
 def _list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
-
-
-def print_examined(examined: Examined, output: Output) -> None:
-    """Print what a request comes to: what it changes, what its checks say, and every step."""
-    if output in (Output.JSON, Output.YAML):
-        show_one(examined_fact(examined), output)
-        return
-    name, spec = examined.name, examined.wanted.spec
-    if examined.kind is OperationType.CREATE:
-        out.print(f"plane {name} would be created: {spec.replicas} replicas at {spec.placement.site}")
-        return
-    if not examined.needed:
-        out.print(f"plane {name} is wanted so already: nothing would be changed")
-        return
-    out.print(f"plane {name} would be changed:")
-    for each in examined.differences:
-        out.print(
-            f"  {escape(each.path)}: {escape(each.before)} → {escape(each.after)}", highlight=False, soft_wrap=True
-        )
-        out.print(f"    [dim]{escape(needs(each))}[/dim]", highlight=False, soft_wrap=True)
-    for finding in examined.findings:
-        if finding.verdict is not Verdict.OK:
-            out.print(f"[yellow]![/yellow] {finding.check}: {escape(finding.seen)}", highlight=False, soft_wrap=True)
-    if examined.forecast is not None:
-        out.print()
-        print_forecast(examined.forecast, output)
-
-
-def examined_fact(examined: Examined) -> dict[str, JsonValue]:
-    """The same for programs."""
-    forecast = examined.forecast
-    return {
-        "plane": examined.name,
-        "type": examined.kind.value,
-        "needed": examined.needed,
-        "differences": [
-            {
-                "path": each.path,
-                "before": each.before,
-                "after": each.after,
-                "needs": each.needs.value,
-                "restart": [str(component) for component in each.restart],
-            }
-            for each in examined.differences
-        ],
-        "findings": [
-            {"check": each.check, "verdict": each.verdict.value, "seen": each.seen} for each in examined.findings
-        ],
-        "steps": [*_steps(forecast, Output.JSON)] if forecast is not None else None,
-        "waitsFor": [*forecast.stuck_on] if forecast is not None else None,
-    }
-
-
-def print_forecast(forecast: DryRun, output: Output) -> None:
-    """Print a dry run."""
-    rows = _steps(forecast, output)
-    if not rows and not forecast.stuck_on:
-        out.print("nothing to do")
-        return
-    homes = {each.home for each in forecast.steps}
-    stays = len(homes) == 1 and None not in homes and output is Output.TABLE
-    where = () if stays else ("quorum at",)
-    show(rows, ("#", "step", "voters", "may fail", *where, "undo"), output, wide=("site", "why"))
-    if stays:
-        out.print(f"the quorum stays at {homes.pop()}")
-    for reason in forecast.stuck_on:
-        out.print(f"[yellow]then it would wait for {escape(reason)}[/yellow]")
-
-
-def _steps(forecast: DryRun, output: Output) -> list[dict[str, JsonValue]]:
-    rows: list[dict[str, JsonValue]] = []
-    for each in forecast.steps:
-        if output is Output.TABLE and type(each.step).__name__.startswith(("Note", "Decide")):
-            continue
-        rows.append(
-            {
-                "#": len(rows) + 1,
-                "step": what(each.step),
-                "voters": f"{each.voters}" + (f"+{each.learners}" if each.learners else ""),
-                "may fail": each.margin,
-                "quorum at": each.home,
-                "undo": "yes" if each.step.undoable else "no",
-                "site": each.step.site,
-                "why": each.step.why,
-            }
-        )
-    return rows

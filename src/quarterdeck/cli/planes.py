@@ -1,4 +1,4 @@
-"""Commands on planes: create, apply, get, status, plan, delete, kubeconfig, logs, events, pause, resume."""
+"""Commands on planes: create, apply, plan, delete, kubeconfig, logs, pause, resume."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import Declared, load
@@ -17,11 +16,11 @@ from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
-from quarterdeck.app.words import summary
-from quarterdeck.cli.arguments import Detach, FileOption, MaybeName, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, go_inside, opened, out, run, tidy, wait_inside
-from quarterdeck.cli.output import document, show, show_one
-from quarterdeck.cli.plane_text import age, examined_fact, print_examined, print_forecast, print_status, row
+from quarterdeck.cli.arguments import Detach, FileOption, Name, OutputOption, Yes
+from quarterdeck.cli.context import Output, go_inside, out, run
+from quarterdeck.cli.opening import opened, tidy, wait_inside
+from quarterdeck.cli.output import show_one
+from quarterdeck.cli.plan_text import examined_fact, print_examined, print_forecast
 from quarterdeck.cli.work import confirm, detach, drive
 from quarterdeck.errors import InvalidInput
 from quarterdeck.files import write_secret
@@ -142,46 +141,6 @@ def _became(operation: Operation | None) -> str:
     return "created" if operation.spec.type is OperationType.CREATE else "changed"
 
 
-@app.command("get")
-def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
-    """List planes, or print one as it was declared."""
-
-    async def ask() -> list[ControlPlane]:
-        async with opened() as quarterdeck:
-            return [await quarterdeck.plane(name)] if name is not None else list(await quarterdeck.planes())
-
-    found = run(ask())
-    if output in (Output.JSON, Output.YAML):
-        document(found, output)
-    elif not found and name is None:
-        out.print("no planes; create one with 'quarterdeck create NAME'")
-    else:
-        show(
-            [row(each) for each in found],
-            ("name", "site", "replicas", "version", "ready", "age"),
-            output,
-            wide=("endpoint", "etcd"),
-        )
-
-
-@app.command()
-def status(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """Look at a plane now: members, leaders, load balancers, what is under way. Exit code 1 if it is not well."""
-    go_inside(name)
-
-    async def ask() -> dict[str, JsonValue]:
-        async with opened() as quarterdeck:
-            return summary(await quarterdeck.examine(name))
-
-    fact = run(ask())
-    if output in (Output.JSON, Output.YAML):
-        show_one(fact, output)
-    else:
-        print_status(fact, output)
-    if not fact["healthy"]:
-        raise typer.Exit(1)
-
-
 @app.command()
 def plan(
     name: Name,
@@ -274,27 +233,6 @@ def logs(
                 out.print(each.text, highlight=False, markup=False, soft_wrap=True)
 
     run(ask())
-
-
-@app.command()
-def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
-    """Print what is so of planes, said once however often it was seen."""
-
-    async def ask() -> list[dict[str, JsonValue]]:
-        async with opened() as quarterdeck:
-            return [
-                {
-                    "last seen": age(each.last),
-                    "plane": each.plane,
-                    "type": str(each.type),
-                    "reason": each.reason,
-                    "count": each.count,
-                    "message": each.message,
-                }
-                for each in await quarterdeck.events(name)
-            ]
-
-    show(run(ask()), ("last seen", "plane", "type", "reason", "count", "message"), output)
 
 
 @app.command()

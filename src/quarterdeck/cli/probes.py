@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quarterdeck.cli.arguments import Name, OutputOption
-from quarterdeck.cli.context import Output, err, go_inside, opened, out, run
+from quarterdeck.cli.context import Output, err, go_inside, out, run
+from quarterdeck.cli.opening import opened
 from quarterdeck.cli.watching import tell as tell_failure
 
 if TYPE_CHECKING:

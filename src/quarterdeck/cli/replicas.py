@@ -9,8 +9,9 @@ from pydantic import JsonValue
 
 from quarterdeck.app import Replace, ReplicaFacts
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, go_inside, opened, out, run
+from quarterdeck.cli.context import Output, go_inside, out, run
 from quarterdeck.cli.moves import change, planned
+from quarterdeck.cli.opening import go_inside_to_drive, opened
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plane_text import age
 
@@ -70,7 +71,7 @@ def replace(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Exchange a replica for a new one, also one that is well: plan, question, progress, report."""
-    go_inside(name, drives=True)
+    go_inside_to_drive(name)
     examined = run(planned(Replace(name, replica)))
     which = f"replica {replica}" if replica is not None else "all replicas"
     if not examined.needed:

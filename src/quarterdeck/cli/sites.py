@@ -11,7 +11,8 @@ from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.api.errors import explained
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.cli.arguments import OutputOption, Yes
-from quarterdeck.cli.context import Output, go_inside_lab, opened, out, run
+from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out, run
+from quarterdeck.cli.opening import opened
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm
 
@@ -94,8 +95,8 @@ def machines(name: SiteName, output: OutputOption = Output.TABLE) -> None:
 
 
 def _inside(name: str) -> None:
-    if run(_site(name)).spec.isolation is Isolation.NETNS:
-        go_inside_lab()
+    if must_go_inside() and run(_site(name)).spec.isolation is Isolation.NETNS:
+        enter_lab()
 
 
 async def _site(name: str) -> Site:

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from quarterdeck.api.operation import Operation
-from quarterdeck.cli.context import Output, err, opened, out
+from quarterdeck.cli.context import Output, err, out
+from quarterdeck.cli.opening import opened
 from quarterdeck.cli.output import show_one
 from quarterdeck.cli.work import drive
 

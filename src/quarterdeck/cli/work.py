@@ -15,7 +15,8 @@ import typer
 from rich.console import Console
 
 from quarterdeck.app import Hand, Watcher
-from quarterdeck.cli.context import err, here, opened, out
+from quarterdeck.cli.context import err, here, out
+from quarterdeck.cli.opening import opened
 from quarterdeck.cli.progress import LiveProgress
 from quarterdeck.errors import Conflict
 

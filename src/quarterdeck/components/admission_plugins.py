@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-import yaml
-
 from quarterdeck.api.apiserver import AdmissionPlugin
+from quarterdeck.yaml_text import dumped
 
 #: Always on: without it a kubelet may change any node and any pod.
 NEEDED = "NodeRestriction"
@@ -82,7 +81,7 @@ def _own() -> dict[str, object]:
 
 
 def _document(plugins: Mapping[str, object]) -> str:
-    return yaml.safe_dump(
+    return dumped(
         {
             "apiVersion": "apiserver.config.k8s.io/v1",
             "kind": "AdmissionConfiguration",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 from functools import lru_cache
 
-import yaml
-
 from quarterdeck.api.apiserver import Tracing
 from quarterdeck.api.authentication import JwtAuthenticator
 from quarterdeck.components.upstream_versions import authentication_api, tracing_api
+from quarterdeck.yaml_text import dumped
 
 #: What anybody may ask: whether it is alive. Exact paths; ``/readyz/etcd`` is not among them.
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
@@ -27,13 +26,13 @@ def authentication_configuration(kubernetes: str, authenticators: tuple[JwtAuthe
     }
     if authenticators:
         document["jwt"] = [each.model_dump(mode="json", exclude_none=True) for each in authenticators]
-    return yaml.safe_dump(document)
+    return dumped(document)
 
 
 def tracing_configuration(kubernetes: str, tracing: Tracing) -> str:
     """A TracingConfiguration."""
     said = tracing.model_dump(mode="json", exclude_none=True)
-    return yaml.safe_dump({"apiVersion": tracing_api(kubernetes), "kind": "TracingConfiguration", **said})
+    return dumped({"apiVersion": tracing_api(kubernetes), "kind": "TracingConfiguration", **said})
 
 
 @lru_cache(maxsize=8)
@@ -45,7 +44,7 @@ def encryption_configuration(key: bytes, *, encrypt: bool) -> str:
     """
     keys = [{"name": "key1", "secret": base64.b64encode(key).decode()}]
     providers: list[dict[str, object]] = [{"secretbox": {"keys": keys}}, {"identity": {}}]
-    return yaml.safe_dump(
+    return dumped(
         {
             "apiVersion": "apiserver.config.k8s.io/v1",
             "kind": "EncryptionConfiguration",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-import yaml
+from quarterdeck.yaml_text import dumped
 
 _CONTROL_PLANE = ("system:apiserver", "system:kube-controller-manager", "system:kube-scheduler")
 _READS = ("get", "list", "watch")
@@ -18,7 +18,7 @@ _READS = ("get", "list", "watch")
 @cache
 def default_audit_policy() -> str:
     """The YAML of an audit.k8s.io/v1 Policy; the first rule that fits a request decides."""
-    return yaml.safe_dump(
+    return dumped(
         {
             "apiVersion": "audit.k8s.io/v1",
             "kind": "Policy",

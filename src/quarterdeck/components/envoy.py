@@ -57,8 +57,7 @@ class BalancerSettings:
     """What one load balancer is, for as long as it runs.
 
     Clients connect to ``address``:``port``. The status listener at ``address``:``status_port`` answers two
-    read-only admin paths to the holder of a client certificate of the plane's CA with the subject ``manager`` (as RFC
-    4514 writes it). ``server_name`` is a DNS name in the serving certificate of every apiserver.
+    read-only admin paths. ``server_name`` is a DNS name in the serving certificate of every apiserver.
     """
 
     unit: str
@@ -67,20 +66,22 @@ class BalancerSettings:
     address: str
     port: int
     status_port: int
-    manager: str
     server_name: str = "kubernetes.default.svc"
     health: HealthCheck = field(default_factory=HealthCheck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerTls:
-    """The plane's CA (PEM), and what the status listener serves with."""
+    """The plane's CA (PEM), what the status listener serves with, and whom it answers: the holder of a client
+    certificate of that CA with the subject ``manager`` (as RFC 4514 writes it).
+    """
 
     ca: bytes = field(repr=False)
     serving: KeyPair
+    manager: str
 
 
-def balancer_unit(settings: BalancerSettings) -> UnitSpec:
+def balancer_unit(settings: BalancerSettings, manager: str) -> UnitSpec:
     """The unit. Its live files must be there before it starts."""
     bootstrap = settings.folder / "bootstrap.json"
     return UnitSpec(
@@ -92,7 +93,7 @@ def balancer_unit(settings: BalancerSettings) -> UnitSpec:
             *("--log-level", "warn"),
             "--disable-hot-restart",  # it would share memory with every other Envoy of the machine
         ),
-        files=(UnitFile(bootstrap, _encode(_bootstrap(settings))),),
+        files=(UnitFile(bootstrap, _encode(_bootstrap(settings, manager))),),
         stop_timeout=5.0,
     )
 
@@ -131,7 +132,7 @@ def _secret(settings: BalancerSettings, name: str, kind: str, value: Json) -> Un
     return UnitFile(_live(settings) / f"{name}.json", _encode({"resources": [secret]}))
 
 
-def _bootstrap(settings: BalancerSettings) -> Json:
+def _bootstrap(settings: BalancerSettings, manager: str) -> Json:
     # Relative to the unit's own folder (0700), in which it runs: a socket's path may have 107 bytes, a folder's more.
     # An abstract socket would be everybody's on the host, to ask or to squat.
     admin: Json = {"pipe": {"path": _ADMIN_SOCKET, "mode": 0o600}}
@@ -139,7 +140,7 @@ def _bootstrap(settings: BalancerSettings) -> Json:
         "node": {"id": settings.unit, "cluster": "quarterdeck"},
         "admin": {"address": admin, "allow_paths": [{"prefix": f"{path}?"} for path in _READ_ONLY]},
         "static_resources": {
-            "listeners": [_clients_listener(settings), _status_listener(settings)],
+            "listeners": [_clients_listener(settings), _status_listener(settings, manager)],
             "clusters": [_apiservers_cluster(settings), _admin_cluster(admin)],
         },
     }
@@ -164,7 +165,7 @@ def _clients_listener(settings: BalancerSettings) -> Json:
     }
 
 
-def _status_listener(settings: BalancerSettings) -> Json:
+def _status_listener(settings: BalancerSettings, subject: str) -> Json:
     get: Json = {"name": ":method", "string_match": {"exact": "GET"}}
     manager: Json = {
         "@type": f"{_API}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -201,7 +202,7 @@ def _status_listener(settings: BalancerSettings) -> Json:
         "filter_chains": [
             {
                 "filters": [
-                    {"name": "manager only", "typed_config": _only(settings.manager)},
+                    {"name": "manager only", "typed_config": _only(subject)},
                     {"name": "http", "typed_config": manager},
                 ],
                 "transport_socket": {"name": "tls", "typed_config": tls},

@@ -6,9 +6,8 @@ import base64
 from dataclasses import dataclass
 from functools import lru_cache
 
-import yaml
-
 from quarterdeck.components.credentials import KeyPair
+from quarterdeck.yaml_text import dumped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ def kubeconfig(cluster: str, user: str, server: Server, client: KeyPair) -> str:
         "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": user}}],
         "current-context": cluster,
     }
-    return yaml.safe_dump(config, sort_keys=False)
+    return dumped(config, sort_keys=False)
 
 
 def _encoded(pem: bytes) -> str:

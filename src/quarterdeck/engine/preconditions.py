@@ -17,6 +17,7 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict, enforce, ok, refuse
+from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.settings import balancer_ports
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.facts import MemberStatus
@@ -71,7 +72,7 @@ async def examine(
     target_site = await engine.home.site(wanted.spec.placement.site)
     async with AsyncExitStack() as stack:
         plane = await engine.home.plane(resource, stack)
-        world = await (await engine.observer(plane)).observe()
+        world = await (await observer_of(plane)).observe()
         move = Move(
             plane=plane,
             wanted=wanted,

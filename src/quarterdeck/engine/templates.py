@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
 from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, Audit, ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.revision import AuditTemplate, EtcdTemplate, ReplicaTemplate
 from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.errors import InvalidInput
+from quarterdeck.yaml_text import loaded
 
 #: Larger policies are no policies.
 _LARGEST = 2**20
@@ -42,8 +41,8 @@ def _policy(name: str, wanted: Audit) -> str:
     if len(text) > _LARGEST:
         raise _unusable(name, f"{path}: it is larger than {_LARGEST // 2**20} MiB")
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        document = loaded(text)
+    except ValueError as error:
         raise _unusable(name, f"{path}: it is not YAML") from error
     if not isinstance(document, dict) or document.get("kind") != "Policy":
         raise _unusable(name, f"{path}: it is no Policy of audit.k8s.io/v1")

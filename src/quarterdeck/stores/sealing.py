@@ -15,14 +15,14 @@ import secrets
 import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+from typing import TYPE_CHECKING
 
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
+
+if TYPE_CHECKING:
+    from quarterdeck.stores.cipher import Cipher
 
 #: The variable that names the key file.
 KEY_FILE = "QUARTERDECK_KEY_FILE"
@@ -30,8 +30,6 @@ KEY_FILE = "QUARTERDECK_KEY_FILE"
 SEALED_KINDS = frozenset({PlaneSecrets.__name__})
 
 _KIND, _NAME = "Seal", "store"
-_PREFIX = "sealed:1:"
-_NONCE = 12
 _CHECK = "quarterdeck"
 #: scrypt's cost: 32 MiB and 0.1 s, once for each command (RFC 7914; OWASP's least is half of it).
 _COST = {"n": 2**15, "r": 8, "p": 1}
@@ -74,7 +72,7 @@ def random_key() -> bytes:
 class Seal:
     """How documents of one open store are sealed: not at all, or by a key. ``row`` is what the store says of it."""
 
-    def __init__(self, row: str | None, cipher: AESGCM | None) -> None:
+    def __init__(self, row: str | None, cipher: Cipher | None) -> None:
         self._row = row
         self._cipher = cipher
 
@@ -83,14 +81,14 @@ class Seal:
         if kind not in SEALED_KINDS:
             return body
         self._require_unchanged(db)
-        return body if self._cipher is None else _closed(self._cipher, kind, name, body)
+        return body if self._cipher is None else self._cipher.close(kind, name, body)
 
     def open(self, db: sqlite3.Connection, kind: str, name: str, body: str) -> str:
         """What ``close`` was given. Raises Corrupt for what this seal has not closed."""
         if kind not in SEALED_KINDS:
             return body
         self._require_unchanged(db)
-        return body if self._cipher is None else _opened(self._cipher, kind, name, body)
+        return body if self._cipher is None else self._cipher.open(kind, name, body)
 
     def _require_unchanged(self, db: sqlite3.Connection) -> None:
         if _row(db) != self._row:
@@ -166,13 +164,13 @@ def _row(db: sqlite3.Connection) -> str | None:
 
 def _write_row(db: sqlite3.Connection, key: Key) -> str:
     salt = secrets.token_bytes(16)
-    check = _closed(_derived(key, salt, **_COST), _KIND, _NAME, _CHECK)
+    check = _derived(key, salt, **_COST).close(_KIND, _NAME, _CHECK)
     row = json.dumps({"version": 1, "salt": base64.b64encode(salt).decode(), **_COST, "check": check})
     db.execute("INSERT INTO resources (kind, name, body) VALUES (?, ?, ?)", (_KIND, _NAME, row))
     return row
 
 
-def _cipher(row: str, key: Key, path: Path) -> AESGCM:
+def _cipher(row: str, key: Key, path: Path) -> Cipher:
     """Raises PreconditionFailed when it is not the key, Corrupt for a row that nobody wrote so."""
     try:
         said = json.loads(row)
@@ -183,7 +181,7 @@ def _cipher(row: str, key: Key, path: Path) -> AESGCM:
     except (ValueError, KeyError, TypeError) as error:
         raise Corrupt("opening the store", f"the seal of {path} cannot be read", "restore it from a backup") from error
     try:
-        _opened(cipher, _KIND, _NAME, check)
+        cipher.open(_KIND, _NAME, check)
     except Corrupt:
         raise PreconditionFailed(
             "opening the store", f"{path} is sealed by another key than that in {key.path}", f"set {KEY_FILE}"
@@ -191,23 +189,8 @@ def _cipher(row: str, key: Key, path: Path) -> AESGCM:
     return cipher
 
 
-def _derived(key: Key, salt: bytes, *, n: int, r: int, p: int) -> AESGCM:
-    return AESGCM(Scrypt(salt=salt, length=32, n=n, r=r, p=p).derive(key.secret))
+def _derived(key: Key, salt: bytes, *, n: int, r: int, p: int) -> Cipher:
+    # Loaded for stores that are sealed alone: the library takes as long as all else that opens one.
+    from quarterdeck.stores.cipher import Cipher
 
-
-def _closed(cipher: AESGCM, kind: str, name: str, body: str) -> str:
-    nonce = secrets.token_bytes(_NONCE)
-    sealed = nonce + cipher.encrypt(nonce, body.encode(), f"{kind}/{name}".encode())
-    return _PREFIX + base64.b64encode(sealed).decode()
-
-
-def _opened(cipher: AESGCM, kind: str, name: str, body: str) -> str:
-    try:
-        if not body.startswith(_PREFIX):
-            raise ValueError
-        sealed = base64.b64decode(body.removeprefix(_PREFIX), validate=True)
-        return cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], f"{kind}/{name}".encode()).decode()
-    except (ValueError, InvalidTag):
-        raise Corrupt(
-            f"reading {kind} {name!r} from the store", "its seal is broken", "restore the store from a backup"
-        ) from None
+    return Cipher(key.secret, salt, n=n, r=r, p=p)

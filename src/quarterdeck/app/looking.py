@@ -1,0 +1,94 @@
+"""Looking at planes, which loads no more than that takes: the half of ``Quarterdeck`` that changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Self
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation
+from quarterdeck.api.site import Isolation
+from quarterdeck.app import reach, replicas
+from quarterdeck.app.replicas import ReplicaFacts
+from quarterdeck.engine import facts, operations
+from quarterdeck.engine.facts import Status, summary
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.home_folder import home_folder, home_key
+from quarterdeck.stores.port import Event
+from quarterdeck.stores.sealing import Key
+
+__all__ = ["Looks", "Status", "summary"]
+
+
+@asynccontextmanager
+async def opened(folder: Path | None, key: Key | None) -> AsyncIterator[Home]:
+    """A home for the block. What is not given is as the environment says."""
+    home = await Home.open(
+        home_folder(os.environ) if folder is None else folder, key=home_key(os.environ) if key is None else key
+    )
+    try:
+        yield home
+    finally:
+        await home.close()
+
+
+class Looks:
+    """An open home that is only looked at; ``Quarterdeck`` is one that can be changed as well.
+
+    What is said there of its calls holds for these.
+    """
+
+    def __init__(self, home: Home) -> None:
+        """``home`` stays the caller's to close."""
+        self._home = home
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, folder: Path | None = None, *, key: Key | None = None) -> AsyncIterator[Self]:
+        """The home in ``folder``, as ``Quarterdeck.open`` opens it."""
+        async with opened(folder, key) as home:
+            yield cls(home)
+
+    async def planes(self) -> tuple[ControlPlane, ...]:
+        """All planes, as they are stored."""
+        return tuple(await self._home.store.list(ControlPlane))
+
+    async def plane(self, name: str) -> ControlPlane:
+        """A plane as it is stored: what is wanted of it, and what is remembered."""
+        return await operations.existing(self._home.store, name)
+
+    async def examine(self, name: str) -> Status:
+        """Observe a plane now, without touching it: members, leaders, load balancers, and what is left to do."""
+        await self._require_in_reach(name)
+        return await facts.look(self._home, name)
+
+    async def history(self, name: str) -> tuple[Operation, ...]:
+        """What was asked of a plane, the oldest first; also of one that is gone, as long as something is known."""
+        found = await operations.operations_of(self._home.store, name)
+        if not found:
+            await operations.existing(self._home.store, name)
+        return found
+
+    async def operations(self) -> tuple[Operation, ...]:
+        """What was asked of all planes."""
+        return tuple(await self._home.store.list(Operation))
+
+    async def events(self, name: str | None = None) -> tuple[Event, ...]:
+        """What is so of a plane, or of all, said once however often it was seen."""
+        if name is not None:
+            await operations.existing(self._home.store, name)
+        return tuple(await self._home.store.events(name))
+
+    async def replicas(self, name: str) -> tuple[ReplicaFacts, ...]:
+        """Observe a plane now, and tell of each of its replicas."""
+        return await replicas.listed(self._home, await self.examine(name))
+
+    async def network_of(self, name: str) -> Isolation | None:
+        """What kind of network a plane lives in; None when its site is gone."""
+        return await reach.network_of(self._home, await operations.existing(self._home.store, name))
+
+    async def _require_in_reach(self, name: str) -> None:
+        await reach.require_in_reach(self._home, await operations.existing(self._home.store, name))

@@ -1,0 +1,69 @@
+"""The home, open for commands that change something, and their way inside of networks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import typer
+
+from quarterdeck.api.site import Isolation
+from quarterdeck.app import Quarterdeck, asker, home_key
+from quarterdeck.cli.context import INSIDE, enter_lab, err, here, inside, must_go_inside, run
+from quarterdeck.cli.fetching import RichProgress
+from quarterdeck.errors import NotFound
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Quarterdeck]:
+    """The home, open for the block; shows what it fetches."""
+    words = " ".join(["quarterdeck", *(word for word in sys.argv[1:3] if not word.startswith("-"))])
+    with RichProgress(err) as progress:
+        async with Quarterdeck.open(here(), key=home_key(os.environ), asker=asker(words), progress=progress) as made:
+            yield made
+
+
+async def _network_of(plane: str) -> Isolation | None:
+    """What kind of network a plane lives in (None: there is no such plane); for one that is away from the host's its
+    programs are there then, since inside the lab there is no way out to get them.
+    """
+    async with opened() as quarterdeck:
+        try:
+            kind = await quarterdeck.network_of(plane)
+        except NotFound:
+            return None  # the command itself will say so
+        if kind is Isolation.NETNS:
+            await quarterdeck.fetch_programs(plane)
+        return kind
+
+
+def _must_go_inside(plane: str) -> bool:
+    return must_go_inside() and run(_network_of(plane)) is Isolation.NETNS
+
+
+def go_inside_to_drive(plane: str) -> None:
+    """``go_inside`` for a command that may start units."""
+    if _must_go_inside(plane):
+        enter_lab()
+
+
+def wait_inside(plane: str) -> bool:
+    """Have another process drive the plane from inside its network, if it must; whether it did.
+
+    Ends the command with that process's exit code when it fails: it has said itself what was wrong.
+    """
+    if not _must_go_inside(plane):
+        return False
+    done = subprocess.run(inside("wait", "--quiet", plane), env={**os.environ, INSIDE: "1"}, check=False)
+    if done.returncode:
+        raise typer.Exit(done.returncode)
+    return True
+
+
+async def tidy() -> None:
+    """Take down what all planes shared, once there are none. From outside: inside the lab the host is out of reach."""
+    async with opened() as quarterdeck:
+        await quarterdeck.tidy()

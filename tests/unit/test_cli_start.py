@@ -1,0 +1,81 @@
+"""What a command loads before it does anything: for most of the time of a ``status`` modules are loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.cli_lab import Cli
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine.belongings import secrets_of
+from quarterdeck.engine.home import Home
+
+#: What only other commands need, and takes long to load.
+HEAVY = (
+    "cryptography.x509",
+    "cryptography.hazmat.primitives.ciphers",
+    "httpx2",
+    "plotly",
+    "quarterdeck.actions.carry_out",
+    "quarterdeck.api.documents",
+    "quarterdeck.app.face",
+    "quarterdeck.engine.drive",
+    "quarterdeck.planner.simulator",
+    "quarterdeck.probe",
+    "quarterdeck.report",
+    "quarterdeck.upstream",
+    "rich.progress",
+    "yaml",
+)
+_CALL = """
+import json, sys
+from quarterdeck.cli.main import main
+try:
+    main()
+finally:
+    print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded(home: Path, *argv: str) -> list[str]:
+    """All modules that a command loads in a process of its own."""
+    environment = {**os.environ, "QUARTERDECK_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, "-c", _CALL, *argv], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert not done.stderr, done.stderr
+    found: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+async def with_keys(home: Home) -> None:
+    """As soon as it is driven, a plane has its keys."""
+    await secrets_of(home.store, await home.store.get(ControlPlane, "demo"))
+
+
+def test_a_status_loads_nothing_that_only_other_commands_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = Cli(tmp_path, monkeypatch, capsys)
+    cli.plane("demo")
+    cli.with_store(with_keys)
+    found = loaded(cli.home, "status", "demo")
+    assert "quarterdeck.engine.observe" in found, "it looked"
+    assert not [each for each in found if each.startswith(HEAVY)]
+
+
+def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = Cli(tmp_path, monkeypatch, capsys)
+    said = cli("--help").out
+    for name in ("demo", "create", "status", "migrate", "probe", "history", "replica", "certs", "site", "home"):
+        assert f" {name} " in said
+    assert "Did you mean 'status'" in cli("statsu").err
+    assert "list" in cli("replica", "--help").out
