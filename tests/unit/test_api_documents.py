@@ -68,11 +68,18 @@ def test_the_example_of_dynamic_dns_loads_with_both_documents() -> None:
     assert gamma.spec.endpoint.mode is EndpointMode.UNMANAGED
 
 
+def test_the_example_of_events_in_an_etcd_of_their_own_loads() -> None:
+    alpha = one((EXAMPLES / "events-etcd.yaml").read_text())
+    assert alpha.spec.etcd.events.separate
+    assert alpha.spec.storage_classes == (None, "standard")
+
+
 def test_every_example_is_loaded_by_a_test() -> None:
     assert {path.name for path in EXAMPLES.glob("*.yaml")} == {
         "controlplane.yaml",
         "site-netns.yaml",
         "rfc2136.yaml",
+        "events-etcd.yaml",
     }
 
 

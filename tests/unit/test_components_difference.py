@@ -12,9 +12,11 @@ from support.templates import template, units_of
 from quarterdeck.api.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
-from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
+from quarterdeck.app.words import needs
 from quarterdeck.components.difference import Need, change, differences, spec_differences
 from quarterdeck.components.settings import Baseline
+from quarterdeck.components.template import Revisions, settings_of
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 
@@ -23,7 +25,7 @@ ISSUER = {
     "issuer": {"url": "https://login.example", "audiences": ["quarterdeck"]},
     "claimMappings": {"username": {"claim": "sub", "prefix": "login:"}},
 }
-EVERYTHING = frozenset(Component)
+EVERYTHING = frozenset(Component) - {Component.EVENTS_ETCD}
 APISERVER = frozenset({Component.APISERVER})
 MEMBERS = {Component.ETCD, Component.EVENTS_ETCD}
 MEMBER = frozenset({Component.ETCD, Component.APISERVER})
@@ -41,6 +43,8 @@ def extra(component: str, **flags: str) -> ReplicaTemplate:
     return template(extra_args=ExtraArgs.model_validate({component: flags}))
 
 
+EVENTS = EventsTemplate(quota_bytes=2**30, storage_class="fast")
+
 #: Each field of a template by its name, changed.
 CHANGED: Mapping[str, ReplicaTemplate] = {
     "kubernetes_version": template(kubernetes_version="v1.35.1"),
@@ -49,6 +53,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "etcd.heartbeat_milliseconds": etcd(heartbeat_milliseconds=150),
     "etcd.election_milliseconds": etcd(election_milliseconds=2_000),
     "etcd.storage_class": etcd(storage_class="fast"),
+    "etcd.events": etcd(events=EVENTS),
     "service_cidr": template(service_cidr="10.97.0.0/16"),
     "endpoint_name": template(endpoint_name="other.example"),
     "encryption.secrets": template(encryption=Encryption(secrets=False)),
@@ -116,6 +121,7 @@ def test_feature_gates_of_etcd_restart_it_although_they_are_no_part_of_what_tell
     [
         ("etcd.quota_bytes", "spec.etcd.quotaBytes", str(8 * 2**30), str(2**30), Change(restart=MEMBER)),
         ("etcd.storage_class", "spec.etcd.storageClass", "standard", "fast", Change(exchange=True)),
+        ("etcd.events", "spec.etcd.events.separate", "false", "true", Change(restart=APISERVER)),
         ("encryption.secrets", "spec.encryption.secrets", "true", "false", Change(restart=APISERVER)),
         (
             "extra_args.kube_apiserver",
@@ -140,6 +146,48 @@ def test_a_difference_is_told_as_the_user_writes_it(
     (found,) = differences(BEFORE, CHANGED[path])
     assert (found.path, found.before, found.after) == (where, before, after)
     assert change(BEFORE, CHANGED[path]) == needed
+
+
+def test_members_of_both_clusters_are_started_anew_for_what_both_are_made_from() -> None:
+    separate = etcd(events=EVENTS)
+    for path in ("etcd.version", "etcd.heartbeat_milliseconds", "etcd.election_milliseconds", "extra_args.etcd"):
+        after = CHANGED[path].model_copy(update={"etcd": CHANGED[path].etcd.model_copy(update={"events": EVENTS})})
+        assert change(separate, after).restart == MEMBERS | APISERVER, path
+
+
+def test_a_member_of_the_events_etcd_has_a_quota_and_a_class_of_its_own() -> None:
+    before = etcd(events=EVENTS)
+    larger = etcd(events=EVENTS.model_copy(update={"quota_bytes": 2**31}))
+    assert change(before, larger) == Change(restart=frozenset({Component.EVENTS_ETCD}) | APISERVER)
+    assert units_of(before)[Component.EVENTS_ETCD].digest != units_of(larger)[Component.EVENTS_ETCD].digest
+    elsewhere = etcd(events=EVENTS.model_copy(update={"storage_class": "standard"}))
+    (found,) = differences(before, elsewhere)
+    assert (found.path, found.needs) == ("spec.etcd.events.storageClass", Need.EXCHANGE)
+    assert change(before, etcd(events=EVENTS, quota_bytes=2**30)).restart == MEMBER
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_that_events_are_not_copied_is_said_in_so_many_words(on: bool) -> None:
+    former, latter = (BEFORE, CHANGED["etcd.events"]) if on else (CHANGED["etcd.events"], BEFORE)
+    (found,) = differences(former, latter)
+    assert needs(found) == (
+        "restarts kube-apiserver, in one replica after the other; events are not copied (they are kept for an hour "
+        "only): those of before are not seen any more"
+    )
+
+
+def test_a_member_of_the_events_etcd_is_rendered_before_its_replica_is_of_the_revision_and_after() -> None:
+    """It starts before its apiserver asks it, and stops after. It is the same all the while."""
+    separate = etcd(events=EVENTS)
+    found = Revisions(goal="on", templates={"off": BEFORE, "on": separate})
+    assert found.events("off") == found.events("on") == EVENTS
+    before = settings_of("demo", BEFORE, found.events("off"))
+    after = settings_of("demo", separate, found.events("on"))
+    assert (before.events_quota_bytes, before.separate_events) == (2**30, False)
+    assert (after.events_quota_bytes, after.separate_events) == (2**30, True)
+    back = Revisions(goal="off", templates={"off": BEFORE, "on": separate})
+    assert back.events("off") == EVENTS
+    assert back.separate == {"on"}
 
 
 def test_long_values_are_told_by_their_hash() -> None:

@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.health import READYZ, READYZ_FOUNDED
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address
@@ -94,7 +96,7 @@ async def test_who_was_ready_is_asked_over_a_kept_connection_and_who_was_not_ove
     for asked, connections in ((kube.readyz, 3), (kube.readyz, 3), (kube.ping, 4), (kube.ping, 4)):
         assert (await asked(server.address)).ok is True
         assert server.connections == connections
-    assert [request.split()[1] for request in server.requests] == ["/readyz"] * 4 + ["/livez/ping"] * 2
+    assert [request.split()[1] for request in server.requests] == [READYZ] * 4 + ["/livez/ping"] * 2
 
 
 async def test_only_in_a_founded_plane_are_the_default_roles_not_waited_for(server: Canned, kube: HttpKube) -> None:
@@ -102,8 +104,18 @@ async def test_only_in_a_founded_plane_are_the_default_roles_not_waited_for(serv
     await kube.readyz(server.address)
     await kube.readyz(server.address, founded=True)
     first, second = (request.split()[1] for request in server.requests)
-    assert first == "/readyz"
+    assert first == READYZ
     assert "exclude=poststarthook/rbac/bootstrap-roles" in second
+
+
+@pytest.mark.parametrize("path", [READYZ, READYZ_FOUNDED])
+def test_an_apiserver_that_has_lost_its_member_of_the_events_etcd_alone_would_serve(path: str) -> None:
+    """And one that has lost the other one would not: kubernetes excludes ``etcd`` with all that are grouped with it."""
+    asked = urlsplit(path)
+    left_out = parse_qs(asked.query)["exclude"]
+    assert asked.path == "/readyz"
+    assert {"etcd-override-0", "etcd-override-readiness-0"} <= {*left_out}
+    assert "etcd" not in left_out
 
 
 async def test_a_server_of_another_plane_is_unknown(server: Canned) -> None:

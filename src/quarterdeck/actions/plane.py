@@ -95,7 +95,8 @@ class Plane:
 
     def settings_of(self, record: Replica) -> PlaneSettings:
         """What a replica's units are rendered from: its own revision, whatever is wanted by now. Raises Corrupt."""
-        return settings_of(self.name, self.revisions.template(record.revision))
+        revisions = self.revisions
+        return settings_of(self.name, revisions.template(record.revision), revisions.events(record.revision))
 
     def site(self, name: str) -> Site:
         """A site by name; raises NotFound."""

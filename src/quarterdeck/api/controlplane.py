@@ -38,6 +38,10 @@ ETCD_HEARTBEAT = 100
 ETCD_ELECTION = 1_000
 #: etcd refuses to start above this, and below five heartbeats.
 ETCD_ELECTION_MAX = 50_000
+#: How large a database may be let grow, in bytes.
+QUOTA_MIN = 64 * 2**20
+QUOTA_DEFAULT = 8 * 2**30
+QUOTA_MAX = 64 * 2**30
 
 
 #: How many replicas a plane may have, in words.
@@ -102,6 +106,17 @@ class Placement(Model):
         return self
 
 
+class Events(Model):
+    """Events in an etcd of their own: with ``separate`` each replica has a second member, with volumes of its own.
+
+    No ``storage_class``: that of etcd's other volumes. What it would be is kept while it is not separate.
+    """
+
+    separate: bool = False
+    storage_class: StorageClassName | None = None
+    quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
+
+
 class Etcd(Model):
     """etcd's settings; they are equal on all members. Intervals in milliseconds, as etcd's flags are.
 
@@ -110,10 +125,11 @@ class Etcd(Model):
     """
 
     version: EtcdVersion = DEFAULT_ETCD_VERSION
-    quota_bytes: Annotated[Bytes, Field(ge=64 * 2**20, le=64 * 2**30)] = 8 * 2**30
+    quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
     storage_class: StorageClassName | None = None
     heartbeat_milliseconds: Annotated[int, Field(ge=10, le=10_000)] | None = None
     election_milliseconds: Annotated[int, Field(ge=100, le=ETCD_ELECTION_MAX)] | None = None
+    events: Events = Events()
 
     @model_validator(mode="after")
     def _an_election_takes_five_heartbeats(self) -> Etcd:
@@ -215,6 +231,17 @@ class ControlPlaneSpec(Model):
     def etcd_storage_class(self) -> str | None:
         """The storage class of etcd's volumes; None: the site's first."""
         return self.etcd.storage_class or self.placement.storage_class
+
+    @property
+    def events_storage_class(self) -> str | None:
+        """The storage class of the volumes of the events' etcd, whether there is one or not; None: the site's first."""
+        return self.etcd.events.storage_class or self.etcd_storage_class
+
+    @property
+    def storage_classes(self) -> tuple[str | None, ...]:
+        """The storage classes of all volumes of replicas; None: the site's first."""
+        separate = (self.events_storage_class,) if self.etcd.events.separate else ()
+        return tuple(dict.fromkeys((self.etcd_storage_class, *separate)))
 
 
 class ControlPlaneStatus(Model):

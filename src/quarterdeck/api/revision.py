@@ -19,14 +19,22 @@ from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassN
 _DIGITS = 10
 
 
+class EventsTemplate(Model):
+    """A member of the etcd that has the events alone."""
+
+    quota_bytes: int
+    storage_class: StorageClassName
+
+
 class EtcdTemplate(Model):
-    """A member of etcd: everything that the spec left open is decided."""
+    """A member of etcd: everything that the spec left open is decided. No ``events``: they are in the same etcd."""
 
     version: EtcdVersion
     quota_bytes: int
     heartbeat_milliseconds: int
     election_milliseconds: int
     storage_class: StorageClassName
+    events: EventsTemplate | None = None
 
 
 class AuditTemplate(Model):

@@ -29,6 +29,11 @@ def quorum_of(voters: object, may_fail: object, site: object) -> str:
 
 def needs(difference: Difference) -> str:
     """What a difference needs, such as ``restarts kube-apiserver, in one replica after the other``."""
+    words = _needs(difference)
+    return f"{words}; {difference.note}" if difference.note else words
+
+
+def _needs(difference: Difference) -> str:
     match difference.needs:
         case Need.NOTHING:
             return "nothing is restarted"

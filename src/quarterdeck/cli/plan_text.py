@@ -52,6 +52,7 @@ def examined_fact(examined: Examined) -> dict[str, JsonValue]:
                 "after": each.after,
                 "needs": each.needs.value,
                 "restart": [str(component) for component in each.restart],
+                "note": each.note or None,
             }
             for each in examined.differences
         ],

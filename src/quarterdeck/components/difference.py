@@ -33,7 +33,7 @@ class Need(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One value that differs. ``before`` and ``after`` are short; ``restart`` says which programs of each replica are
-    made from it.
+    made from it; ``note`` is what a user has to know besides.
     """
 
     path: str
@@ -41,9 +41,12 @@ class Difference:
     after: str
     needs: Need
     restart: tuple[Component, ...] = ()
+    note: str = ""
 
 
-_ETCD = (Component.ETCD,)
+_ETCD = (Component.ETCD, Component.EVENTS_ETCD)
+_MAIN = (Component.ETCD,)
+_EVENTS = (Component.EVENTS_ETCD,)
 _APISERVER = (Component.APISERVER,)
 _KUBERNETES = (Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
 
@@ -52,10 +55,13 @@ _KUBERNETES = (Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHE
 PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
     "kubernetesVersion": ("spec.kubernetesVersion", _KUBERNETES),
     "etcd.version": ("spec.etcd.version", _ETCD),
-    "etcd.quotaBytes": ("spec.etcd.quotaBytes", _ETCD),
+    "etcd.quotaBytes": ("spec.etcd.quotaBytes", _MAIN),
     "etcd.heartbeatMilliseconds": ("spec.etcd.heartbeatMilliseconds", _ETCD),
     "etcd.electionMilliseconds": ("spec.etcd.electionMilliseconds", _ETCD),
     "etcd.storageClass": ("spec.etcd.storageClass", ()),
+    "etcd.events": ("spec.etcd.events", _APISERVER),
+    "etcd.events.quotaBytes": ("spec.etcd.events.quotaBytes", _EVENTS),
+    "etcd.events.storageClass": ("spec.etcd.events.storageClass", ()),
     "serviceCidr": ("spec.serviceCidr", ()),
     "endpointName": ("spec.endpoint.name", ()),
     "encryption": ("spec.encryption", _APISERVER),
@@ -69,7 +75,14 @@ PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
     "admission": ("spec.admission", _APISERVER),
     "tracing": ("spec.tracing", _APISERVER),
     "certificates": ("spec.certificates", tuple(Component)),
-    "baseline": ("status.baseline", (Component.ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER)),
+    "baseline": ("status.baseline", (*_ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER)),
+}
+
+#: Parts that are there or not, and the field that a user switches them with.
+_SWITCHES = {"etcd.events": "separate"}
+#: What a user has to know of a change of such a part.
+_NOTES = {
+    "etcd.events": "events are not copied (they are kept for an hour only): those of before are not seen any more"
 }
 
 #: Fields of the spec that no unit is rendered from, and that replicas come and go by.
@@ -79,7 +92,8 @@ _RENDERED = frozenset(path.removeprefix("spec.") for path, _ in PARTS.values()) 
 
 def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Difference, ...]:
     """All that differs, by path."""
-    found = [_difference(*each) for each in _leaves("", _plain(before), _plain(after))]
+    separate = before.etcd.events is not None or after.etcd.events is not None
+    found = [_difference(*each, separate=separate) for each in _leaves("", _plain(before), _plain(after))]
     return tuple(sorted(found, key=lambda each: each.path))
 
 
@@ -109,17 +123,22 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
     return Change(exchange=any(each.needs is Need.EXCHANGE for each in found), restart=frozenset(restart))
 
 
-def _difference(path: str, before: JsonValue, after: JsonValue) -> Difference:
+def _difference(path: str, before: JsonValue, after: JsonValue, *, separate: bool) -> Difference:
     part = _part(path, PARTS)
     if part is None:
         raise ValueError(f"nobody says what a change of {path} needs")
-    where, components = PARTS[part]
+    where, made = PARTS[part]
+    components = tuple(each for each in made if separate or each is not Component.EVENTS_ETCD)
+    where += path.removeprefix(part)
+    if path in _SWITCHES:
+        where, before, after = f"{where}.{_SWITCHES[path]}", before is not None, after is not None
     return Difference(
-        path=where + path.removeprefix(part),
+        path=where,
         before=_shown(before),
         after=_shown(after),
         needs=Need.RESTART if components else Need.EXCHANGE,
         restart=components,
+        note=_NOTES.get(path, ""),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.difference import change
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
@@ -33,6 +33,19 @@ class Revisions:
             seen = f"there is no revision {name!r}, and a replica of the plane runs it"
             raise Corrupt("reading a replica's revision", seen, "put back a copy of the store that has it") from None
 
+    def events(self, name: str) -> EventsTemplate | None:
+        """What a member of the events' etcd is on a replica of that revision. On one that has none yet, or none any
+        more, it is what others say of it: it starts before its apiserver asks it, and stops after. Raises Corrupt.
+        """
+        others = (self.goal, *sorted(self.templates))
+        known = (self.template(name), *(self.templates[each] for each in others if each in self.templates))
+        return next((each.etcd.events for each in known if each.etcd.events is not None), None)
+
+    @property
+    def separate(self) -> frozenset[str]:
+        """The revisions whose apiservers keep events in an etcd of their own."""
+        return frozenset(name for name, each in self.templates.items() if each.etcd.events is not None)
+
     @cached_property
     def changes(self) -> tuple[tuple[str, str, Change], ...]:
         """What it takes to bring a replica from each of them to each other one."""
@@ -40,9 +53,12 @@ class Revisions:
         return tuple((before, after, change(self.templates[before], self.templates[after])) for before, after in pairs)
 
 
-def settings_of(plane: str, template: ReplicaTemplate) -> PlaneSettings:
-    """What the units of a replica of that revision are rendered from, besides what is the replica's own."""
+def settings_of(plane: str, template: ReplicaTemplate, events: EventsTemplate | None = None) -> PlaneSettings:
+    """What the units of a replica of that revision are rendered from, besides what is the replica's own. ``events``
+    is for one that has a member of their etcd though its revision has none.
+    """
     etcd, audit = template.etcd, template.audit
+    events = etcd.events or events
     return PlaneSettings(
         name=plane,
         kubernetes=template.kubernetes_version.removeprefix("v"),
@@ -51,6 +67,8 @@ def settings_of(plane: str, template: ReplicaTemplate) -> PlaneSettings:
         endpoint_name=template.endpoint_name,
         tuning=Tuning(heartbeat=etcd.heartbeat_milliseconds / 1000, election=etcd.election_milliseconds / 1000),
         quota_bytes=etcd.quota_bytes,
+        separate_events=etcd.events is not None,
+        events_quota_bytes=events.quota_bytes if events is not None else etcd.quota_bytes,
         encrypt_secrets=template.encryption.secrets,
         audit=Audit(
             policy=audit.policy,

@@ -71,21 +71,22 @@ def _fits(wanted: ControlPlane, site: Site) -> None:
             doing, f"{wanted.spec.replicas} replicas need as many machines; it has {machines}", "add machines or zones"
         )
     classes = [each.name for each in site.spec.storage_classes]
-    named = wanted.spec.etcd_storage_class
-    if named is not None and named not in classes:
-        raise InvalidInput(doing, f"it has no storage class {named!r}", f"classes: {', '.join(classes)}")
+    for named in wanted.spec.storage_classes:
+        if named is not None and named not in classes:
+            raise InvalidInput(doing, f"it has no storage class {named!r}", f"classes: {', '.join(classes)}")
 
 
 def _has_its_folder(wanted: ControlPlane, site: Site) -> None:
     """A folder that is not there is a disk that is not mounted: it is never made."""
-    named = wanted.spec.etcd_storage_class or site.spec.storage_classes[0].name
-    path = next(each.path for each in site.spec.storage_classes if each.name == named)
-    if path is not None and not Path(path).is_dir():
-        raise PreconditionFailed(
-            f"placing plane {wanted.metadata.name} at site {site.metadata.name}",
-            f"the folder {path} of its storage class {named} is not there",
-            "mount its disk, or make the folder",
-        )
+    for each in wanted.spec.storage_classes:
+        named = each or site.spec.storage_classes[0].name
+        path = next(each.path for each in site.spec.storage_classes if each.name == named)
+        if path is not None and not Path(path).is_dir():
+            raise PreconditionFailed(
+                f"placing plane {wanted.metadata.name} at site {site.metadata.name}",
+                f"the folder {path} of its storage class {named} is not there",
+                "mount its disk, or make the folder",
+            )
 
 
 async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:

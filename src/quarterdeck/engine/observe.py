@@ -63,7 +63,13 @@ class Observer:
         )
         # What is wanted may have been given up: then volumes are wanted as the revision of before has them.
         template = plane.revisions.template(wanted_revision(known))
-        known = replace(known, storage_class=template.etcd.storage_class)
+        events = template.etcd.events
+        known = replace(
+            known,
+            storage_class=template.etcd.storage_class,
+            separate=plane.revisions.separate,
+            events_class=events.storage_class if events is not None else "",
+        )
         places = {record.name: self._place(record) for record in memory.replicas}
         seen = await self._look(memory, places)
         world = assemble(known, places, seen, plane.steady())

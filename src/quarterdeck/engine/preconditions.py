@@ -196,13 +196,20 @@ async def learners(move: Move) -> Finding:
 
 
 async def storage_class(move: Move) -> Finding:
-    """The target has the storage class."""
-    wanted = move.wanted.spec.etcd_storage_class
+    """The target has the storage classes."""
     known = [each.name for each in move.target_site.spec.storage_classes]
-    if wanted is not None and wanted not in known:
-        seen = f"no storage class {wanted!r} at {move.wanted.spec.placement.site}"
-        return refuse("storage class", seen, f"choose one of: {', '.join(known)}")
-    return ok("storage class", wanted or known[0])
+    wanted = _classes(move)
+    for each in wanted:
+        if each not in known:
+            seen = f"no storage class {each!r} at {move.wanted.spec.placement.site}"
+            return refuse("storage class", seen, f"choose one of: {', '.join(known)}")
+    return ok("storage class", ", ".join(wanted))
+
+
+def _classes(move: Move) -> tuple[str, ...]:
+    """The storage classes of the volumes that come; the first is that of the main etcd."""
+    default = move.target_site.spec.storage_classes[0].name
+    return tuple(dict.fromkeys(each or default for each in move.wanted.spec.storage_classes))
 
 
 async def free_disk(move: Move) -> Finding:
@@ -211,13 +218,22 @@ async def free_disk(move: Move) -> Finding:
     if not sizes:
         return refuse("free disk", "the size of the database is not known", "have a member answer first")
     need = int(max(sizes) * _ROOM_FACTOR) + _ROOM_LEAST
-    name = move.wanted.spec.etcd_storage_class or move.target_site.spec.storage_classes[0].name
     site = move.plane.site(move.wanted.spec.placement.site)
-    free = {machine.name: await site.free_bytes(machine.name, name) for machine in move.target}
-    short = [f"{machine} has {_mib(room)}" for machine, room in free.items() if room < need]
-    if short:
-        return refuse("free disk", f"{_mib(need)} are needed: {', '.join(short)}", "make room, or choose another class")
-    return ok("free disk", f"{_mib(need)} needed, at least {_mib(min(free.values()))} free")
+    least: list[int] = []
+    for name, needed in _needed(move, need).items():
+        free = {machine.name: await site.free_bytes(machine.name, name) for machine in move.target}
+        short = [f"{machine} has {_mib(room)}" for machine, room in free.items() if room < needed]
+        if short:
+            seen = f"{_mib(needed)} of class {name} are needed: {', '.join(short)}"
+            return refuse("free disk", seen, "make room, or choose another class")
+        least.append(min(free.values()))
+    return ok("free disk", f"{_mib(need)} needed, at least {_mib(min(least))} free")
+
+
+def _needed(move: Move, main: int) -> dict[str, int]:
+    """The room that is needed by storage class: ``main`` for the main etcd, and a little for the events' one."""
+    main_class, *others = _classes(move)
+    return {main_class: main, **dict.fromkeys(others, _ROOM_LEAST)}
 
 
 async def free_memory(move: Move) -> Finding:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, Audit, ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
-from quarterdeck.api.revision import AuditTemplate, EtcdTemplate, ReplicaTemplate
+from quarterdeck.api.revision import AuditTemplate, EtcdTemplate, EventsTemplate, ReplicaTemplate
 from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.errors import InvalidInput
@@ -58,7 +58,8 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
     later.
     """
     spec = plane.spec
-    etcd = spec.etcd
+    etcd, default = spec.etcd, site.spec.storage_classes[0].name
+    events = EventsTemplate(quota_bytes=etcd.events.quota_bytes, storage_class=spec.events_storage_class or default)
     return ReplicaTemplate(
         kubernetes_version=spec.kubernetes_version,
         etcd=EtcdTemplate(
@@ -66,7 +67,8 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
             quota_bytes=etcd.quota_bytes,
             heartbeat_milliseconds=etcd.heartbeat_milliseconds or ETCD_HEARTBEAT,
             election_milliseconds=etcd.election_milliseconds or ETCD_ELECTION,
-            storage_class=spec.etcd_storage_class or site.spec.storage_classes[0].name,
+            storage_class=spec.etcd_storage_class or default,
+            events=events if etcd.events.separate else None,
         ),
         service_cidr=spec.service_cidr,
         endpoint_name="" if spec.endpoint.mode is EndpointMode.ADDRESS else plane.host,
