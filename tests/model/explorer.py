@@ -128,7 +128,7 @@ class Explorer:
             number(truth.balancers),
             number(truth.checked),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
-            number((truth.revision, truth.condemned)),
+            number((truth.revision, truth.condemned, truth.events_leader)),
             number(state.clients),
             number((state.late, state.stamped)),
         )
@@ -179,7 +179,7 @@ class Explorer:
 
     def _claim_end(self, number: int, state: State, plan: Plan) -> None:
         try:
-            claim(bool(plan.done or plan.waiting), "10: neither done nor waiting")
+            claim(bool(plan.done or plan.waiting), f"10: neither done nor waiting, but {names(plan.now)}")
             fine = whole(state.truth) or (state.truth.slots == self._goal and spared(state.truth, self._goal[0].site))
             claim(plan.done or not fine, f"10: waits for ever for {'; '.join(plan.waiting)}")
             claim(not astray(state.truth), "5: the name goes on leading nowhere")

@@ -6,9 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from model.apart import with_member, without_data
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.planner.quorum import has_quorum
-from quarterdeck.planner.truth import DNS, ETCD, Power, SimReplica, Truth, all_of, apiserver_of, edge, etcd_of
+from quarterdeck.planner.truth import (
+    DNS,
+    ETCD,
+    Power,
+    SimMember,
+    SimReplica,
+    Truth,
+    all_of,
+    apiserver_of,
+    edge,
+    etcd_of,
+)
 
 #: Ticks until a joiner publishes itself a second time, and until a voter that lags has caught up.
 UNSERVED = 3
@@ -86,16 +99,31 @@ def _faults(truth: Truth) -> Iterator[Fault]:
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
     """One member's data folder is deleted under it, or all that its machine had, while all others are well."""
-    if whole(truth) and all(name in truth.healthy for name in truth.members):
-        for name in truth.members:
-            lost = replace(truth.replica(name), data=False)
-            yield Fault(Kind.DATA_LOST, f"data of {name} is deleted", truth.with_replica(name, lost))
-            blank = SimReplica(member=lost.member)
-            yield Fault(Kind.BLANK, f"machine of {name} comes back blank", truth.with_replica(name, blank))
+    clusters = [truth.of(each) for each in clusters_of(truth)]
+    if not whole(truth) or not all(name in each.healthy for each in clusters for name in each.members):
+        return
+    for cluster in clusters_of(truth):
+        for name in truth.of(cluster).members:
+            lost = without_data(truth.replica(name), cluster)
+            of = "events of" if cluster is Cluster.EVENTS else "data of"
+            yield Fault(Kind.DATA_LOST, f"{of} {name} is deleted", truth.with_replica(name, lost))
+    for name in truth.members:
+        was = truth.replica(name)
+        blank = SimReplica(member=was.member, events=was.events)
+        yield Fault(Kind.BLANK, f"machine of {name} comes back blank", truth.with_replica(name, blank))
+
+
+def clusters_of(truth: Truth) -> tuple[Cluster, ...]:
+    """The clusters that there are."""
+    return tuple(Cluster) if truth.memory.events.exists else (Cluster.MAIN,)
 
 
 def survivable(truth: Truth) -> bool:
     """Whether a quorum has its data. If not, the plane itself is lost, and what to do then is the user's decision."""
+    return all(_survives(truth.of(each)) for each in clusters_of(truth))
+
+
+def _survives(truth: Truth) -> bool:
     return not truth.voters or has_quorum(
         replace(voter, healthy=truth.replica(voter.replica).data) for voter in truth.voters
     )
@@ -111,7 +139,8 @@ def whole(truth: Truth) -> bool:
 def spared(truth: Truth, site: str) -> bool:
     """Whether nothing that is still out of order is at ``site``, and a quorum answers."""
     hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON} | truth.dead_edges
-    return truth.elected is not None and not (truth.cuts or truth.mute) and not {site, truth.front} & hurt
+    answer = all(truth.of(each).elected is not None for each in clusters_of(truth))
+    return answer and not (truth.cuts or truth.mute) and not {site, truth.front} & hurt
 
 
 def repaired(truth: Truth) -> Truth:
@@ -142,9 +171,10 @@ def new_driver(truth: Truth) -> Truth:
 
 
 def _heard(replica: SimReplica) -> SimReplica:
-    if replica.member is None or not replica.member.silent:
-        return replica
-    return replace(replica, member=replace(replica.member, silent=0))
+    for cluster, member in ((Cluster.MAIN, replica.member), (Cluster.EVENTS, replica.events)):
+        if member is not None and member.silent:
+            replica = with_member(replica, cluster, replace(member, silent=0))
+    return replica
 
 
 def _power(truth: Truth, names: set[str], power: Power) -> Truth:
@@ -180,10 +210,11 @@ def _units(truth: Truth) -> Iterator[Fault]:
                 crashed = replace(replica, crashed=replica.crashed | {component}, warm=warm)
                 after = truth.with_replica(record.name, crashed)
                 yield Fault(Kind.CRASH, f"{component} of {record.name} crashes", after)
-        if replica.runs(Component.ETCD) and truth.up(record.name):
-            stopped = replace(replica, units=replica.units - {Component.ETCD})
-            after = truth.with_replica(record.name, stopped)
-            yield Fault(Kind.STOPPED, f"somebody stops etcd of {record.name}", after)
+        for component in MEMBER.values():
+            if replica.runs(component) and truth.up(record.name):
+                stopped = replace(replica, units=replica.units - {component})
+                after = truth.with_replica(record.name, stopped)
+                yield Fault(Kind.STOPPED, f"somebody stops {component} of {record.name}", after)
 
 
 def _places(truth: Truth) -> list[str]:
@@ -245,17 +276,25 @@ def _members(truth: Truth) -> Iterator[Fault]:
     """A joiner gets its own publication in the snapshot that it joins by, and does not serve until the next one; any
     voter that can lead does; and one that follows falls behind.
     """
-    for name, member in truth.members.items():
-        if not member.learner:
-            if name in truth.electable and name != truth.elected:
-                yield Fault(Kind.LEADER_MOVES, f"{name} leads", replace(truth, leader=name))
-            if name in truth.following and name != truth.elected and not member.behind:
-                late = replace(truth.replica(name), member=replace(member, behind=BEHIND))
-                yield Fault(Kind.VOTER_LAGS, f"{name} lags", truth.with_replica(name, late))
-        elif name in truth.recorded and not member.unserved and not truth.memory.replica(name).started:
-            unserved = replace(truth.replica(name), member=replace(member, unserved=UNSERVED))
-            after = truth.with_replica(name, unserved)
-            yield Fault(Kind.SNAPSHOT, f"the publication of {name} is in its snapshot", after)
+    for cluster in clusters_of(truth):
+        seen = truth.of(cluster)
+        for name, member in seen.members.items():
+            yield from _member(truth, cluster, name, member)
+
+
+def _member(truth: Truth, cluster: Cluster, name: str, member: SimMember) -> Iterator[Fault]:
+    seen, what = truth.of(cluster), " the events' cluster" * (cluster is Cluster.EVENTS)
+    if not member.learner:
+        if name in seen.electable and name != seen.elected:
+            leads = {"leader": name} if cluster is Cluster.MAIN else {"events_leader": name}
+            yield Fault(Kind.LEADER_MOVES, f"{name} leads{what}", replace(truth, **leads))
+        if name in seen.following and name != seen.elected and not member.behind:
+            late = with_member(truth.replica(name), cluster, replace(member, behind=BEHIND))
+            yield Fault(Kind.VOTER_LAGS, f"{name} lags{' in' * bool(what)}{what}", truth.with_replica(name, late))
+    elif name in truth.recorded and not member.unserved and not seen.memory.replica(name).started:
+        unserved = with_member(truth.replica(name), cluster, replace(member, unserved=UNSERVED))
+        after = truth.with_replica(name, unserved)
+        yield Fault(Kind.SNAPSHOT, f"the publication of {name} is in its snapshot{what}", after)
 
 
 def _checks(truth: Truth) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ whatever the driver sees of it. Where nothing of the world has failed so far (``
 absolute. Besides the ten: (11) controllers work as long as apiservers serve, and inside a site at most one wanted voter
 is out by our own doing and at most one member more than wanted there; (12) each replica has a machine for itself, but
 while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
-has it.
+has it; (14) events are written, also where they have a cluster of their own (``apart``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.addresses import felt, held_healthy
+from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
@@ -39,6 +41,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
+from quarterdeck.planner.events import is_stale
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.match import match
 from quarterdeck.planner.members import serves
@@ -83,6 +86,12 @@ def names(steps: tuple[Step, ...]) -> str:
 
 
 def _name(step: Step) -> str:
+    if cluster_of(step) is Cluster.EVENTS and not isinstance(step, StartUnit | StopUnit | RestartUnit):
+        return f"{_named(step)} of events"
+    return _named(step)
+
+
+def _named(step: Step) -> str:
     match step:
         case StartUnit() | StopUnit() | RestartUnit():
             return f"{type(step).__name__} {step.component} of {step.replica}"
@@ -100,6 +109,35 @@ def _name(step: Step) -> str:
 
 def check_plan(world: World, plan: Plan) -> None:
     """What a plan may hold, given nothing but its observation."""
+    _check_plan(world, replace(plan, now=steps_of(plan.now, Cluster.MAIN)))
+    if in_use_by(world):
+        _check_members(world.of(Cluster.EVENTS), _on_members_that_count(world, plan))
+
+
+def in_use_by(world: World) -> bool:
+    """Whether there is an events' cluster of which anything may be claimed: nobody misses one that goes."""
+    events = view(world).events if world.slots and not world.deleting else None
+    return events is not None and bool(events.wanted) and world.memory.events.exists
+
+
+def _on_members_that_count(world: World, plan: Plan) -> Plan:
+    """The steps about the events' cluster that there is; not about what is left of one before."""
+    old = {each.name for each in world.memory.replicas if is_stale(world, each)}
+    about = steps_of(plan.now, Cluster.EVENTS)
+    return replace(plan, now=tuple(each for each in about if getattr(each, "replica", "") not in old))
+
+
+def _check_plan(world: World, plan: Plan) -> None:
+    _check_members(world, plan)
+    for step in (change for each in plan.now for change in flat(each)):
+        _check_known(world, step)
+        if isinstance(step, PlaceReplica):
+            _check_place(world, step)
+    _check_one_rests(world, plan)
+
+
+def _check_members(world: World, plan: Plan) -> None:
+    """What a plan may do to the members of a cluster."""
     if world.membership is None and not world.deleting:
         taking = [
             step
@@ -109,21 +147,17 @@ def check_plan(world: World, plan: Plan) -> None:
         claim(not taking, "8: unknown membership is not zero")
         claim(not plan.done, "8: unknown membership is not done")
     for step in (change for each in plan.now for change in flat(each)):
-        _check_known(world, step)
         match step:
             case Promote():
                 _check_promotion(world, step)
             case StartUnit(component=Component.ETCD):
                 started = world.memory.replica(step.replica).started
                 claim(not started or world.replica(step.replica).has_data is True, "9: a member starts on no data")
-            case PlaceReplica():
-                _check_place(world, step)
             case DecideBootstrap():
                 claim(not world.memory.bootstrap and not world.memory.created, "9: the cluster is founded twice")
             case _:
                 pass
     _check_all_added(world, plan)
-    _check_one_rests(world, plan)
     _check_voters(world, plan)
     _check_unseen(world, plan)
 
@@ -223,9 +257,11 @@ def _check_all_added(world: World, plan: Plan) -> None:
     added = {step.replica for step in plan.now if isinstance(step, AddLearner)}
     if not added or world.membership is None:
         return
-    wanted = view(world).wanted
+    wanted = {record.name for record in view(world).wanted}
     needed = {
-        record.name for record in world.memory.replicas if record in wanted and world.membership.of(record.name) is None
+        record.name
+        for record in world.memory.replicas
+        if record.name in wanted and world.membership.of(record.name) is None
     }
     reachable = {name for name in needed if world.replica(name).machine is MachineState.UP}
     claim(reachable <= added, "2: learners are added one after the other")
@@ -281,11 +317,28 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
             # cut: whoever ever takes away what comes before the last backend can meet it.
             well = bool(after.reached_from(site)) or (held_healthy(after, site) and not felt(before))
             claim(well, f"5: {kind} makes the address of {site} lead nowhere")
+        if before.reached_from(site) & before.taking_events and not felt(before):
+            well = dict(after.balancers).get(site, frozenset()) & after.taking_events
+            claim(bool(well), f"14: {kind} leaves nobody at {site} whose events are written")
     _check_traffic(before, step, held)
-    _check_unit_and_member(before, step, clients)
+    for cluster in Cluster:
+        for mine in steps_of((step,), cluster):
+            try:
+                _check_unit_and_member(before.of(cluster), mine, clients, cluster)
+            except Broken as broken:
+                raise Broken(f"{broken} (etcd cluster {cluster})") from None
+    if in_use(before) and in_use(after):
+        _check_events(before.of(Cluster.EVENTS), kind, after.of(Cluster.EVENTS), swapping=swapping)
 
 
-def _check_unit_and_member(before: Truth, step: Step, clients: Clients) -> None:
+def _check_events(before: Truth, kind: str, after: Truth, *, swapping: bool) -> None:
+    if before.elected is not None:
+        claim(after.elected is not None, f"1: {kind} loses the quorum of the events' cluster")
+    if not swapping and before.home is not None:
+        claim(after.home == before.home, f"3: {kind} takes the quorum of the events' cluster from its site")
+
+
+def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster: Cluster) -> None:
     match step:
         case Promote() | TransferLeadership():
             _check_id(before, step)
@@ -308,9 +361,11 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients) -> None:
             claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
         case RemoveMember():
             _check_id(before, step)
-            _check_removal(before, step)
+            _check_removal(before, step, cluster)
         case ReleaseReplica():
             claim(step.replica not in before.members, f"7: the member {step.replica} is released")
+            events = before.of(Cluster.EVENTS).members
+            claim(step.replica not in events, f"7: {step.replica}, a member of the events' cluster, is released")
             claim(healthy_at(before, before.slots), f"7: {step.replica} is released before the exchange is done")
         case _:
             pass
@@ -339,19 +394,27 @@ def _check_adoption(before: Truth, step: AdoptRevision) -> None:
 
 
 def _check_room(before: Truth, step: AddLearner) -> None:
-    """Inside a site there is at most one member more than wanted."""
+    """Inside a site there is at most one member more than wanted; a move of one lends another slot."""
     site = before.site_of(step.replica)
     there = [name for name in before.members if before.site_of(name) == site]
-    claim(len(there) <= len(before.slots), f"11: {step.replica} joins, though {len(there)} members are at {site}")
+    lends = len(before.slots) == 1 and any(record.site != site for record in before.memory.replicas)
+    there_are = f"11: {step.replica} joins, though {len(there)} members are at {site}"
+    claim(len(there) <= len(before.slots) + lends, there_are)
 
 
 def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = False) -> None:
     """What a step must not do even when the world is no longer as it was observed, or when a driver calls that was
     replaced long ago. (A cut at the very moment of the swap may stop the plane.)
     """
-    kind = type(step).__name__
     if before.deleting:
         return
+    for cluster in Cluster:
+        for mine in steps_of((step,), cluster):
+            _check_blind(before.of(cluster), mine, after.of(cluster))
+
+
+def _check_blind(before: Truth, step: Step, after: Truth) -> None:
+    kind = type(step).__name__
     # A member that rests comes back with its data, also when another one fails at this very moment.
     rests = isinstance(step, StopUnit) and step.component is Component.ETCD
     if before.elected is not None:
@@ -401,10 +464,12 @@ def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
     claim(not clients.may_be_at(before, step.replica), f"6: apiserver {step.replica} stops before it has drained")
 
 
-def _check_removal(before: Truth, step: RemoveMember) -> None:
+def _check_removal(before: Truth, step: RemoveMember, cluster: Cluster) -> None:
     claim(before.elected != step.replica, f"4: the leader {step.replica} is removed")
     if step.replica not in before.recorded:
         return
+    if cluster is Cluster.EVENTS and not before.replica(step.replica).data:
+        return  # its apiserver can write no events, whether it is a member or not
     runs = before.answers(step.replica) and Component.APISERVER in before.replica(step.replica).units
     claim(not (runs or step.replica in before.serving), f"6: {step.replica} is removed while its apiserver runs")
 
@@ -428,6 +493,7 @@ def _check_deletion(before: Truth, step: Step) -> None:
 
 def check_swap(states: list[Truth], step: Swap) -> None:
     """The swap is the shortest way from one site's quorum to another's. ``states``: before, between, and after."""
+    states = [state.of(step.cluster) for state in states]
     homes = [state.home for state in states]
     claim(homes[-1] == step.site, f"3: after the swap {step.site} holds no quorum by itself")
     sure = [home(_counted_on(state)) for state in states]
@@ -457,6 +523,11 @@ def check_calm(truth: Truth, clients: Clients, *, swapping: bool) -> None:
     if truth.deleting or not truth.memory.created:
         return
     claim(truth.elected is not None, "1: there is no quorum, and nothing has failed")
+    if in_use(truth) and truth.memory.events.created:
+        events = truth.of(Cluster.EVENTS)
+        claim(events.elected is not None, "1: there is no quorum of the events' cluster, and nothing has failed")
+        settled = swapping or events.home is not None
+        claim(settled, "3: no site holds a quorum of the events' cluster by itself, and nothing has failed")
     if truth.memory.served_site is None and truth.front is not None:
         return  # clients know a fixed address before anything serves there
     claim(swapping or truth.home is not None, "3: no site holds a quorum by itself, and nothing has failed")
@@ -468,6 +539,9 @@ def check_cut(truth: Truth, cut: Truth) -> None:
     """A cut between sites never stops the plane (outside of the swap, while nothing else has failed)."""
     if not truth.deleting and truth.memory.created:
         claim(cut.elected is not None, "3: a cut between sites stops the plane")
+        if in_use(truth) and truth.of(Cluster.EVENTS).elected is not None:
+            events = cut.of(Cluster.EVENTS).elected
+            claim(events is not None, "3: a cut between sites stops the events' cluster")
 
 
 def check_done(truth: Truth, plan: Plan) -> None:
@@ -485,6 +559,8 @@ def check_done(truth: Truth, plan: Plan) -> None:
     keep = {record.name for record in _serving(truth)}
     claim(len(keep) == len(truth.slots), f"10: done, but {len(keep)} replicas serve in {len(truth.slots)} slots")
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
+    why = why_not_done(truth, keep)
+    claim(not why, f"14: done, but {why}")
     left = {record.name for record in truth.memory.replicas} - keep
     there = {where for where, _ in truth.balancers}
     unseen = {where for where in there if not truth.edge_answers(where)} | truth.dead_edges

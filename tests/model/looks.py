@@ -20,6 +20,7 @@ def mixed_looks(old: World, new: World) -> Iterator[tuple[Kind, str, World]]:
     aged = replace(
         new,
         membership=old.membership,
+        events_membership=old.events_membership,
         replicas=replicas,
         machines=old.machines,
         balancers=old.balancers,
@@ -29,6 +30,11 @@ def mixed_looks(old: World, new: World) -> Iterator[tuple[Kind, str, World]]:
     looks = (
         (Kind.OLD_LOOK, "all is seen as it was", aged),
         (Kind.MIXED_LOOK, "members are seen as they were", replace(new, membership=old.membership)),
+        (
+            Kind.MIXED_LOOK,
+            "members of the events' cluster are seen as they were",
+            replace(new, events_membership=old.events_membership),
+        ),
         (Kind.MIXED_LOOK, "machines are seen as they were", replace(new, replicas=replicas, machines=old.machines)),
         (
             Kind.MIXED_LOOK,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from model.explorer import Explorer, Sample
 from model.faults import Kind
 from model.walk import Planner, State, Walker, Wish
-from model.worlds import FORMER, changing, empty, moving, settled, wanted
+from model.worlds import FORMER, NEW, changing, empty, moving, moving_apart, settled, wanted
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 from quarterdeck.planner.planner import plan as real_plan
@@ -21,8 +21,8 @@ class Search:
     ``front``: the site of the fixed address that the plane is behind, if it has no name; ``kinds``: the classes of
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
     there, which this is what it takes; ``broken``: the program that ends again and again as that has it; ``per_zone``:
-    how many machines a zone has; ``mended``: whether what broke may be repaired; ``sample``: how much of it is
-    searched (None: all).
+    how many machines a zone has; ``apart``: the revisions that keep events apart; ``mended``: whether what broke may be
+    repaired; ``sample``: how much of it is searched (None: all).
     """
 
     replicas: int
@@ -37,6 +37,7 @@ class Search:
     change: Change | None = None
     broken: Component | None = None
     per_zone: int = 2
+    apart: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
@@ -45,6 +46,7 @@ class Search:
         if self.change is not None:
             what = "an exchange" if self.change.exchange else " and ".join(sorted(self.change.restart)) or "nothing"
             between += f", {what} changed{f', {self.broken} broken' if self.broken else ''}, {self.per_zone} a zone"
+        between += f", events apart as {' and '.join(sorted(self.apart))} has it" if self.apart else ""
         between += f", a sample with seed {self.sample.seed}" if self.sample else ""
         match self.to:
             case None:
@@ -65,8 +67,16 @@ class Search:
                 return replace(settled(empty("east", self.replicas, front=self.front)), deleting=True)
             case _ if self.change is not None:
                 return changing(
-                    self.replicas, self.to, self.change, broken=self.broken, per_zone=self.per_zone, front=self.front
+                    self.replicas,
+                    self.to,
+                    self.change,
+                    broken=self.broken,
+                    per_zone=self.per_zone,
+                    front=self.front,
+                    apart=self.apart,
                 )
+            case _ if self.apart:
+                return moving_apart(self.replicas, self.to)
             case _:
                 return moving(self.replicas, self.to, front=self.front)
 
@@ -139,6 +149,19 @@ INSIDE = (
     Search(replicas=1, to=1, change=ANEW, per_zone=1),
     Search(replicas=1, to=3, change=Change()),
     Search(replicas=3, to=1, change=Change()),
+)
+
+
+#: Events get a cluster of their own, or lose it; or move with it. What may come between is multiplied by the second
+#: cluster, so that of three replicas only some is searched.
+APART = (
+    Search(replicas=1, to=1, change=_restarts(Component.APISERVER), apart=frozenset({NEW})),
+    Search(replicas=1, to=1, change=_restarts(Component.APISERVER), apart=frozenset({FORMER})),
+    Search(replicas=1, to=1, apart=frozenset({FORMER})),
+    Search(replicas=3, to=3, change=_restarts(Component.APISERVER), apart=frozenset({NEW})),
+    Search(replicas=3, to=3, change=_restarts(Component.APISERVER), apart=frozenset({FORMER})),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD, Component.EVENTS_ETCD), apart=frozenset({FORMER, NEW})),
+    Search(replicas=3, to=3, apart=frozenset({FORMER})),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from model.clients import Clients
-from model.faults import Fault, Kind, data_loss, faults, links, new_driver, repaired, survivable, whole
+from model.faults import Fault, Kind, clusters_of, data_loss, faults, links, new_driver, repaired, survivable, whole
 from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
 from model.looks import mixed_looks
 from model.worlds import normal, ranks
@@ -78,7 +78,7 @@ class State:
     def settled(self) -> State:
         """The same state in its normal form."""
         clients, truth = self.clients.aged(self.truth), normal(self.truth)
-        swapping = self.swapping and truth.home is None
+        swapping = self.swapping and any(truth.of(each).home is None for each in clusters_of(truth))
         late = self._late()
         # Without a record there is none to be stamped, and a fixed address has none.
         stamped = self.stamped or truth.deleting or truth.front is not None or truth.record is None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from model.apart import with_member
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
@@ -66,9 +68,10 @@ def changing(
     per_zone: int = 2,
     front: str | None = None,
     condemned: tuple[str, ...] = (),
+    apart: frozenset[str] = frozenset(),
 ) -> Truth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
-    again and again as that has it.
+    again and again as that has it; ``apart``: the revisions that keep events apart.
     """
     sites = ("east",) if per_zone == 1 else SITES
     start = Truth(
@@ -79,6 +82,7 @@ def changing(
         front=front,
         revision=FORMER,
         changes=((FORMER, NEW, change), (NEW, FORMER, change)),
+        separate=apart,
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
     )
     asked = replace(settled(start), slots=wanted("east", to), condemned=condemned)
@@ -100,7 +104,7 @@ def normal(truth: Truth) -> Truth:
     if (held, draining) != (memory.held, memory.draining):
         memory = replace(memory, held=held, draining=draining)
     replicas = _ranked(truth.replicas)
-    following = sum(replica.member is not None for _, replica in replicas) + 1
+    following = len(ranks(replicas)) + 1
     if (memory, replicas, following, 0.0) == (truth.memory, truth.replicas, truth.next_member, truth.now):
         return truth
     return replace(truth, memory=memory, replicas=replicas, next_member=following, now=0.0)
@@ -108,7 +112,9 @@ def normal(truth: Truth) -> Truth:
 
 def ranks(replicas: tuple[tuple[str, SimReplica], ...]) -> dict[int, int]:
     """The rank of each member's id among all of them."""
-    ids = sorted(replica.member.id for _, replica in replicas if replica.member)
+    ids = sorted(
+        member.id for _, replica in replicas for member in (replica.member, replica.events) if member is not None
+    )
     return {number: index + 1 for index, number in enumerate(ids)}
 
 
@@ -117,10 +123,17 @@ def _ranked(replicas: tuple[tuple[str, SimReplica], ...]) -> tuple[tuple[str, Si
     rank = ranks(replicas)
     if all(number == now for number, now in rank.items()):
         return replicas
-    return tuple(
-        (
-            name,
-            replace(replica, member=replace(replica.member, id=rank[replica.member.id])) if replica.member else replica,
-        )
-        for name, replica in replicas
-    )
+    return tuple((name, _with_ranks(replica, rank)) for name, replica in replicas)
+
+
+def _with_ranks(replica: SimReplica, rank: dict[int, int]) -> SimReplica:
+    for cluster, member in ((Cluster.MAIN, replica.member), (Cluster.EVENTS, replica.events)):
+        if member is not None:
+            replica = with_member(replica, cluster, replace(member, id=rank[member.id]))
+    return replica
+
+
+def moving_apart(replicas: int, to: int) -> Truth:
+    """A plane settled at east that keeps events apart, whose user has just asked for it at west."""
+    start = changing(replicas, replicas, Change(), apart=frozenset({FORMER}))
+    return replace(start, slots=wanted("west", to), revision=FORMER)

@@ -34,14 +34,14 @@ class Replica:
         """The site that the replica's machine is at."""
         return self.slot.site
 
-    def of(self, cluster: Cluster, epoch: int) -> Replica:
-        """The same replica, with its member of that cluster where that of the main one stands. One of another epoch is
-        none.
+    def of(self, cluster: Cluster, epoch: int | None) -> Replica:
+        """The same replica, with its member of that cluster where that of the main one stands. One of another epoch
+        than that of the cluster that there is now (None: there is none) is none.
         """
         if cluster is Cluster.MAIN:
             return self
         found = self.events
-        member = found if found is not None and found.epoch == epoch else MemberMemory(epoch=epoch)
+        member = found if found is not None and found.epoch == epoch else MemberMemory(epoch=0)
         return replace(
             self,
             storage_class=member.storage_class,
@@ -125,7 +125,7 @@ class Memory:
             created=known.created,
             cluster_id=known.cluster_id,
             revision=known.revision,
-            replicas=tuple(each.of(cluster, known.epoch) for each in self.replicas),
+            replicas=tuple(each.of(cluster, known.epoch if known.exists else None) for each in self.replicas),
         )
 
     def replica(self, name: str) -> Replica:

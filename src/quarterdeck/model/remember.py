@@ -49,8 +49,8 @@ def _cluster(step: Step) -> Cluster:
 
 
 def _remember_events(memory: Memory, step: Step, now: float) -> Memory:
-    """What is remembered of the events' cluster is what would be of the main one. A replica has a member of it from
-    when it is to found it, or was told of to its leader.
+    """What is remembered of the events' cluster is what would be of the main one. A replica has a member of it from the
+    moment at which it is to found it, or was made known to it.
     """
     epoch = memory.events.epoch + isinstance(step, DecideBootstrap)
     memory = replace(memory, events=replace(memory.events, epoch=epoch))
@@ -73,7 +73,10 @@ def _remember_events(memory: Memory, step: Step, now: float) -> Memory:
             cluster_id=then.cluster_id,
             revision=then.revision,
         ),
-        replicas=tuple(map(_with_member, memory.replicas, then.replicas)),
+        replicas=tuple(
+            _with_member(each, after) if _has_member(each, epoch) else each
+            for each, after in zip(memory.replicas, then.replicas, strict=True)
+        ),
     )
 
 
@@ -94,8 +97,7 @@ def _has_member(record: Replica, epoch: int) -> bool:
 
 
 def _with_member(record: Replica, then: Replica) -> Replica:
-    if record.events is None:
-        return record
+    assert record.events is not None
     member = replace(record.events, listed=then.listed, restarted=then.restarted, started=then.started)
     return replace(record, events=member)
 

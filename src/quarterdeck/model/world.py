@@ -228,10 +228,16 @@ class World:
             self,
             memory=self.memory.of(cluster),
             storage_class=self.events_class,
-            membership=self.events_membership,
+            membership=self.membership_of(cluster),
             wrong=self.events_wrong,
             replicas=tuple(each.of(cluster) for each in self.replicas),
         )
+
+    def membership_of(self, cluster: Cluster) -> Membership | None:
+        """The membership of a cluster; None if it could not be read, or if there is no such cluster any more."""
+        if cluster is Cluster.MAIN:
+            return self.membership
+        return self.events_membership if self.memory.events.exists else None
 
     def change(self, before: str, after: str) -> Change:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""

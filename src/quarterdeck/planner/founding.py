@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit, Step
 from quarterdeck.model.units import IDLE
@@ -46,7 +45,7 @@ def waits_for_a_start(view: View, record: Replica) -> bool:
     """Whether etcd of a replica that never was healthy is to be started by a step: its machine starts nothing without
     data by itself.
     """
-    return view.unit(record, Component.ETCD) in IDLE or bool(view.fact(record).refused)
+    return view.unit(record, view.etcd) in IDLE or bool(view.fact(record).refused)
 
 
 def found(view: View) -> Outcome:
@@ -55,17 +54,26 @@ def found(view: View) -> Outcome:
     if world.memory.created:
         return Outcome()
     if not world.memory.bootstrap:
-        names = tuple(record.name for record in view.wanted)
-        if not names:
-            return Outcome()  # no machine of the site answers yet; nobody cannot found anything
-        return Outcome(
-            (DecideBootstrap(site="", why="the founders must never change once one has started", replicas=names),)
-        )
-    founders = [world.memory.replica(name) for name in world.memory.bootstrap]
+        return _decide(view)
+    founders = [record for record in world.memory.replicas if record.name in world.memory.bootstrap]
     steps: list[Step] = [
-        StartUnit(site=founder.site, why="found the etcd cluster", replica=founder.name, component=Component.ETCD)
+        StartUnit(site=founder.site, why="found the etcd cluster", replica=founder.name, component=view.etcd)
         for founder in founders
         if view.reachable(founder) and waits_for_a_start(view, founder)
     ]
     waiting = [] if world.membership else [f"the founders {', '.join(world.memory.bootstrap)} to form a quorum"]
     return Outcome(tuple(steps), tuple(waiting))
+
+
+def _decide(view: View) -> Outcome:
+    """Who founds the cluster. The events' one comes with the main one, or later where that one is known to be well."""
+    names = tuple(record.name for record in view.wanted)
+    later = view.plane is not view and view.plane.world.memory.created
+    if not names or (later and view.plane.world.membership is None):
+        return Outcome()  # no machine of the site answers yet; nobody cannot found anything
+    if later:
+        names = tuple(record.name for record in view.wanted if view.reachable(record))
+    why = "the founders must never change once one has started"
+    storage_class = view.world.storage_class if view.plane is not view else ""
+    decide = DecideBootstrap(site="", why=why, replicas=names, storage_class=storage_class, cluster=view.cluster)
+    return Outcome((decide,) if names else ())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.units import MachineState
+from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.world import Health, MemberFact, Membership, World
 from quarterdeck.planner.quorum import Voter
 
@@ -40,10 +42,25 @@ def was_removed(membership: Membership, record: Replica) -> bool:
 
 
 def is_lost(world: World, record: Replica) -> bool:
-    """Whether a replica can never be used again: it was a member and is none now, or its data is gone."""
+    """Whether a member can never be used again: its replica was one and is none now, or its data is gone."""
     if world.membership is None:
         return False
     return was_removed(world.membership, record) or (record.started and world.replica(record.name).has_data is False)
+
+
+def lost_its_events(world: World, record: Replica) -> bool:
+    """Whether that is so of a replica's member of the events' cluster. Names come once: so another replica comes."""
+    if record.events is None or world.membership_of(Cluster.EVENTS) is None:
+        return False
+    events = world.of(Cluster.EVENTS)
+    return is_lost(events, events.memory.replica(record.name))
+
+
+def is_of_no_use(world: World, record: Replica) -> bool:
+    """Whether a replica is lost: its member of the main cluster is, or the other one, and it does not serve."""
+    fact = world.replica(record.name)
+    off = fact.machine is MachineState.UP and fact.unit(Component.APISERVER) in IDLE
+    return is_lost(world, record) or (off and world.membership is not None and lost_its_events(world, record))
 
 
 def serves(world: World, record: Replica) -> bool:
@@ -53,6 +70,12 @@ def serves(world: World, record: Replica) -> bool:
         return False
     fact = world.replica(record.name)
     return fact.machine is MachineState.UP and fact.ready is True and has_the_data(world, member)
+
+
+def all_raised(world: World) -> tuple[str, ...]:
+    """The alarms that members of any cluster speak of."""
+    known = tuple(each for each in map(world.membership_of, Cluster) if each is not None)
+    return tuple(dict.fromkeys(kind for each in known for kind in raised(each)))
 
 
 def raised(membership: Membership) -> tuple[str, ...]:

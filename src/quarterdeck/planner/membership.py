@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
     AddLearner,
@@ -33,16 +32,16 @@ def keep_running(view: View) -> Outcome:
     for record in view.world.memory.replicas:
         member = view.world.membership.of(record.name) if view.world.membership else None
         belongs = member is not None if view.world.membership else heirs[record.seat or record.machine] == record.name
-        if not belongs or not record.started or view.rests(record, Component.ETCD):
+        if not belongs or not record.started or view.rests(record, view.etcd):
             continue
         # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.
-        if view.reachable(record) and view.unit(record, Component.ETCD) in IDLE and view.fact(record).has_data:
-            steps.append(_start(record, "it is a member and its etcd does not run"))
+        if view.reachable(record) and view.unit(record, view.etcd) in IDLE and view.fact(record).has_data:
+            steps.append(_start(view, record, "it is a member and its etcd does not run"))
     return Outcome(tuple(steps))
 
 
-def _start(record: Replica, why: str) -> StartUnit:
-    return StartUnit(site=record.site, why=why, replica=record.name, component=Component.ETCD)
+def _start(view: View, record: Replica, why: str) -> StartUnit:
+    return StartUnit(site=record.site, why=why, replica=record.name, component=view.etcd)
 
 
 def _removable(view: View, record: Replica) -> bool:
@@ -61,7 +60,9 @@ def remove_strays(view: View) -> Outcome:
     known = {record.name for record in view.world.memory.replicas}
     strays = [member for member in view.membership.members if member.replica not in known]
     steps = tuple(
-        RemoveMember(site="", why="no replica is recorded for it", replica=member.replica, member=member.id)
+        RemoveMember(
+            site="", why="no replica is recorded for it", replica=member.replica, member=member.id, cluster=view.cluster
+        )
         for member in strays
         if member.learner
     )
@@ -70,18 +71,28 @@ def remove_strays(view: View) -> Outcome:
 
 
 def remove_dead(view: View) -> Outcome:
-    """Members that nobody wants and that are dead, lost, or only learners go at once: they only cost tolerance."""
+    """Members that nobody wants and that are dead, lost, or only learners go at once: they only cost tolerance. (One
+    that is lost may lead the events' cluster all the same.)
+    """
     for record in view.unwanted:
         member = view.member(record)
-        if member is None or view.membership.leader == record.name:
+        if member is None:
+            continue
+        if view.membership.leader == record.name:
+            goes = record.name in view.gone and view.serves_nobody(record)
+            step = hand_over(view, view.voting, f"{record.name} leads, and is lost") if goes else None
+            if step is not None:
+                return Outcome((step,))
             continue
         if member.learner:
             why = "it is not wanted and only listens"
-        elif record.name in view.gone and view.apiserver_off(record) and _removable(view, record):
+        elif record.name in view.gone and view.serves_nobody(record) and _removable(view, record):
             why = "it is not wanted and is dead"
         else:
             continue
-        return Outcome((RemoveMember(site=record.site, why=why, replica=record.name, member=member.id),))
+        return Outcome(
+            (RemoveMember(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster),)
+        )
     return Outcome()
 
 
@@ -96,13 +107,19 @@ def join(view: View) -> Outcome:
         sick = [voter.replica for voter in view.membership.voters if voter.health is not Health.HEALTHY]
         if sick:
             return Outcome(waiting=(f"member {', '.join(sick)} must be healthy before learners are added",))
-        steps = tuple(
-            AddLearner(site=record.site, why=f"{record.name} will replicate without a vote", replica=record.name)
-            for record in absent
-            if view.reachable(record)
-        )
+        steps = tuple(_add(view, record) for record in absent if view.reachable(record))
         return Outcome(steps) if steps else Outcome(waiting=tuple(map(_deaf, absent)))
     return _start_learners(view)
+
+
+def _add(view: View, record: Replica) -> AddLearner:
+    return AddLearner(
+        site=record.site,
+        why=f"{record.name} will replicate without a vote",
+        replica=record.name,
+        storage_class=view.world.storage_class if view.plane is not view else "",
+        cluster=view.cluster,
+    )
 
 
 def _deaf(record: Replica) -> str:
@@ -119,7 +136,7 @@ def _start_learners(view: View) -> Outcome:
         elif waits_for_a_start(view, record):
             if waiting:
                 break
-            return Outcome((_start(record, "a learner joins and copies the data"),))
+            return Outcome((_start(view, record, "a learner joins and copies the data"),))
         elif not view.fact(record).peer_up:
             waiting.append(f"etcd of {record.name} to answer its peers")
     return Outcome(waiting=tuple(waiting))
@@ -137,12 +154,12 @@ def rejoin(view: View) -> Outcome:
             site=record.site,
             why="its own publication was part of the snapshot that it got, and etcd tries again only seconds later",
             replica=record.name,
-            component=Component.ETCD,
+            component=view.etcd,
         )
         for record in view.learners
         if not (record.started or record.restarted)
         and view.reachable(record)
-        and view.unit(record, Component.ETCD) is UnitState.RUNNING
+        and view.unit(record, view.etcd) is UnitState.RUNNING
         and _missed_its_publication(view, record)
     )
     return Outcome(steps)
@@ -160,11 +177,13 @@ def promote(view: View) -> Outcome:
     for record in view.learners:
         member = view.member(record)
         assert member is not None
-        if view.home is None or not view.keeps_home(record):
+        if not view.may_be_promoted(record):
             continue
         if view.caught_up(record):
             why = f"{record.name} has caught up, and site {view.home} still holds a quorum by itself"
-            return Outcome((Promote(site=record.site, why=why, replica=record.name, member=member.id),))
+            return Outcome(
+                (Promote(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster),)
+            )
         waiting.append(_behind(view, record))
     return Outcome(waiting=tuple(waiting))
 
@@ -179,11 +198,11 @@ def _behind(view: View, record: Replica) -> str:
 def lead(view: View) -> Outcome:
     """Leadership goes to a wanted voter once no unwanted apiserver serves."""
     leader = next((record for record in view.unwanted if record.name == view.membership.leader), None)
-    if leader is None or not view.takeover:
+    if leader is None or not view.plane.takeover:
         return Outcome()
     if any(not view.apiserver_off(record) for record in view.unwanted if view.is_healthy_voter(record)):
         return Outcome()
-    step = hand_over(view, view.servers, f"{leader.name} leads and will leave")
+    step = hand_over(view, view.voting, f"{leader.name} leads and will leave")
     if step is None:
         return Outcome(waiting=(f"a voter at {view.heading} that has the data, to lead",))
     return Outcome((step,))
@@ -196,11 +215,13 @@ def hand_over(view: View, to: Iterable[Replica], why: str) -> TransferLeadership
         return None
     member = view.member(successor)
     assert member is not None
-    return TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id)
+    return TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id, cluster=view.cluster)
 
 
 def swap(view: View) -> Outcome:
-    """The quorum goes from one site to another in the fewest changes, back to back."""
+    """The quorum goes from one site to another in the fewest changes, back to back. Where members are to go for it,
+    that of the events' cluster follows the main one.
+    """
     if view.home == view.heading:
         return Outcome()
     if view.home is None and view.likely_home is not None:
@@ -212,9 +233,11 @@ def swap(view: View) -> Outcome:
     changes = _swap_changes(view)
     if not changes:
         return Outcome(waiting=(f"a safe way to give site {view.heading} the quorum",))
+    if view.plane.home != view.heading and view.plane is not view and any(change.remove for change in changes):
+        return Outcome()
     steps = tuple(_as_step(view, change) for change in changes)
     why = f"from here on site {view.heading} holds a quorum by itself"
-    return Outcome((Swap(site=view.heading, why=why, changes=steps),))
+    return Outcome((Swap(site=view.heading, why=why, changes=steps, cluster=view.cluster),))
 
 
 def _unseen(name: str) -> str:
@@ -228,7 +251,7 @@ def _swap_changes(view: View) -> tuple[Change, ...] | None:
         for record in view.unwanted
         if (member := view.member(record)) is not None
         and not member.learner
-        and view.apiserver_off(record)
+        and view.serves_nobody(record)
         and view.membership.leader != record.name
     )
     return shortest_swap(view.up_to_date, view.heading, promotable, _dead_first(removable))
@@ -248,7 +271,7 @@ def _swap_blockers(view: View) -> tuple[str, ...]:
     changes = _swap_changes(view)
     if changes and not any(change.remove for change in changes):
         return ()
-    if not view.takeover:
+    if not view.plane.takeover:
         return (f"apiservers at {view.heading} to carry the traffic",)
     serving = tuple(
         record.name for record in view.unwanted if view.is_healthy_voter(record) and not view.apiserver_off(record)
@@ -263,7 +286,7 @@ def _as_step(view: View, change: Change) -> Promote | RemoveMember:
     assert member is not None
     kind = RemoveMember if change.remove else Promote
     why = "a voter less for the source" if change.remove else "a voter for the target"
-    return kind(site=change.voter.site, why=why, replica=change.voter.replica, member=member.id)
+    return kind(site=change.voter.site, why=why, replica=change.voter.replica, member=member.id, cluster=view.cluster)
 
 
 def remove(view: View) -> Outcome:
@@ -281,7 +304,7 @@ def remove(view: View) -> Outcome:
         assert member is not None
         if record.name in view.doubtful and not view.reachable(record):
             waiting = (*waiting, _unseen(record.name))
-        elif not view.apiserver_off(record):
+        elif not view.serves_nobody(record):
             waiting = (*waiting, f"apiserver of {record.name} to stop")
         elif view.membership.leader == record.name:
             waiting = (*waiting, f"{record.name} to hand over leadership")
@@ -289,17 +312,19 @@ def remove(view: View) -> Outcome:
             waiting = (*waiting, f"voters enough to spare {record.name}")
         else:
             why = "it is not wanted, and every wanted replica votes"
-            return Outcome((RemoveMember(site=record.site, why=why, replica=record.name, member=member.id),))
+            return Outcome(
+                (RemoveMember(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster),)
+            )
     return Outcome(waiting=waiting)
 
 
 def stop_removed(view: View) -> Outcome:
     """A removed member's etcd exits by itself, over and over: its unit is stopped, its data kept."""
     steps = tuple(
-        StopUnit(site=record.site, why="it is no member any more", replica=record.name, component=Component.ETCD)
+        StopUnit(site=record.site, why="it is no member any more", replica=record.name, component=view.etcd)
         for record in view.unwanted
         if view.member(record) is None
         and view.reachable(record)
-        and view.unit(record, Component.ETCD) not in (*IDLE, UnitState.UNKNOWN)
+        and view.unit(record, view.etcd) not in (*IDLE, UnitState.UNKNOWN)
     )
     return Outcome(steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps import (
@@ -25,8 +26,10 @@ def note(view: View) -> Outcome:
     """Facts that were just seen and that a later observation may need, all in one write."""
     world = view.world
     steps: list[Step] = []
-    if world.membership is not None:
-        steps.extend(_cluster_and_members(world.memory, world.membership))
+    for cluster in Cluster:
+        membership = world.membership_of(cluster)
+        if membership is not None:
+            steps.extend(_cluster_and_members(world.of(cluster), membership, cluster))
     # A fixed address leads there before anything serves.
     leads = world.front is None or world.balancer(world.front).ready
     if leads and world.record is not None and world.record_known:
@@ -38,17 +41,17 @@ def note(view: View) -> Outcome:
     return Outcome(tuple(steps))
 
 
-def _cluster_and_members(memory: Memory, membership: Membership) -> list[Step]:
+def _cluster_and_members(world: World, membership: Membership, cluster: Cluster) -> list[Step]:
     steps: list[Step] = []
-    if not memory.created and memory.bootstrap:
-        steps.append(NoteCreated(site="", why="a quorum of the founders answers"))
-    steps.extend(_members(memory, membership))
+    if not world.memory.created and world.memory.bootstrap:
+        steps.append(NoteCreated(site="", why="a quorum of the founders answers", cluster=cluster))
+    steps.extend(_members(world, membership, cluster))
     if steps:
-        steps.extend(_cluster(memory, membership))
+        steps.extend(_cluster(world.memory, membership, cluster))
     return steps
 
 
-def _cluster(memory: Memory, membership: Membership) -> list[Step]:
+def _cluster(memory: Memory, membership: Membership, cluster: Cluster) -> list[Step]:
     """Which cluster it is and how far it has come, where something is written anyway (and at the end of each drive:
     ``engine/identity.py``). It goes on for ever, so that it is no reason by itself to write, or for a plane to be less
     than as wanted.
@@ -58,7 +61,8 @@ def _cluster(memory: Memory, membership: Membership) -> list[Step]:
     if memory.cluster_id and membership.revision <= memory.revision:
         return []
     why = "data of another cluster, or of before that revision, is not the plane's"
-    return [NoteCluster(site="", why=why, cluster_id=membership.cluster_id, revision=membership.revision)]
+    known = membership.cluster_id, membership.revision
+    return [NoteCluster(site="", why=why, cluster_id=known[0], revision=known[1], cluster=cluster)]
 
 
 def _name(world: World, record: str) -> list[Step]:
@@ -84,7 +88,8 @@ def _lifetime(world: World) -> list[Step]:
     return []
 
 
-def _members(memory: Memory, membership: Membership) -> list[Step]:
+def _members(world: World, membership: Membership, cluster: Cluster) -> list[Step]:
+    memory = world.memory
     members = {member.replica: member for member in membership.members}
     records = [record for record in memory.replicas if record.name in members]
     listed = tuple(record.name for record in records if not record.listed)
@@ -93,7 +98,9 @@ def _members(memory: Memory, membership: Membership) -> list[Step]:
     )
     if not listed and not started:
         return []
-    return [NoteMembers(site="", why="they are members now", listed=listed, started=started)]
+    storage_class = world.storage_class if cluster is Cluster.EVENTS else ""
+    why = "they are members now"
+    return [NoteMembers(site="", why=why, listed=listed, started=started, storage_class=storage_class, cluster=cluster)]
 
 
 def _draining(view: View) -> list[Step]:

@@ -7,15 +7,15 @@ up, since each rule checks for itself what it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import Membership, World
-from quarterdeck.planner import data, founding, members, membership, notes, release, rolling, serving, traffic
+from quarterdeck.planner import data, events, founding, members, membership, notes, release, rolling, serving, traffic
+from quarterdeck.planner.clusters import Rule, in_each, waits_for_events
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
 
-Rule = Callable[[View], Outcome]
+found = in_each(founding.found, unread=True)
+keep_running = in_each(membership.keep_running, unread=True, leaving=True)
 
 #: Rules that hold whether or not the membership could be read: none of them takes away what could serve.
 ALWAYS: tuple[Rule, ...] = (
@@ -23,8 +23,8 @@ ALWAYS: tuple[Rule, ...] = (
     founding.place,
     rolling.reject,
     rolling.roll,
-    founding.found,
-    membership.keep_running,
+    found,
+    keep_running,
 )
 
 #: Rules that need to know who is a member.
@@ -33,25 +33,27 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     notes.note,
     traffic.relight,
     founding.place,
-    membership.keep_running,
-    membership.remove_strays,
-    membership.remove_dead,
+    found,
+    keep_running,
+    in_each(membership.remove_strays),
+    in_each(membership.remove_dead),
     rolling.reject,
     rolling.roll,
-    membership.join,
-    membership.rejoin,
-    membership.promote,
+    in_each(membership.join),
+    in_each(membership.rejoin),
+    in_each(membership.promote),
     serving.serve,
     serving.rescue,
     traffic.backends,
     traffic.record,
     serving.control,
     serving.retire,
-    membership.lead,
-    membership.swap,
-    membership.remove,
-    membership.stop_removed,
+    in_each(membership.lead),
+    in_each(membership.swap),
+    in_each(membership.remove),
+    in_each(membership.stop_removed),
     traffic.let_go,
+    events.dissolve,
     serving.settled,
 )
 
@@ -62,7 +64,7 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
         data.withhold,
         notes.note,
         traffic.relight,
-        membership.keep_running,
+        keep_running,
         rolling.roll,
         serving.serve,
         serving.rescue,
@@ -82,22 +84,23 @@ def plan(world: World) -> Plan:
         steps, waiting = release.take_down(world)
         return Plan(now=steps, waiting=waiting)
     seen = view(world)
-    outcome = _first(seen, _rules(world.membership))
+    alarms = members.all_raised(world)
+    outcome = _first(seen, _rules(world.membership, alarms))
     if world.membership is None:
         # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
         unread = () if outcome.waiting else ("a quorum of the members to answer",)
         return Plan(now=outcome.steps, waiting=(*outcome.waiting, *unread))
-    alarms = tuple(members.ALARMS[kind] for kind in members.raised(world.membership))
-    if outcome.steps or outcome.waiting or alarms:
-        return Plan(now=outcome.steps, waiting=(*alarms, *outcome.waiting))
+    waiting = (*(members.ALARMS[kind] for kind in alarms), *outcome.waiting, *waits_for_events(seen))
+    if outcome.steps or waiting:
+        return Plan(now=outcome.steps, waiting=waiting)
     steps, leftovers = release.release(seen)
     return Plan(now=steps, leftovers=leftovers)
 
 
-def _rules(membership: Membership | None) -> tuple[Rule, ...]:
+def _rules(membership: Membership | None, alarms: tuple[str, ...]) -> tuple[Rule, ...]:
     if membership is None:
         return ALWAYS
-    if members.raised(membership):
+    if alarms:
         return tuple(rule for rule in WITH_MEMBERSHIP if rule in DESPITE_ALARMS)
     return WITH_MEMBERSHIP
 

@@ -7,6 +7,7 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import ReleaseReplica, RemoveRecord, Step, StopBalancer, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import World
+from quarterdeck.planner.events import left_behind
 from quarterdeck.planner.traffic import unknown
 from quarterdeck.planner.view import View
 
@@ -21,7 +22,7 @@ def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     left = set(_dark(view.world)) & (held | {record.site for record in view.unwanted})
     leftovers = [f"the load balancer at {site}, whose machine does not answer" for site in sorted(left)]
     for record in view.unwanted:
-        if view.member(record) is not None:
+        if view.member(record) is not None or _has_a_vote_on_events(view, record):
             continue
         if not view.reachable(record):
             leftovers.append(f"{record.name} on machine {record.machine}, which does not answer")
@@ -29,7 +30,15 @@ def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
             leftovers.append(f"{record.name} on machine {record.machine}, until that load balancer is seen to be gone")
         else:
             steps.append(_release(record, "the plane is healthy without it"))
-    return tuple(steps), tuple(leftovers)
+    return tuple(steps), (*leftovers, *left_behind(view))
+
+
+def _has_a_vote_on_events(view: View, record: Replica) -> bool:
+    """Whether a replica is, or may be, a member of the events' cluster."""
+    events = view.events
+    if events is None:
+        return False
+    return record.events is not None if events.world.membership is None else events.member(record) is not None
 
 
 def _release(record: Replica, why: str) -> ReleaseReplica:

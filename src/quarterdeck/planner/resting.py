@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import UnitState
-from quarterdeck.planner.members import raised, serves
+from quarterdeck.planner.events import not_ready_for
+from quarterdeck.planner.members import all_raised, serves
 from quarterdeck.planner.revisions import costs_nothing
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def _spared(view: View, record: Replica) -> bool:
     world, stops = view.world, view.change(record).stops
     if world.membership is None or view.home != view.heading or view.missing:
         return False
-    if "CORRUPT" in raised(world.membership):
+    if "CORRUPT" in all_raised(world):
+        return False
+    if view.revision in world.separate and not_ready_for(view, record):
         return False
     if any(view.member(each) is not None for each in view.unwanted):
         return False

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import Health, World
+from quarterdeck.planner.members import lost_its_events
 
 
 def wanted_revision(world: World) -> str:
@@ -28,13 +30,19 @@ def outdated(world: World, revision: str) -> frozenset[str]:
 
 
 def _outdated(world: World, record: Replica, revision: str) -> bool:
-    if record.name in world.condemned:
+    if record.name in world.condemned or lost_its_events(world, record):
         return True
     if record.revision == revision:
-        return "" not in (world.storage_class, record.storage_class) and record.storage_class != world.storage_class
+        return _other_class(record.storage_class, world.storage_class) or (
+            record.events is not None and _other_class(record.events.storage_class, world.events_class)
+        )
     change = world.change(record.revision, revision)
     alone = len(world.slots) == 1 and Component.APISERVER in change.stops
     return change.exchange or (alone and not costs_nothing(world, record, change.stops))
+
+
+def _other_class(has: str, wanted: str) -> bool:
+    return "" not in (has, wanted) and has != wanted
 
 
 def costs_nothing(world: World, record: Replica, stops: Iterable[Component]) -> bool:
@@ -51,7 +59,7 @@ def costs_nothing(world: World, record: Replica, stops: Iterable[Component]) -> 
 def _of_use(world: World, record: Replica, component: Component) -> bool:
     """Whether a program may be of use to anybody. That we do not know says nothing."""
     fact = world.replica(record.name)
-    if component is Component.ETCD:
+    if component in MEMBER.values():
         return component not in fact.restless
     checked = any(record.name in balancer.healthy for balancer in world.balancers)
     if component is Component.APISERVER:
@@ -62,12 +70,18 @@ def _of_use(world: World, record: Replica, component: Component) -> bool:
 def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
     """Whether a program ends again and again, though what it depends on is well."""
     fact = world.replica(record.name)
-    member = world.membership.of(record.name) if world.membership is not None else None
-    well = member is not None and member.health is Health.HEALTHY
     if component not in fact.restless:
         return False
-    if component is Component.ETCD:
-        return not well and not fact.refused
+    for cluster, member in MEMBER.items():
+        if component is member:
+            return not _is_well(world, record, cluster) and not fact.of(cluster).refused
     if component is Component.APISERVER:
-        return well and fact.ready is False
+        needs = [Cluster.MAIN, *([Cluster.EVENTS] if record.revision in world.separate else [])]
+        return fact.ready is False and all(_is_well(world, record, each) for each in needs)
     return fact.ready is True
+
+
+def _is_well(world: World, record: Replica, cluster: Cluster) -> bool:
+    membership = world.membership_of(cluster)
+    member = membership.of(record.name) if membership is not None else None
+    return member is not None and member.health is Health.HEALTHY

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.clusters import MEMBER
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AdoptRevision, RejectRevision, Step, StopUnit
 from quarterdeck.model.units import IDLE
+from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.resting import Rest
 from quarterdeck.planner.revisions import costs_nothing, ends_by_itself
 from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
@@ -20,8 +21,7 @@ def roll(view: View) -> Outcome:
     """
     rest = view.resting
     if rest is None:
-        waiting = (f"all others to be well before {view.behind[0].name} is started anew",) if view.behind else ()
-        return Outcome(waiting=waiting)
+        return Outcome(waiting=_not_yet(view))
     record = rest.replica
     running = [each for each in reversed(Component) if each in rest.stops and view.unit(record, each) not in IDLE]
     if not running:
@@ -33,7 +33,15 @@ def roll(view: View) -> Outcome:
     free = costs_nothing(view.world, record, rest.stops)
     if running[0] is Component.APISERVER:
         return Outcome((_stop(record, Component.APISERVER),)) if free else _drained(view, record)
-    return _stop_member(view, rest)
+    return _stop_member(view, record, running[0])
+
+
+def _not_yet(view: View) -> tuple[str, ...]:
+    """Why no replica rests though one is behind."""
+    if not view.behind:
+        return ()
+    apart = not_ready_for(view, view.behind[0]) if view.revision in view.world.separate else ()
+    return apart or (f"all others to be well before {view.behind[0].name} is started anew",)
 
 
 def _stop(record: Replica, component: Component) -> Step:
@@ -46,12 +54,12 @@ def _drained(view: View, record: Replica) -> Outcome:
     return Outcome(waiting=(drain,)) if drain else Outcome((_stop(record, Component.APISERVER),))
 
 
-def _stop_member(view: View, rest: Rest) -> Outcome:
+def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
     """Stop etcd: never while it leads others that could."""
-    record, world = rest.replica, view.world
-    if world.membership is None or world.membership.leader != record.name:
-        return Outcome((_stop(record, Component.ETCD),))
-    others = (each for each in view.servers if each.name != record.name)
+    view = plane if component is MEMBER[plane.cluster] else plane.events
+    if view is None or view.world.membership is None or view.world.membership.leader != record.name:
+        return Outcome((_stop(record, component),))
+    others = (each for each in view.voting if each.name != record.name)
     step = hand_over(view, others, f"{record.name} leads, and its etcd is started anew")
     if step is None:
         return Outcome(waiting=(f"another voter to lead in the place of {record.name}",))

@@ -27,7 +27,7 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
     steps: list[Step] = []
     waiting: list[str] = []
     for record in hosts:
-        if not view.is_healthy_voter(record) or not view.reachable(record) or record.name in view.lost:
+        if not view.can_serve(record) or not view.reachable(record) or record.name in view.lost:
             continue
         if view.rests(record, Component.APISERVER):
             continue
@@ -115,6 +115,8 @@ def settled(view: View) -> Outcome:
             waiting.append(f"machine {record.machine} of {record.name} to answer")
         elif not view.is_healthy_voter(record):
             waiting.append(f"{record.name} to be a healthy voter")
+        elif not view.can_serve(record):
+            waiting.append(f"{record.name} to be a healthy voter of the etcd of events")
         elif not view.ready(record):
             waiting.append(f"apiserver of {record.name} to be ready")
         else:

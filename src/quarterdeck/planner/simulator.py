@@ -9,14 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.steps import (
     AddLearner,
+    ForgetCluster,
     PlaceReplica,
     Promote,
+    ReleaseMember,
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
@@ -31,7 +34,16 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import (
+    BalancerFact,
+    Health,
+    MachineFact,
+    MemberData,
+    MemberFact,
+    Membership,
+    ReplicaFact,
+    World,
+)
 from quarterdeck.planner.quorum import has_quorum, quorum
 from quarterdeck.planner.truth import DNS, ETCD, Power, SimMachine, SimMember, SimReplica, Truth, all_of
 
@@ -58,6 +70,8 @@ def observe(truth: Truth) -> World:
         changes=truth.changes,
         condemned=truth.condemned,
         membership=_membership(truth),
+        separate=truth.separate,
+        events_membership=_membership(truth.of(Cluster.EVENTS)) if truth.memory.events.exists else None,
         replicas=tuple(_replica_fact(truth, record) for record in truth.memory.replicas),
         balancers=_balancer_facts(truth),
         machines=_machine_facts(truth.machines, truth.mute),
@@ -138,17 +152,31 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
     if not truth.answers(record.name):
         state = _machine_state(truth.machine_of(record.name), truth.mute)
         return ReplicaFact(name=record.name, machine=state, units=_UNKNOWN, ready=None)
-    refused = record.started and not replica.data and Component.ETCD in replica.units
+    refused = _without_its_data(truth, record, replica)
     return ReplicaFact(
         name=record.name,
         machine=MachineState.UP,
-        units=_unit_states(replica.units, replica.crashed | {Component.ETCD} if refused else replica.crashed),
+        units=_unit_states(replica.units, replica.crashed | refused),
         peer_up=replica.runs(Component.ETCD),
         ready=record.name in truth.serving if truth.apiserver_answers(record.name) else None,
         has_data=replica.data,
-        refused="its data is gone" if refused else "",
+        refused="its data is gone" if Component.ETCD in refused else "",
         restless=_ended(truth, replica),
+        events=MemberData(
+            peer_up=replica.runs(Component.EVENTS_ETCD),
+            has_data=replica.events_data,
+            refused="its data is gone" if Component.EVENTS_ETCD in refused else "",
+        ),
     )
+
+
+def _without_its_data(truth: Truth, record: Replica, replica: SimReplica) -> frozenset[Component]:
+    """The members of a replica that are to run, and whose data is gone since they had some."""
+    started = {
+        Component.ETCD: record.started and not replica.data,
+        Component.EVENTS_ETCD: record.events is not None and record.events.started and not replica.events_data,
+    }
+    return frozenset(component for component, gone in started.items() if gone and component in replica.units)
 
 
 @lru_cache(maxsize=256)
@@ -179,7 +207,8 @@ def _apply(truth: Truth, step: Step) -> Truth:
         case StartUnit() | StopUnit() | RestartUnit():
             return _unit(truth, step)
         case AddLearner() | Promote() | RemoveMember() | TransferLeadership():
-            return _change(truth, step)
+            changed = _change(truth.of(step.cluster), step)
+            return changed if step.cluster is Cluster.MAIN else truth.with_events(changed)
         case SetBackends() | StopBalancer():
             return _balance(truth, step)
         case SetRecord() | RemoveRecord():
@@ -191,6 +220,13 @@ def _apply(truth: Truth, step: Step) -> Truth:
         case ReleaseReplica():
             _must_answer(truth, step.replica)
             return truth.with_replica(step.replica, None)
+        case ForgetCluster():
+            nobody = tuple((name, replace(each, events=None)) for name, each in truth.replicas)
+            return replace(truth, replicas=nobody, events_leader=None)
+        case ReleaseMember():
+            _must_answer(truth, step.replica)
+            kept = replace(truth.replica(step.replica), events=None, events_data=False)
+            return truth.with_replica(step.replica, kept)
         case _:
             return truth
 
@@ -220,25 +256,37 @@ def _by_site(of: dict[str, frozenset[str]]) -> tuple[tuple[str, frozenset[str]],
 def _unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
     _must_answer(truth, step.replica)
     replica = truth.replica(step.replica)
-    if isinstance(step, RestartUnit) and replica.member is not None:
-        replica = replace(replica, member=replace(replica.member, unserved=0))
+    if isinstance(step, RestartUnit):
+        replica = _served(replica, step.component)
+    data, events_data = replica.data, replica.events_data
     if isinstance(step, StartUnit | RestartUnit):
         _must_fit(truth, step)
         units = replica.units | {step.component}
-        data = replica.data or step.component is Component.ETCD
+        data |= step.component is Component.ETCD
+        events_data |= step.component is Component.EVENTS_ETCD
         shapes = dict(replica.shapes) | {step.component: truth.memory.replica(step.replica).revision}
     else:
-        units, data = replica.units - {step.component}, replica.data
+        units = replica.units - {step.component}
         shapes = {component: shape for component, shape in replica.shapes if component in units}
     replica = replace(
         replica,
         units=units,
         shapes=tuple(sorted(shapes.items())) if any(shapes.values()) else (),
         data=data,
+        events_data=events_data,
         warm=replica.warm and Component.APISERVER in units,
     )
     crashed = (replica.crashed - {step.component}) & units | _ended(truth, replica)
     return truth.with_replica(step.replica, replace(replica, crashed=crashed))
+
+
+def _served(replica: SimReplica, component: Component) -> SimReplica:
+    """A member that is restarted has its own publication."""
+    if component is Component.EVENTS_ETCD and replica.events is not None:
+        return replace(replica, events=replace(replica.events, unserved=0))
+    if component is Component.ETCD and replica.member is not None:
+        return replace(replica, member=replace(replica.member, unserved=0))
+    return replica
 
 
 def _ended(truth: Truth, replica: SimReplica) -> frozenset[Component]:
@@ -264,14 +312,18 @@ def _seat(machine: str, number: int) -> Seat:
 
 def _must_fit(truth: Truth, step: StartUnit | RestartUnit) -> None:
     """A seat has one set of ports; and etcd that had its data starts on nothing else."""
-    started = step.component is Component.ETCD and truth.memory.replica(step.replica).started
-    if started and not truth.replica(step.replica).data:
-        raise RefusedError(f"the data of {step.replica} is gone")
+    for cluster, component in MEMBER.items():
+        if step.component is component and _lacks_its_data(truth.of(cluster), step.replica):
+            raise RefusedError(f"the data of {step.replica} is gone")
     seat = truth.memory.replica(step.replica).seat
     for record in truth.memory.replicas:
         other = truth.replica(record.name)
         if record.name != step.replica and record.seat == seat is not None and step.component in other.units:
             raise RefusedError(f"{step.component} of {record.name} has the ports of {record.machine}")
+
+
+def _lacks_its_data(truth: Truth, name: str) -> bool:
+    return truth.memory.replica(name).started and not truth.replica(name).data
 
 
 def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLeadership) -> Truth:
@@ -329,11 +381,15 @@ def tick(truth: Truth, seconds: float = 1.0) -> Truth:
     """Time passes: learners copy, apiservers start, supervisors restart what crashed, silence grows, and then load
     balancers check what they send to.
     """
+    apart = truth.memory.events.exists
     truth = found(truth)
+    if apart:
+        truth = truth.with_events(found(truth.of(Cluster.EVENTS)))
     restarted = tuple((name, _restarted(truth, name, replica)) for name, replica in truth.replicas)
     truth = replace(truth, now=truth.now + seconds, replicas=restarted)
-    aged = tuple((name, _aged(truth, name, replica)) for name, replica in truth.replicas)
-    truth = replace(truth, leader=truth.elected, replicas=aged)
+    later = tuple((name, _later(truth, name, replica)) for name, replica in truth.replicas)
+    leads_events = truth.of(Cluster.EVENTS).elected if apart else None
+    truth = replace(truth, leader=truth.elected, events_leader=leads_events, replicas=later)
     checked = _by_site(dict(truth.checked) | truth.well_behind)
     return truth if checked == truth.checked else replace(truth, checked=checked)
 
@@ -342,33 +398,50 @@ def _restarted(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
     """What a supervisor does. A listed member that never took part may start afresh on an empty folder."""
     if not truth.up(name):
         return replica  # nor does anything restart what no record names
-    data = replica.data or (Component.ETCD in replica.units and not truth.memory.replica(name).started)
-    if not replica.crashed and data == replica.data:
+    record = truth.memory.replica(name)
+    data = replica.data or (Component.ETCD in replica.units and not record.started)
+    had = record.events is not None and record.events.started
+    events_data = replica.events_data or (Component.EVENTS_ETCD in replica.units and not had)
+    if not replica.crashed and (data, events_data) == (replica.data, replica.events_data):
         return replica
-    return replace(replica, crashed=_ended(truth, replica), data=data)
+    return replace(replica, crashed=_ended(truth, replica), data=data, events_data=events_data)
 
 
-def _aged(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
-    member, well = replica.member, name in truth.healthy
-    if member is not None:
-        follows = name in truth.following
-        behind = member.behind - (follows and member.behind > 0)
-        unserved = member.unserved - (follows and member.unserved > 0)
-        silent = 0 if follows else min(member.silent + 1, GRACE)
-        if (behind, unserved, silent) != (member.behind, member.unserved, member.silent):
-            member = replace(member, behind=behind, unserved=unserved, silent=silent)
-    started = well and member is not None and not member.learner
-    warm = Component.APISERVER in replica.units and (replica.warm or started)
-    if member is replica.member and warm == replica.warm:
+def _aged(truth: Truth, name: str, member: SimMember | None) -> SimMember | None:
+    """A member a tick later."""
+    if member is None:
+        return None
+    follows = name in truth.following
+    behind = member.behind - (follows and member.behind > 0)
+    unserved = member.unserved - (follows and member.unserved > 0)
+    silent = 0 if follows else min(member.silent + 1, GRACE)
+    if (behind, unserved, silent) == (member.behind, member.unserved, member.silent):
+        return member
+    return replace(member, behind=behind, unserved=unserved, silent=silent)
+
+
+def _later(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
+    """What is on a replica's machine a tick later. An apiserver starts when every cluster that it needs answers it."""
+    member, events = _aged(truth, name, replica.member), replica.events
+    if events is not None:
+        events = _aged(truth.of(Cluster.EVENTS), name, events)
+    warm = Component.APISERVER in replica.units and (replica.warm or _starts(truth, name))
+    if member is replica.member and events is replica.events and warm == replica.warm:
         return replica
-    return replace(replica, member=member, warm=warm)
+    return replace(replica, member=member, events=events, warm=warm)
+
+
+def _starts(truth: Truth, name: str) -> bool:
+    needs = [truth, *([truth.of(Cluster.EVENTS)] if truth.keeps_events_apart(name) else [])]
+    return all(name in each.healthy and not each.members[name].learner for each in needs)
 
 
 def from_world(world: World) -> Truth:
     """The truth that an observation suggests, for dry runs: what is unknown is taken to be well."""
     running = {record.name: _from_fact(world, record.name) for record in world.memory.replicas}
     power = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.OFF}
-    ids = [member.id for member in world.membership.members] if world.membership else []
+    known = [each for each in (world.membership, world.events_membership) if each is not None]
+    ids = [member.id for each in known for member in each.members]
     return Truth(
         slots=world.slots,
         memory=world.memory,
@@ -385,6 +458,8 @@ def from_world(world: World) -> Truth:
         record=world.record,
         front=world.front,
         leader=world.membership.leader if world.membership else None,
+        events_leader=world.events_membership.leader if world.events_membership else None,
+        separate=world.separate,
         next_member=max(ids, default=0) + 1,
         now=world.now,
         deleting=world.deleting,
@@ -394,16 +469,24 @@ def from_world(world: World) -> Truth:
 
 def _from_fact(world: World, name: str) -> SimReplica:
     fact = world.replica(name)
-    listed = world.membership.of(name) if world.membership else None
-    bound = world.settings.lag_bound
-    member = None
-    if listed is not None:
-        behind = 0 if not listed.learner or (listed.lag is not None and listed.lag <= bound) else CATCH_UP
-        silent = GRACE if listed.health is Health.DOWN else 0
-        member = SimMember(id=listed.id, learner=listed.learner, behind=behind, silent=silent)
     on = {component for component, state in fact.units if state not in (UnitState.ABSENT, UnitState.STOPPED)}
     revision = world.memory.replica(name).revision
     shapes = tuple(sorted((component, revision) for component in on)) if revision else ()
     return SimReplica(
-        units=frozenset(on), shapes=shapes, data=fact.has_data is not False, warm=fact.ready is True, member=member
+        units=frozenset(on),
+        shapes=shapes,
+        data=fact.has_data is not False,
+        warm=fact.ready is True,
+        member=_member_from(world.membership, name, world.settings.lag_bound),
+        events=_member_from(world.events_membership, name, world.settings.lag_bound),
+        events_data=fact.events.has_data is True,
     )
+
+
+def _member_from(membership: Membership | None, name: str, bound: int) -> SimMember | None:
+    listed = membership.of(name) if membership is not None else None
+    if listed is None:
+        return None
+    behind = 0 if not listed.learner or (listed.lag is not None and listed.lag <= bound) else CATCH_UP
+    silent = GRACE if listed.health is Health.DOWN else 0
+    return SimMember(id=listed.id, learner=listed.learner, behind=behind, silent=silent)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
@@ -18,6 +19,7 @@ from quarterdeck.model.world import Health, World
 from quarterdeck.planner.machines import busy, is_there, machine_for, no_machine
 from quarterdeck.planner.match import fits, match
 from quarterdeck.planner.members import listed, serves, voters
+from quarterdeck.planner.quorum import home
 from quarterdeck.planner.slots import lent
 
 
@@ -42,7 +44,8 @@ def stage(world: World, at: str | None, lost: frozenset[str], old: frozenset[str
         back = _retreat(world, goal, at)
         if back is not None:
             return Stage(heading=back, wanted=_members_at(world, back, lost))
-    extra = (lent(world.slots[0]),) if _lends(world, at, goal) else ()
+    lends = _lends(world, at, goal) or _lends_for_events(world, goal)
+    extra = (lent(world.slots[0]),) if lends else ()
     return _filled(world, (*world.slots, *extra), at, lost, old, revision)
 
 
@@ -150,6 +153,14 @@ def _lends(world: World, at: str | None, goal: str) -> bool:
     outside = [voter for voter in voters(world) if voter.site != goal]
     begun = sum(record.site == goal for record in world.memory.replicas) > 1
     return len(outside) == 1 and (at is not None or begun)
+
+
+def _lends_for_events(world: World, goal: str) -> bool:
+    """Their cluster follows the main one, and needs what that one was lent until it has followed."""
+    if world.membership_of(Cluster.EVENTS) is None or len(world.slots) != 1:
+        return False
+    events = world.of(Cluster.EVENTS)
+    return _lends(events, home(voters(events)), goal)
 
 
 def _members_at(world: World, site: str, lost: frozenset[str]) -> tuple[Replica, ...]:

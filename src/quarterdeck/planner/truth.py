@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
@@ -44,7 +45,8 @@ class SimMember:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimReplica:
     """What is on a machine for one replica. ``units`` are wanted to run, each of the revision in ``shapes``;
-    ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting.
+    ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting. ``events``
+    and ``events_data`` are its member of the events' cluster, and whether there is any data for that one.
     """
 
     units: frozenset[Component] = frozenset()
@@ -53,6 +55,18 @@ class SimReplica:
     data: bool = False
     warm: bool = False
     member: SimMember | None = None
+    events: SimMember | None = None
+    events_data: bool = False
+
+    def of_events(self) -> SimReplica:
+        """The same, with its member of the events' cluster where that of the main one is."""
+        return replace(
+            self,
+            units=_as_main(self.units),
+            crashed=_as_main(self.crashed),
+            data=self.events_data,
+            member=self.events,
+        )
 
     def runs(self, component: Component) -> bool:
         """Whether a unit runs, as long as the machine does."""
@@ -60,6 +74,13 @@ class SimReplica:
 
 
 NOTHING = SimReplica()
+
+
+def _as_main(components: frozenset[Component]) -> frozenset[Component]:
+    if not components & {*MEMBER.values()}:
+        return components
+    others = components - {*MEMBER.values()}
+    return others | {Component.ETCD} if Component.EVENTS_ETCD in components else others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +104,7 @@ class Truth:
     (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
     ``revision``, ``changes`` and ``condemned`` are as in ``World``; ``broken``: programs that end again and again as
     this revision would have them. ``front`` is the site of a fixed address: then there is no name, and ``record`` is
-    that site always.
+    that site always. ``separate`` are the revisions that keep events apart, ``events_leader`` who leads their cluster.
     """
 
     slots: tuple[Slot, ...]
@@ -105,7 +126,39 @@ class Truth:
     changes: tuple[tuple[str, str, Change], ...] = ()
     broken: frozenset[tuple[str, Component]] = frozenset()
     condemned: tuple[str, ...] = ()
+    separate: frozenset[str] = frozenset()
+    events_leader: str | None = None
     settings: Settings = field(default_factory=lambda: Settings(ttl=2.0, drain=1.0))
+
+    def of(self, cluster: Cluster) -> Truth:
+        """The same truth, with that cluster where the main one is."""
+        return self if cluster is Cluster.MAIN else self._events
+
+    @cached_property
+    def _events(self) -> Truth:
+        return replace(
+            self,
+            memory=self.memory.of(Cluster.EVENTS),
+            replicas=tuple((name, each.of_events()) for name, each in self.replicas),
+            leader=self.events_leader,
+        )
+
+    def with_events(self, changed: Truth) -> Truth:
+        """This truth, with the members, their data and the leader of the events' cluster as in ``changed``, which came
+        of ``of``.
+        """
+        replicas = {
+            name: replace(self.replica(name), events=each.member, events_data=each.data)
+            for name, each in changed.replicas
+        }
+        # A member that no record names is all that there is of it.
+        rest = {name: each for name, each in self.replicas if name not in replicas and each.member is not None}
+        return replace(
+            self,
+            replicas=tuple(sorted((replicas | rest).items(), key=lambda entry: entry[0])),
+            events_leader=changed.leader,
+            next_member=changed.next_member,
+        )
 
     @cached_property
     def _by_name(self) -> dict[str, SimReplica]:
@@ -251,6 +304,19 @@ class Truth:
     def home(self) -> str | None:
         """The site that holds a quorum by itself."""
         return home(self.voters)
+
+    def keeps_events_apart(self, name: str) -> bool:
+        """Whether the apiserver that is started for a replica has the events' cluster for them."""
+        return dict(self.replica(name).shapes).get(Component.APISERVER, "") in self.separate
+
+    @cached_property
+    def taking_events(self) -> frozenset[str]:
+        """The replicas that serve, and whose apiserver gets its events written where it keeps them."""
+        if not self.separate:
+            return self.serving
+        votes = self.of(Cluster.EVENTS).voters
+        well = {voter.replica for voter in votes if voter.healthy}
+        return frozenset(name for name in self.serving if name in well or not self.keeps_events_apart(name))
 
     @cached_property
     def serving(self) -> frozenset[str]:

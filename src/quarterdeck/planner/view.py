@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, ReplicaFact, World
-from quarterdeck.planner.members import has_the_data, is_lost, voters
+from quarterdeck.planner.events import is_stale, wants_events
+from quarterdeck.planner.members import has_the_data, is_lost, is_of_no_use, voters
 from quarterdeck.planner.quorum import Voter, home
 from quarterdeck.planner.resting import Rest, rest
 from quarterdeck.planner.revisions import outdated, wanted_revision
@@ -28,6 +30,9 @@ class View:
     ``unwanted``: all other recorded replicas; ``lost``: those whose data or membership is gone for good.
     ``outdated``: those in whose place other replicas are wanted; ``revision``: what replicas are to run now;
     ``held_up``: why the exchange of one does not begin.
+
+    One etcd ``cluster`` is read at a time, and what is said of members, a quorum and data is said of that one. That of
+    the ``plane`` is the main one; the one of its ``events`` follows it.
     """
 
     world: World
@@ -40,6 +45,23 @@ class View:
     outdated: frozenset[str] = field(default_factory=frozenset)
     revision: str = ""
     held_up: tuple[str, ...] = ()
+    cluster: Cluster = Cluster.MAIN
+    plane_or_none: View | None = None
+
+    @property
+    def plane(self) -> View:
+        """The view of the plane as a whole, in which its main cluster is read."""
+        return self.plane_or_none or self
+
+    @cached_property
+    def events(self) -> View | None:
+        """The view of the events' cluster; None if there is none, and none is wanted."""
+        return _of_events(self)
+
+    @property
+    def etcd(self) -> Component:
+        """The program that is a member of the cluster."""
+        return MEMBER[self.cluster]
 
     @property
     def door(self) -> str:
@@ -88,8 +110,14 @@ class View:
         fact = self.fact(replica)
         if fact.machine is MachineState.UP:
             return fact.unit(Component.APISERVER) in (UnitState.ABSENT, UnitState.STOPPED)
-        member = self.member(replica)
+        member = self.plane.member(replica)
         return fact.machine is MachineState.DOWN or (member is not None and member.health is Health.DOWN)
+
+    def serves_nobody(self, replica: Replica) -> bool:
+        """Whether nobody misses its member of the cluster: its apiserver is off; or the member has lost its data, and
+        it is only events that its apiserver cannot write.
+        """
+        return self.apiserver_off(replica) or (self.plane is not self and replica.name in self.lost)
 
     @cached_property
     def gone(self) -> frozenset[str]:
@@ -99,7 +127,7 @@ class View:
             for record in self.unwanted
             if (member := self.member(record)) is not None and member.health is Health.DOWN
         }
-        return self.lost | down
+        return self.lost | self.plane.lost | down
 
     @cached_property
     def behind(self) -> tuple[Replica, ...]:
@@ -113,17 +141,21 @@ class View:
 
     def runs_all(self, replica: Replica) -> bool:
         """Whether none of its programs was stopped."""
+<<<<<<< HEAD
         has = (each for each in Component if each is not Component.EVENTS_ETCD or replica.events is not None)
+=======
+        has = (each for each in Component if each is not Component.EVENTS_ETCD or self.keeps_events_apart(replica))
+>>>>>>> 5379b21 (The rules of membership are asked for each etcd cluster: one for events comes and goes on a live plane, and moves with it)
         return not any(self.unit(replica, component) in IDLE for component in has)
 
     @cached_property
     def resting(self) -> Rest | None:
         """The replica of which some programs are to stop, or to stay stopped, until it has its next revision."""
-        return rest(self)
+        return rest(self.plane)
 
     def rests(self, replica: Replica, component: Component) -> bool:
         """Whether a program of a replica is not to be started now."""
-        now = self.resting
+        now = self.plane.resting
         return now is not None and now.replica.name == replica.name and component in now.stops
 
     @cached_property
@@ -186,9 +218,27 @@ class View:
         return Voter(replica.name, replica.site, self.caught_up(replica))
 
     @cached_property
+    def voting(self) -> tuple[Replica, ...]:
+        """The wanted replicas that are healthy voters."""
+        return tuple(replica for replica in self.wanted if self.is_healthy_voter(replica))
+
+    def keeps_events_apart(self, replica: Replica) -> bool:
+        """Whether the apiserver of a replica has the events' cluster for them."""
+        return replica.revision in self.world.separate
+
+    def can_serve(self, replica: Replica) -> bool:
+        """Whether a replica can run an apiserver: it is a healthy voter of every cluster that this one needs."""
+        if not self.is_healthy_voter(replica):
+            return False
+        if not self.keeps_events_apart(replica):
+            return True
+        events = self.events
+        return events is not None and events.world.membership is not None and events.is_healthy_voter(replica)
+
+    @cached_property
     def servers(self) -> tuple[Replica, ...]:
         """The wanted replicas that can run an apiserver now."""
-        return tuple(replica for replica in self.wanted if self.is_healthy_voter(replica))
+        return tuple(replica for replica in self.wanted if self.can_serve(replica))
 
     @cached_property
     def learners(self) -> tuple[Replica, ...]:
@@ -217,10 +267,29 @@ class View:
         """Whether the wanted replicas can carry the traffic: all of those that can be voters before the swap are,
         and every one of them has a ready apiserver.
         """
-        absent = [replica for replica in self.wanted if self.member(replica) is None]
-        coming = [replica for replica in self.learners if self.home is not None and self.keeps_home(replica)]
         servers = self.servers
-        return bool(servers) and not (self.missing or absent or coming) and all(map(self.ready, servers))
+        return bool(servers) and not self.missing and self._have_come() and all(map(self.ready, servers))
+
+    def _have_come(self) -> bool:
+        """Whether all wanted replicas are members of the clusters that they need, and voters if they can be now."""
+        absent = any(self.member(replica) is None for replica in self.wanted)
+        if absent or any(map(self.may_be_promoted, self.learners)):
+            return False
+        events, apart = self.events, [each for each in self.wanted if self.keeps_events_apart(each)]
+        if not apart:
+            return True
+        if events is None or events.world.membership is None:
+            return False
+        learn = {each.name for each in events.learners}
+        absent = any(events.member(each) is None for each in apart if each.name not in events.lost)
+        return not absent and not any(each.name in learn and events.may_be_promoted(each) for each in apart)
+
+    def may_be_promoted(self, replica: Replica) -> bool:
+        """Whether a learner, once it has the data, may become a voter before the quorum goes to another site. In the
+        events' cluster those vote that do in the main one, so that the same replicas can serve.
+        """
+        follows = self.plane is not self and not self.plane.is_healthy_voter(replica)
+        return self.home is not None and self.keeps_home(replica) and not follows
 
 
 def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
@@ -229,8 +298,8 @@ def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
 
 def view(world: World) -> View:
     """Read a world that has at least one slot."""
-    lost = frozenset(record.name for record in world.memory.replicas if is_lost(world, record))
-    at = home(voters(world)) if world.membership is not None else None
+    lost = frozenset(record.name for record in world.memory.replicas if is_of_no_use(world, record))
+    at = _home(world)
     revision = wanted_revision(world)
     old = outdated(world, revision)
     now = stage(world, at, lost, old, revision)
@@ -245,4 +314,32 @@ def view(world: World) -> View:
         outdated=old,
         revision=revision,
         held_up=now.waiting,
+    )
+
+
+def _home(world: World) -> str | None:
+    return home(voters(world)) if world.membership is not None else None
+
+
+def _of_events(plane: View) -> View | None:
+    """Who is wanted in the events' cluster: all that are in the main one, as long as anybody keeps events apart."""
+    wants = wants_events(plane.world, plane.wanted, plane.revision)
+    if not wants and not plane.world.memory.events.exists:
+        return None
+    world = plane.world.of(Cluster.EVENTS)
+    lost = frozenset(record.name for record in world.memory.replicas if is_lost(world, record))
+    wanted = tuple(
+        world.memory.replica(each.name)
+        for each in plane.wanted
+        if wants and each.name not in lost and not is_stale(plane.world, each)
+    )
+    return replace(
+        plane,
+        world=world,
+        home=_home(world),
+        wanted=wanted,
+        unwanted=tuple(record for record in world.memory.replicas if record not in wanted),
+        lost=lost,
+        cluster=Cluster.EVENTS,
+        plane_or_none=plane,
     )

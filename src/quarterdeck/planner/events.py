@@ -1,0 +1,73 @@
+"""The etcd cluster that has the events alone: when there is to be one, and how it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import ForgetCluster, ReleaseMember, Step, StopUnit
+from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.world import World
+from quarterdeck.planner.outcome import Outcome
+
+if TYPE_CHECKING:
+    from quarterdeck.planner.view import View
+
+
+def wants_events(world: World, wanted: Iterable[Replica], revision: str) -> bool:
+    """Whether anybody is to keep events apart: now, or as the wanted ``revision`` says."""
+    return revision in world.separate or any(record.revision in world.separate for record in wanted)
+
+
+def is_stale(world: World, record: Replica) -> bool:
+    """Whether a replica still has its member of an events' cluster that there is no more."""
+    member, now = record.events, world.memory.events
+    return member is not None and not (now.exists and member.epoch == now.epoch)
+
+
+def dissolve(view: View) -> Outcome:
+    """The events' cluster goes once nothing that runs keeps events there; nobody misses what it has."""
+    world = view.world
+    used = any(
+        view.keeps_events_apart(record) and not view.apiserver_off(record)
+        for record in world.memory.replicas
+        if record.name not in view.lost
+    )
+    if world.memory.events.exists and not wants_events(world, view.wanted, view.revision) and not used:
+        why = "no apiserver keeps events there any more"
+        return Outcome((ForgetCluster(site="", why=why, cluster=Cluster.EVENTS),))
+    stale = [each for each in world.memory.replicas if is_stale(world, each) and view.reachable(each)]
+    return Outcome(tuple(step for record in stale for step in _release(view, record)))
+
+
+def _release(view: View, record: Replica) -> tuple[Step, ...]:
+    state = view.unit(record, Component.EVENTS_ETCD)
+    if state is UnitState.UNKNOWN:
+        return ()
+    why = "there is no such cluster any more"
+    if state not in IDLE:
+        component = Component.EVENTS_ETCD
+        return (StopUnit(site=record.site, why=why, replica=record.name, component=component),)
+    return (ReleaseMember(site=record.site, why=why, replica=record.name, cluster=Cluster.EVENTS),)
+
+
+def left_behind(view: View) -> tuple[str, ...]:
+    """What is still to be cleaned up when its machine is back."""
+    stale = [each for each in view.world.memory.replicas if is_stale(view.world, each) and not view.reachable(each)]
+    return tuple(f"etcd of events of {each.name} on machine {each.machine}, which does not answer" for each in stale)
+
+
+def not_ready_for(view: View, record: Replica) -> tuple[str, ...]:
+    """Why a replica cannot be started anew to keep events apart now: all that are wanted must vote in their cluster,
+    itself too unless its member of it is started anew with it.
+    """
+    events = view.events
+    if events is None or events.world.membership is None:
+        return ("a quorum of the members of the etcd of events to answer",)
+    anew = Component.EVENTS_ETCD in view.change(record).stops
+    needed = [each for each in view.wanted if not (anew and each.name == record.name)]
+    sick = [each for each in needed if not events.is_healthy_voter(each)]
+    return tuple(f"{each.name} to be a healthy voter of the etcd of events" for each in sick)
