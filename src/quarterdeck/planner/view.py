@@ -141,11 +141,7 @@ class View:
 
     def runs_all(self, replica: Replica) -> bool:
         """Whether none of its programs was stopped."""
-<<<<<<< HEAD
-        has = (each for each in Component if each is not Component.EVENTS_ETCD or replica.events is not None)
-=======
         has = (each for each in Component if each is not Component.EVENTS_ETCD or self.keeps_events_apart(replica))
->>>>>>> 5379b21 (The rules of membership are asked for each etcd cluster: one for events comes and goes on a live plane, and moves with it)
         return not any(self.unit(replica, component) in IDLE for component in has)
 
     @cached_property
