@@ -354,6 +354,9 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             claim(not before.memory.replica(step.replica).restarted, f"1: {step.replica} is restarted again and again")
         case AdoptRevision():
             _check_adoption(before, step)
+        case DecideBootstrap():
+            old = [name for name in step.replicas if before.replica(name).data]
+            claim(not old, f"9: {old} found a cluster with the data of another one")
         case AddLearner():
             _check_room(before, step)
         case StartUnit(component=Component.ETCD):
@@ -493,6 +496,8 @@ def _check_deletion(before: Truth, step: Step) -> None:
 
 def check_swap(states: list[Truth], step: Swap) -> None:
     """The swap is the shortest way from one site's quorum to another's. ``states``: before, between, and after."""
+    if step.cluster is Cluster.EVENTS and any(isinstance(change, RemoveMember) for change in step.changes):
+        claim(states[0].home == step.site, "14: the quorum of the events' cluster goes before that of the main one")
     states = [state.of(step.cluster) for state in states]
     homes = [state.home for state in states]
     claim(homes[-1] == step.site, f"3: after the swap {step.site} holds no quorum by itself")

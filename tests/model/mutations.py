@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from model.searches import SEED, Search, sampled
+from model.searches import APART, SEED, Search, sampled
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -28,6 +28,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.world import Health, MachineFact, Membership, World
 from quarterdeck.planner import (
+    clusters,
     founding,
     machines,
     membership,
@@ -64,6 +65,7 @@ BROKEN = Search(
 )
 ANEW = Search(replicas=3, to=3, change=Change(exchange=True), per_zone=1, wishes=1)
 ANEW_FREE = sampled(Search(replicas=3, to=3, change=Change(exchange=True), faults=2, wishes=1, data_loss=True), SEED)
+APART_OFF, APART_MOVE = (replace(search, wishes=1) for search in (APART[4], APART[6]))
 TO_ONE = Search(replicas=3, to=1, faults=1, data_loss=True)
 
 
@@ -84,6 +86,9 @@ def _rule(patch: Patch, old: Rule, new: Rule) -> None:
     for rules in ("ALWAYS", "WITH_MEMBERSHIP", "BESIDE"):
         known: tuple[Rule, ...] = getattr(planner, rules)
         patch.setattr(planner, rules, tuple(new if rule is old else rule for rule in known))
+    for sets in ("IN_EACH", "UNREAD", "LEAVING"):
+        has: frozenset[Rule] = getattr(clusters, sets)
+        patch.setattr(clusters, sets, has | {new} if old in has else has)
 
 
 def _before(patch: Patch, old: Rule, new: Rule) -> None:
@@ -439,7 +444,9 @@ def a_revision_is_adopted_while_programs_run_as_before(patch: Patch) -> None:
 
 
 def the_leader_is_stopped_as_it_is(patch: Patch) -> None:
-    patch.setattr(rolling, "_stop_member", lambda view, rest: Outcome((rolling._stop(rest.replica, Component.ETCD),)))
+    patch.setattr(
+        rolling, "_stop_member", lambda plane, record, component: Outcome((rolling._stop(record, component),))
+    )
 
 
 def apiservers_rest_before_they_have_drained(patch: Patch) -> None:
@@ -467,6 +474,33 @@ def a_crowded_machine_is_taken_though_another_is_free(patch: Patch) -> None:
         return crowded or real(world, slot, taken, leaving)
 
     patch.setattr(founding, "machine_for", machine_for)
+
+
+# --- two clusters ---------------------------------------------------------------------------------------------------
+
+
+def the_cluster_is_forgotten_while_events_are_kept_there(patch: Patch) -> None:
+    patch.setattr(View, "keeps_events_apart", lambda view, replica: False)
+
+
+def the_quorum_of_events_goes_first(patch: Patch) -> None:
+    """Whatever becomes of the target then, its events are gone with it."""
+    real = membership.swap
+
+    def swap(view: View) -> Outcome:
+        home = replace(view.plane, home=view.heading)
+        return real(view if view.plane is view else replace(view, plane_or_none=home))
+
+    _rule(patch, membership.swap, swap)
+
+
+def replicas_are_released_while_they_are_members_of_the_events_cluster(patch: Patch) -> None:
+    patch.setattr(release, "_has_a_vote_on_events", lambda view, record: False)
+    patch.setattr(clusters, "IN_EACH", clusters.IN_EACH - {membership.remove, membership.remove_dead})
+
+
+def what_is_left_of_a_cluster_founds_the_next_one(patch: Patch) -> None:
+    patch.setattr(view, "is_stale", lambda world, record: False)
 
 
 MUTATIONS = (
@@ -509,4 +543,8 @@ MUTATIONS = (
     Mutation(done_is_said_before_all_runs, 10, FAULT),
     Mutation(former_addresses_are_not_remembered, 5, CALM),
     Mutation(the_user_cannot_change_their_mind, 3, CALM),
+    Mutation(the_cluster_is_forgotten_while_events_are_kept_there, 14, APART_OFF),
+    Mutation(the_quorum_of_events_goes_first, 14, APART_MOVE),
+    Mutation(replicas_are_released_while_they_are_members_of_the_events_cluster, 7, APART_MOVE),
+    Mutation(what_is_left_of_a_cluster_founds_the_next_one, 9, APART_OFF),
 )

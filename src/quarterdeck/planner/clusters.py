@@ -4,30 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from quarterdeck.planner import founding, membership
 from quarterdeck.planner.events import wants_events
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
 Rule = Callable[[View], Outcome]
 
+#: Rules about the members of a cluster, by what must be so of the events' one for them to be asked of it: it is wanted,
+#: and its membership could be read, but for those that only start members. What runs of it goes on as long as it is
+#: there.
+IN_EACH: frozenset[Rule] = frozenset(
+    (
+        founding.found,
+        membership.keep_running,
+        membership.remove_strays,
+        membership.remove_dead,
+        membership.join,
+        membership.rejoin,
+        membership.promote,
+        membership.lead,
+        membership.swap,
+        membership.remove,
+        membership.stop_removed,
+    )
+)
+UNREAD: frozenset[Rule] = frozenset((founding.found, membership.keep_running))
+LEAVING: frozenset[Rule] = frozenset((membership.keep_running,))
 
-def in_each(rule: Rule, *, unread: bool = False, leaving: bool = False) -> Rule:
-    """The rule for both clusters, whose steps do not touch each other. Of the events' one it is asked where its
-    membership could be read (``unread``: also where not), and as long as it is wanted (``leaving``: as long as it is
-    there).
-    """
 
-    def asked(view: View) -> Outcome:
-        main, events = rule(view), view.events
-        if events is None or not (unread or events.world.membership is not None):
-            return main
-        if not leaving and not wants_events(view.world, view.wanted, view.revision):
-            return main
-        other = rule(events)
-        told = tuple(f"etcd of events: {each}" for each in other.waiting)
-        return Outcome(main.steps + other.steps, main.waiting + told)
-
-    return asked
+def ask(rule: Rule, view: View) -> Outcome:
+    """What a rule says of the plane: one about members of both clusters, as steps in one touch nothing of the other."""
+    main, events = rule(view), view.events
+    if events is None or rule not in IN_EACH or not (rule in UNREAD or events.world.membership is not None):
+        return main
+    if rule not in LEAVING and not wants_events(view.world, view.wanted, view.revision):
+        return main
+    other = rule(events)
+    told = tuple(f"etcd of events: {each}" for each in other.waiting)
+    return Outcome(main.steps + other.steps, main.waiting + told)
 
 
 def waits_for_events(view: View) -> tuple[str, ...]:

@@ -10,12 +10,9 @@ from __future__ import annotations
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import Membership, World
 from quarterdeck.planner import data, events, founding, members, membership, notes, release, rolling, serving, traffic
-from quarterdeck.planner.clusters import Rule, in_each, waits_for_events
+from quarterdeck.planner.clusters import Rule, ask, waits_for_events
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
-
-found = in_each(founding.found, unread=True)
-keep_running = in_each(membership.keep_running, unread=True, leaving=True)
 
 #: Rules that hold whether or not the membership could be read: none of them takes away what could serve.
 ALWAYS: tuple[Rule, ...] = (
@@ -23,8 +20,8 @@ ALWAYS: tuple[Rule, ...] = (
     founding.place,
     rolling.reject,
     rolling.roll,
-    found,
-    keep_running,
+    founding.found,
+    membership.keep_running,
 )
 
 #: Rules that need to know who is a member.
@@ -33,25 +30,25 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     notes.note,
     traffic.relight,
     founding.place,
-    found,
-    keep_running,
-    in_each(membership.remove_strays),
-    in_each(membership.remove_dead),
+    founding.found,
+    membership.keep_running,
+    membership.remove_strays,
+    membership.remove_dead,
     rolling.reject,
     rolling.roll,
-    in_each(membership.join),
-    in_each(membership.rejoin),
-    in_each(membership.promote),
+    membership.join,
+    membership.rejoin,
+    membership.promote,
     serving.serve,
     serving.rescue,
     traffic.backends,
     traffic.record,
     serving.control,
     serving.retire,
-    in_each(membership.lead),
-    in_each(membership.swap),
-    in_each(membership.remove),
-    in_each(membership.stop_removed),
+    membership.lead,
+    membership.swap,
+    membership.remove,
+    membership.stop_removed,
     traffic.let_go,
     events.dissolve,
     serving.settled,
@@ -64,7 +61,7 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
         data.withhold,
         notes.note,
         traffic.relight,
-        keep_running,
+        membership.keep_running,
         rolling.roll,
         serving.serve,
         serving.rescue,
@@ -109,7 +106,7 @@ def _first(seen: View, rules: tuple[Rule, ...]) -> Outcome:
     beside: tuple[Step, ...] = ()
     waiting: dict[str, None] = {}
     for rule in rules:
-        outcome = rule(seen)
+        outcome = ask(rule, seen)
         waiting.update(dict.fromkeys(outcome.waiting))
         if rule in BESIDE:
             beside += outcome.steps

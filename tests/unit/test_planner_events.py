@@ -1,0 +1,329 @@
+"""An etcd cluster for events alone: it comes and goes on a live plane, moves with it, and is never worth an outage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from model.stories import about_to, all_told, is_done, steps_until, told, until, with_fact, with_unit
+from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
+
+from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.remember import remember
+from quarterdeck.model.revisions import Change
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import (
+    AddLearner,
+    AdoptRevision,
+    DecideBootstrap,
+    ForgetCluster,
+    NoteCreated,
+    NoteMembers,
+    ReleaseMember,
+    RemoveMember,
+    RestartUnit,
+    SetBackends,
+    StopUnit,
+    Swap,
+)
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Health, Membership, World
+from quarterdeck.planner.events import dissolve
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.release import release
+from quarterdeck.planner.rolling import roll
+from quarterdeck.planner.serving import serve
+from quarterdeck.planner.simulator import apply, observe
+from quarterdeck.planner.truth import Power, Truth
+from quarterdeck.planner.view import view
+
+ANEW = Change(restart=frozenset({Component.APISERVER}))
+EVENTS, EVENTS_ETCD = Cluster.EVENTS, Component.EVENTS_ETCD
+
+
+@cache
+def going_on(replicas: int = 3) -> Truth:
+    """A plane that is well, whose user has just asked for events apart."""
+    return changing(replicas, replicas, ANEW, apart=frozenset({NEW}))
+
+
+@cache
+def going_off(replicas: int = 3) -> Truth:
+    """One that keeps them apart, whose user has just asked for it to keep them no more."""
+    return changing(replicas, replicas, ANEW, apart=frozenset({FORMER}))
+
+
+@cache
+def moves(replicas: int = 3) -> Truth:
+    return moving_apart(replicas, replicas)
+
+
+def of_events(world: World, name: str, health: Health) -> World:
+    """The world with one member of the events' cluster seen otherwise."""
+    assert world.events_membership is not None
+    members = tuple(
+        replace(each, health=health) if each.replica == name else each for each in world.events_membership.members
+    )
+    return replace(world, events_membership=replace(world.events_membership, members=members))
+
+
+def about_to_rest() -> World:
+    """The moment at which the first replica is to go over to keeping events apart."""
+    return observe(until(going_on(), about_to(StopUnit)))
+
+
+# --- on and off -----------------------------------------------------------------------------------------------------
+
+
+def test_nobody_goes_over_before_the_cluster_is_there() -> None:
+    done = steps_until(going_on(), about_to(StopUnit))
+    assert done[0].startswith("DecideBootstrap")
+    assert done[1:4] == [f"StartUnit etcd-events of east-{number}" for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("name", ["east-1", "east-2", "east-3"])
+def test_nobody_goes_over_while_a_member_does_not_vote(name: str) -> None:
+    assert all_told(roll(view(about_to_rest())))
+    outcome = roll(view(of_events(about_to_rest(), name, Health.SUSPECT)))
+    assert outcome.waiting == (f"{name} to be a healthy voter of the etcd of events",)
+    assert not outcome.steps
+
+
+def test_nobody_goes_over_while_the_cluster_does_not_answer() -> None:
+    outcome = roll(view(replace(about_to_rest(), events_membership=None)))
+    assert outcome.waiting == ("a quorum of the members of the etcd of events to answer",)
+
+
+def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhile() -> None:
+    both = Change(restart=frozenset({EVENTS_ETCD}))
+    asked = changing(3, 3, both, apart=frozenset({FORMER, NEW}))
+    stopped = until(asked, lambda _, now: "StopUnit etcd-events of east-2" in map(told, now.now))
+    for step in plan(observe(stopped)).now:
+        stopped = apply(stopped, step)
+    outcome = roll(view(of_events(observe(stopped), "east-2", Health.SUSPECT)))
+    assert [type(step) for step in outcome.steps] == [AdoptRevision]
+
+
+def test_an_apiserver_starts_only_when_both_its_members_vote() -> None:
+    well = observe(settled(replace(going_off(), revision=FORMER)))
+    world = with_unit(well, "east-1", Component.APISERVER, UnitState.STOPPED)
+    assert all_told(serve(view(world))) == ["StartUnit kube-apiserver of east-1"]
+    assert not serve(view(of_events(world, "east-1", Health.SUSPECT))).steps
+    assert not serve(view(replace(world, events_membership=None))).steps
+
+
+def test_events_are_given_up_without_a_quorum_of_their_members() -> None:
+    """Who has lost them for good can go on without."""
+    truth = going_off()
+    for name in ("east-1", "east-2"):
+        truth = truth.with_replica(name, replace(truth.replica(name), events_data=False))
+    assert observe(truth).events_membership is None
+    end = until(truth, is_done)
+    assert not end.memory.events.exists
+    assert {each.revision for each in end.memory.replicas} == {NEW}
+
+
+def test_a_cluster_is_forgotten_when_nothing_that_runs_keeps_events_there() -> None:
+    before = until(going_off(), lambda truth, now: [each.revision for each in truth.memory.replicas].count(NEW) == 2)
+    assert not dissolve(view(observe(before))).steps
+    after = until(before, about_to(ForgetCluster))
+    assert {each.revision for each in after.memory.replicas} == {NEW}
+
+
+def test_what_is_left_of_a_cluster_is_stopped_and_then_removed() -> None:
+    done = steps_until(until(going_off(), about_to(ForgetCluster)), is_done)
+    stops = [done.index(f"StopUnit etcd-events of east-{number}") for number in (1, 2, 3)]
+    removals = [done.index(f"ReleaseMember east-{number}") for number in (1, 2, 3)]
+    assert done.index("ForgetCluster") < min(stops) < max(stops) < min(removals)
+
+
+def test_what_is_left_on_a_machine_that_does_not_answer_is_a_leftover() -> None:
+    truth = until(going_off(), about_to(ReleaseMember))
+    off = tuple(replace(each, power=Power.OFF) if each.name == "east-a1" else each for each in truth.machines)
+    world = observe(replace(truth, machines=off))
+    assert "ReleaseMember east-1" not in all_told(dissolve(view(world)))
+    _, leftovers = release(view(world))
+    assert "etcd of events of east-1 on machine east-a1, which does not answer" in leftovers
+
+
+def test_a_cluster_that_comes_again_has_nothing_of_the_one_before() -> None:
+    """Who still has something of that one is no founder."""
+    stopped = until(going_off(), about_to(ReleaseMember))
+    world = observe(replace(stopped, revision=FORMER))
+    found = view(world).events
+    assert found is not None
+    assert found.wanted == ()
+    back = until(replace(stopped, revision=FORMER), about_to(DecideBootstrap))
+    assert all(each.events is None for each in back.memory.replicas)
+    assert until(back, is_done).memory.events.epoch == 2
+
+
+def test_a_single_replica_is_exchanged_for_one_that_keeps_events_apart() -> None:
+    done = steps_until(going_on(1), is_done)
+    assert done.index("StartUnit kube-apiserver of east-2") > done.index("StartUnit etcd-events of east-2")
+    assert "StopUnit kube-apiserver of east-1" in done
+
+
+# --- moves ----------------------------------------------------------------------------------------------------------
+
+
+def test_both_clusters_move_and_the_main_one_goes_first() -> None:
+    about = until(moves(), about_to(Swap))
+    first = [step for step in plan(observe(about)).now if isinstance(step, Swap)]
+    assert [step.cluster for step in first] == [Cluster.MAIN]
+    end = until(about, is_done)
+    assert end.of(EVENTS).home == end.home == "west"
+    assert set(end.of(EVENTS).members) == set(end.members)
+
+
+def test_the_same_replicas_vote_in_both_before_the_swap() -> None:
+    about = until(moves(), about_to(Swap))
+    voting = {name for name, member in about.members.items() if not member.learner}
+    assert {name for name, member in about.of(EVENTS).members.items() if not member.learner} == voting
+
+
+def test_a_target_without_its_events_does_not_take_over() -> None:
+    about = until(moves(), lambda truth, _: bool(truth.replica("west-4").events))
+    served = until(about, lambda truth, now: "SetRecord west" in map(told, now.now))
+    assert view(observe(served)).takeover
+    assert not view(replace(observe(served), events_membership=None)).takeover
+    assert not view(of_events(observe(served), "west-4", Health.DOWN)).takeover or {
+        each.name for each in view(of_events(observe(served), "west-4", Health.DOWN)).servers
+    } == {"west-5"}
+
+
+def test_a_replica_is_not_released_while_it_is_a_member_of_the_other_cluster() -> None:
+    about = until(moves(), lambda truth, now: "ReleaseReplica east-1" in map(told, now.now))
+    world = observe(about)
+    steps, _ = release(view(world))
+    assert "ReleaseReplica east-1" in map(told, steps)
+    former = observe(until(moves(), about_to(Swap))).events_membership
+    assert former is not None
+    late = replace(world, events_membership=former)
+    assert "ReleaseReplica east-1" not in map(told, release(view(late))[0])
+    blind = replace(world, events_membership=None)
+    assert "ReleaseReplica east-1" not in map(told, release(view(blind))[0])
+
+
+def test_a_replica_that_lost_its_events_is_exchanged() -> None:
+    truth = settled(replace(going_off(), revision=FORMER))
+    lost = truth.with_replica("east-2", replace(truth.replica("east-2"), events_data=False))
+    assert view(observe(lost)).outdated == {"east-2"}
+    end = until(lost, is_done)
+    assert [each.name for each in end.memory.replicas] == ["east-1", "east-3", "east-4"]
+
+
+def test_another_class_of_the_events_volume_is_another_replica() -> None:
+    truth = settled(replace(going_off(), revision=FORMER))
+    records = tuple(
+        replace(each, events=replace(each.events, storage_class="slow") if each.events else None)
+        for each in truth.memory.replicas
+    )
+    world = observe(replace(truth, memory=replace(truth.memory, replicas=records)))
+    assert view(replace(world, events_class="slow")).outdated == frozenset()
+    assert view(replace(world, events_class="fast")).outdated == {"east-1", "east-2", "east-3"}
+
+
+def test_alarms_of_either_cluster_keep_replicas_from_being_exchanged() -> None:
+    world = observe(moves())
+    assert world.events_membership is not None
+    full = replace(world.events_membership, alarms=("memberID:1 alarm:NOSPACE ",))
+    now = plan(replace(world, events_membership=full))
+    assert all(isinstance(step, SetBackends) for step in now.now)
+    assert any("NOSPACE" in each for each in now.waiting)
+
+
+def test_an_unread_membership_of_the_events_cluster_is_waited_for_where_it_is_wanted() -> None:
+    well = observe(settled(replace(going_off(), revision=FORMER)))
+    assert plan(well).done
+    unread = plan(replace(well, events_membership=None))
+    assert any("etcd of events to answer" in each for each in unread.waiting)
+    assert not unread.now
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def record(name: str, events: MemberMemory | None = None) -> Replica:
+    return Replica(name=name, slot=Slot(site="east", zone="a"), machine=f"m-{name}", listed=True, events=events)
+
+
+def test_founders_have_a_member_from_when_they_are_decided() -> None:
+    memory = Memory(replicas=(record("east-1"), record("east-2")), bootstrap=("east-1",), created=True)
+    step = DecideBootstrap(site="", why="", replicas=("east-1",), storage_class="fast", cluster=EVENTS)
+    after = remember(memory, step, 0.0)
+    assert after.events == ClusterMemory(epoch=1, bootstrap=("east-1",))
+    assert after.replica("east-1").events == MemberMemory(epoch=1, storage_class="fast")
+    assert after.replica("east-2").events is None
+    assert (after.bootstrap, after.created) == (("east-1",), True)
+
+
+def test_what_is_noted_of_one_cluster_says_nothing_of_the_other() -> None:
+    has = MemberMemory(epoch=1, storage_class="fast")
+    memory = Memory(replicas=(record("east-1", has),), events=ClusterMemory(epoch=1, bootstrap=("east-1",)))
+    after = remember(memory, NoteCreated(site="", why="", cluster=EVENTS), 0.0)
+    assert (after.created, after.events.created) == (False, True)
+    note = NoteMembers(site="", why="", listed=("east-1",), started=("east-1",), storage_class="slow", cluster=EVENTS)
+    after = remember(after, note, 0.0)
+    assert after.replica("east-1").events == replace(has, listed=True, started=True)
+    assert not after.replica("east-1").started
+    restart = RestartUnit(site="east", why="", replica="east-1", component=EVENTS_ETCD)
+    after = remember(after, restart, 0.0)
+    assert after.replica("east-1").events == replace(has, listed=True, started=True, restarted=True)
+    assert not after.replica("east-1").restarted
+
+
+def test_a_joiner_has_a_member_from_when_it_is_known_to_the_cluster() -> None:
+    memory = Memory(replicas=(record("east-1"),), events=ClusterMemory(epoch=3, bootstrap=("east-9",)))
+    step = AddLearner(site="east", why="", replica="east-1", storage_class="fast", cluster=EVENTS)
+    assert remember(memory, step, 0.0).replica("east-1").events == MemberMemory(epoch=3, storage_class="fast")
+
+
+def test_a_cluster_that_is_forgotten_leaves_its_number_and_what_its_members_have() -> None:
+    has = MemberMemory(epoch=2, listed=True, started=True)
+    known = ClusterMemory(epoch=2, bootstrap=("east-1",), created=True, cluster_id=7, revision=9)
+    memory = Memory(replicas=(record("east-1", has),), events=known)
+    after = remember(memory, ForgetCluster(site="", why="", cluster=EVENTS), 0.0)
+    assert after.events == ClusterMemory(epoch=2)
+    assert after.replica("east-1").events == has
+    assert not after.of(EVENTS).replica("east-1").started
+    gone = remember(after, ReleaseMember(site="east", why="", replica="east-1", cluster=EVENTS), 0.0)
+    assert gone.replica("east-1").events is None
+    step = DecideBootstrap(site="", why="", replicas=("east-1",), cluster=EVENTS)
+    again = remember(after, step, 0.0)
+    assert again.events == ClusterMemory(epoch=3, bootstrap=("east-1",))
+
+
+def test_members_of_the_cluster_are_removed_by_its_own_ids() -> None:
+    about = until(moves(), lambda truth, now: any(_removes_from_events(step) for step in now.now))
+    (step,) = (step for step in plan(observe(about)).now if _removes_from_events(step))
+    assert isinstance(step, RemoveMember)
+    assert about.of(EVENTS).with_id(step.member) == step.replica
+
+
+def _removes_from_events(step: object) -> bool:
+    return isinstance(step, RemoveMember) and step.cluster is EVENTS
+
+
+def test_machines_that_do_not_answer_found_nothing() -> None:
+    world = with_fact(observe(going_on()), "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
+    (step,) = (step for step in plan(world).now if isinstance(step, DecideBootstrap))
+    assert step.replicas == ("east-2", "east-3")
+
+
+def test_the_view_of_a_plane_with_one_cluster_has_no_other() -> None:
+    world = observe(settled(replace(going_on(), revision=FORMER)))
+    assert view(world).events is None
+    assert view(replace(world, events_membership=Membership(members=(), leader=None))).events is None
+
+
+def test_a_plane_that_moves_and_goes_over_at_once_founds_at_its_target() -> None:
+    asked = replace(going_on(), slots=wanted("west", 3))
+    (step,) = (step for step in plan(observe(until(asked, about_to(DecideBootstrap)))).now)
+    assert isinstance(step, DecideBootstrap)
+    assert {name.split("-")[0] for name in step.replicas} == {"west"}
+    end = until(asked, is_done)
+    assert end.of(EVENTS).home == "west"
