@@ -104,7 +104,7 @@ async def test_a_volume_is_never_made_again_for_a_replica_that_has_started(plane
     await start_unit(plane, START, await remembers(plane, FOUNDING))
     await site.stop_unit(MACHINE, UNIT)
     await site.delete_volume(MACHINE, VOLUME)
-    for component in Component:
+    for component in (each for each in Component if each is not Component.EVENTS_ETCD):
         step = replace(START, component=component)
         with pytest.raises(Unavailable, match="put it back"):
             await start_unit(plane, step, await remembers(plane, CREATED))

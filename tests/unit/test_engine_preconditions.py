@@ -22,7 +22,7 @@ from quarterdeck.engine.preconditions import (
 )
 from quarterdeck.engine.preconditions import free_memory as free_memory_check
 from quarterdeck.model.endpoints import Record
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.pki.issuing import create_plane_secrets
@@ -111,7 +111,7 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
     plane = SimpleNamespace(
         site=lambda _: SimpleNamespace(free_memory=free_memory),
         etcd=SimpleNamespace(status=status),
-        memory=SimpleNamespace(replicas=(member,), bootstrap=()),
+        memory=Memory(replicas=(member,)),
         resource=None,
         machines={},
     )

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components.ports import seat_of_before
-from quarterdeck.errors import NotFound
+from quarterdeck.components.etcd import PORTS
+from quarterdeck.components.ports import completed, seat_of_before
+from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.kube.port import Address
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.seats import PortName, Seat
+from quarterdeck.model.seats import Endpoint, PortName, Seat
 from quarterdeck.model.units import Machine
 
 
@@ -32,27 +34,48 @@ def recorded_seat(record: Replica, plane: ControlPlane, machines: Mapping[tuple[
     return seat_of_before(record.machine, machine.address, plane.status.port_offset or 0)
 
 
-def client_url(plane: Plane, record: Replica) -> str:
-    """Where a member answers clients."""
-    return seat_of(plane, record).advertised(PortName.ETCD_CLIENT).url()
+def client_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
+    """Where a replica's member of a cluster answers clients."""
+    return _member_at(plane, record, PORTS[cluster].client).url()
 
 
-def client_urls(plane: Plane) -> tuple[str, ...]:
-    """The client URLs of all replicas that are or may be members."""
-    memory = plane.memory
-    return tuple(
-        client_url(plane, record) for record in memory.replicas if record.listed or record.name in memory.bootstrap
-    )
+def client_urls(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[str, ...]:
+    """The client URLs of all replicas that are or may be members of a cluster."""
+    return tuple(client_url(plane, record, cluster) for record in candidates(plane, cluster))
 
 
-def peer_url(plane: Plane, record: Replica) -> str:
-    """Where a member answers its peers; it identifies the member."""
-    return seat_of(plane, record).advertised(PortName.ETCD_PEER).url()
+def candidates(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[Replica, ...]:
+    """The replicas that are or may be members of a cluster, as that cluster has them. Whoever has no port for a member
+    of it is none.
+    """
+    memory = plane.memory.of(cluster)
+    may_be = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
+    return tuple(each for each in may_be if seat_of(plane, each).has(PORTS[cluster].client))
 
 
-def metrics_url(plane: Plane, record: Replica) -> str:
-    """Where a member tells its metrics, from its first moment on."""
-    return seat_of(plane, record).advertised(PortName.ETCD_METRICS).url(plane.settings_of(record).metrics_scheme)
+def peer_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
+    """Where a replica's member of a cluster answers its peers; it identifies the member."""
+    return _member_at(plane, record, PORTS[cluster].peer).url()
+
+
+def metrics_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
+    """Where a replica's member of a cluster tells its metrics, from its first moment on."""
+    return _member_at(plane, record, PORTS[cluster].metrics).url(plane.settings_of(record).metrics_scheme)
+
+
+def _member_at(plane: Plane, record: Replica, port: PortName) -> Endpoint:
+    """Where one port of a member is reached. Raises Unavailable for a seat from when there were fewer ports, of which
+    somebody else has the missing ones.
+    """
+    seat = seat_of(plane, record)
+    if not seat.has(port):
+        missing = completed(seat).listen(port).port
+        raise Unavailable(
+            f"reaching the {port} port of {record.name}",
+            f"its seat has none: somebody else has port {missing} of machine {record.machine}",
+            "stop what listens there, or have the replica exchanged ('replica replace')",
+        )
+    return seat.advertised(port)
 
 
 def server_address(plane: Plane, record: Replica, port: PortName) -> Address:

@@ -15,12 +15,14 @@ from quarterdeck.actions.status import remember
 from quarterdeck.actions.together import together
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
     NOTES,
     AddLearner,
     PlaceReplica,
     Promote,
     RejectRevision,
+    ReleaseMember,
     ReleaseReplica,
     RemoveMember,
     RemoveRecord,
@@ -71,6 +73,8 @@ async def _effect(plane: Plane, step: Step, world: World) -> Detail | PersonMust
             await units.restart_unit(plane, step, world)
         case ReleaseReplica():
             await units.release_replica(plane, step)
+        case ReleaseMember():
+            await units.release_member(plane, step)
         case AddLearner():
             await members.add_learner(plane, step)
         case Promote():
@@ -93,7 +97,7 @@ async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMus
             chosen = {name: plane.memory.replica(name) for name in step.backends}
             serving = {name for balancer in world.balancers for name in balancer.backends}
             new = [record for name, record in chosen.items() if name not in serving]
-            await together(*(units.favour(plane, each, Component.ETCD, Component.APISERVER) for each in new))
+            await together(*(units.favour(plane, each, *_asked_through(each)) for each in new))
             await plane.check()
             backends = {name: backend_address(plane, each) for name, each in chosen.items()}
             await plane.balancers[step.site].apply(backends)
@@ -110,3 +114,9 @@ async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMus
         case _:
             assert isinstance(step, (*NOTES, RejectRevision))
     return {}
+
+
+def _asked_through(record: Replica) -> tuple[Component, ...]:
+    """The programs that a request passes through."""
+    events = (Component.EVENTS_ETCD,) if record.events is not None else ()
+    return Component.ETCD, *events, Component.APISERVER

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from quarterdeck.actions.addresses import client_url, client_urls, metrics_url, peer_url
+from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, peer_url
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import beside, cut_off, together
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.members import voters
@@ -34,19 +33,19 @@ def _now() -> float:
 async def add_learner(plane: Plane, step: AddLearner) -> None:
     """Tell etcd of the new member."""
     record = plane.memory.replica(step.replica)
-    await plane.etcd.add_learner(client_urls(plane), peer_url(plane, record))
+    await plane.etcd.add_learner(client_urls(plane, step.cluster), peer_url(plane, record, step.cluster))
 
 
 async def promote(plane: Plane, step: Promote, world: World) -> None:
     """Make the learner a voter: from then on writes may wait for it."""
-    await favour(plane, plane.memory.replica(step.replica), Component.ETCD)
+    await favour(plane, plane.memory.replica(step.replica), MEMBER[step.cluster])
     await plane.check()
-    await plane.etcd.promote(healthy_urls(plane, world), step.member)
+    await plane.etcd.promote(healthy_urls(plane, world, step.cluster), step.member)
 
 
 async def remove_member(plane: Plane, step: RemoveMember, world: World) -> None:
     """Take the member out. It is not asked itself: it could not confirm its own removal."""
-    await plane.etcd.remove(healthy_urls(plane, world, without=step.replica), step.member)
+    await plane.etcd.remove(healthy_urls(plane, world, step.cluster, without=step.replica), step.member)
 
 
 async def transfer_leadership(plane: Plane, step: TransferLeadership, world: World) -> None:
@@ -54,60 +53,64 @@ async def transfer_leadership(plane: Plane, step: TransferLeadership, world: Wor
 
     A write that a follower passes on to a leader that is just handing over is dropped there without a word (etcd:
     raft, ErrProposalDropped on a forwarded MsgProp), and fails 5 s + 2 x election timeout later. So the load
-    balancers pass nothing on from before until every apiserver's member follows the new leader.
+    balancers pass nothing on from before until every apiserver's member follows the new leader. So it is with the
+    events' cluster: a client's event is a request as any other, and is not to fail either.
     """
-    leader = world.membership.leader if world.membership is not None else None
+    cluster, membership = step.cluster, world.of(step.cluster).membership
+    leader = membership.leader if membership is not None else None
     if leader is None:
         raise Unavailable("transferring etcd's leadership", "no member leads", "it is tried again")
-    servers = [record for record in plane.memory.replicas if world.replica(record.name).ready]
-    await _until_able(plane, plane.memory.replica(step.to))
+    ask = {record.name for record in candidates(plane, cluster)}
+    servers = [each for each in plane.memory.replicas if world.replica(each.name).ready and each.name in ask]
+    await _until_able(plane, client_url(plane, plane.memory.replica(step.to), cluster), step.to)
     async with AsyncExitStack() as afterwards, held(plane, world, servers) as hold:
-        await _until_quiet(plane, servers)
+        await _until_quiet(plane, [metrics_url(plane, each, cluster) for each in servers])
         await plane.check()
-        handing_over = plane.etcd.move_leader(client_url(plane, plane.memory.replica(leader)), step.member)
+        handing_over = plane.etcd.move_leader(client_url(plane, plane.memory.replica(leader), cluster), step.member)
         moving = await afterwards.enter_async_context(beside(handing_over))
-        await _until_followed(plane, servers, step.member, moving, hold.until)
+        members = [client_url(plane, each, cluster) for each in servers]
+        await _until_followed(plane, members, step.member, moving, hold.until)
 
 
-async def _until_able(plane: Plane, record: Replica) -> None:
+async def _until_able(plane: Plane, url: str, name: str) -> None:
     """Return when the member knows of itself that it votes. One that has not applied its promotion yet takes no
     leadership (etcd: raft, hup), and until its leader gives up, an election timeout later, that one drops all writes.
     """
     deadline = _now() + _ABLE
-    while (await plane.etcd.status(client_url(plane, record))).is_learner:
+    while (await plane.etcd.status(url)).is_learner:
         if _now() >= deadline:
-            raise Unavailable("transferring etcd's leadership", f"{record.name} has not applied its promotion yet")
+            raise Unavailable("transferring etcd's leadership", f"{name} has not applied its promotion yet")
         await asyncio.sleep(BETWEEN)
 
 
-async def _until_quiet(plane: Plane, servers: Sequence[Replica]) -> None:
-    """Return when no write is known to be under way at the members of these apiservers; or after a while, since what
+async def _until_quiet(plane: Plane, members: Sequence[str]) -> None:
+    """Return when no write is known to be under way at the members with these metrics; or after a while, since what
     comes from the apiservers themselves and from controllers never ends, and they try again.
     """
     deadline = _now() + _QUIET
     while (left := deadline - _now()) > 0:
-        if all(await together(*(_is_quiet(plane, each, left) for each in servers))):
+        if all(await together(*(_is_quiet(plane, each, left) for each in members))):
             return
         await asyncio.sleep(BETWEEN)
 
 
-async def _is_quiet(plane: Plane, record: Replica, within: float) -> bool:
+async def _is_quiet(plane: Plane, url: str, within: float) -> bool:
     """Whether a member says, within so many seconds, that no write is under way. Not known is not none."""
     try:
-        return await plane.etcd.pending_proposals(metrics_url(plane, record), within=within) == 0
+        return await plane.etcd.pending_proposals(url, within=within) == 0
     except Unavailable:
         return False
 
 
 async def _until_followed(
-    plane: Plane, servers: Sequence[Replica], leader: int, moving: asyncio.Task[None], until: float
+    plane: Plane, members: Sequence[str], leader: int, moving: asyncio.Task[None], until: float
 ) -> None:
-    """Return when the members of these apiservers follow the new leader, or when the transfer is over: it says so
+    """Return when these members follow the new leader, or when the transfer is over: it says so
     only at a tick of etcd's, up to a heartbeat later. At the latest at the time ``until`` of the event loop's clock.
     """
     while not moving.done() and _now() < until:
         try:
-            seen = await together(*(plane.etcd.status(client_url(plane, each)) for each in servers))
+            seen = await together(*(plane.etcd.status(each) for each in members))
         except Unavailable:
             seen = []  # then the transfer itself tells how it went
         if seen and all(status.leader_id == leader for status in seen):
@@ -127,14 +130,14 @@ class SwapTimes:
 async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     """All changes back to back. Each is acknowledged by etcd before the next is asked for."""
     joining = [plane.memory.replica(change.replica) for change in step.changes if isinstance(change, Promote)]
-    await together(*(favour(plane, each, Component.ETCD) for each in joining))
-    now = voters(world)
+    await together(*(favour(plane, each, MEMBER[step.cluster]) for each in joining))
+    now = voters(world.of(step.cluster))
     began = _now()
     homeless = 0.0
     lost_at: float | None = None
     done: list[tuple[str, str, float]] = []
     leaving = {change.replica for change in step.changes if isinstance(change, RemoveMember)}
-    urls = healthy_urls(plane, world, without=leaving)
+    urls = healthy_urls(plane, world, step.cluster, without=leaving)
     for change in step.changes:
         now = after(now, _as_change(plane, change, now))
         await plane.check()
@@ -143,7 +146,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
             await plane.etcd.promote(urls, change.member)
             ended = _now()
         else:
-            ended = await _removed(plane, change.member, urls, _others_at_home(plane, now, urls[:1]))
+            ended = await _removed(plane, change.member, urls, _others_at_home(plane, step.cluster, now, urls[:1]))
         if home(now) is None and lost_at is None:
             # A promotion is acknowledged as soon as it is applied. A removal is acknowledged later: all of the call
             # counts.
@@ -155,10 +158,10 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
     return SwapTimes(whole=_now() - began, homeless=homeless, changes=tuple(done))
 
 
-def _others_at_home(plane: Plane, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
+def _others_at_home(plane: Plane, cluster: Cluster, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
     """The client URLs of all voters but the leader at the site that holds a quorum by itself, if one does."""
     where = home(now)
-    urls = [client_url(plane, plane.memory.replica(voter.replica)) for voter in now if voter.site == where]
+    urls = [client_url(plane, plane.memory.replica(voter.replica), cluster) for voter in now if voter.site == where]
     return [url for url in urls if url not in leader]
 
 
@@ -192,10 +195,12 @@ def _as_change(plane: Plane, change: Promote | RemoveMember, now: frozenset[Vote
     return Change(True, next(voter for voter in now if voter.replica == change.replica))
 
 
-def healthy_urls(plane: Plane, world: World, *, without: set[str] | str = "") -> tuple[str, ...]:
-    """The client URLs of the healthy members, the leader first."""
+def healthy_urls(
+    plane: Plane, world: World, cluster: Cluster = Cluster.MAIN, *, without: set[str] | str = ""
+) -> tuple[str, ...]:
+    """The client URLs of a cluster's healthy members, the leader first."""
     left_out = {without} if isinstance(without, str) else without
-    membership = world.membership
+    membership = world.of(cluster).membership
     if membership is None:
         return ()
     names = [
@@ -204,4 +209,4 @@ def healthy_urls(plane: Plane, world: World, *, without: set[str] | str = "") ->
         if member.health is Health.HEALTHY and member.replica not in left_out and not member.learner
     ]
     names.sort(key=lambda name: name != membership.leader)
-    return tuple(client_url(plane, plane.memory.replica(name)) for name in names)
+    return tuple(client_url(plane, plane.memory.replica(name), cluster) for name in names)

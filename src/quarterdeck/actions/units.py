@@ -6,23 +6,24 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from quarterdeck.actions.addresses import apiserver_address, peer_url, server_address
+from quarterdeck.actions.addresses import apiserver_address, candidates, client_url, peer_url, seat_of, server_address
 from quarterdeck.actions.audit import forget_old_audit_logs
 from quarterdeck.actions.certificates import certificates_of, forget_certificates
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.seats import leave_seat
+from quarterdeck.actions.seats import leave_seat, settle_seats
 from quarterdeck.actions.together import beside, together
-from quarterdeck.actions.volumes import replica_settings, volume_name, volume_of
+from quarterdeck.actions.volumes import delete_events_volumes, replica_settings, volume_name, volume_of
 from quarterdeck.components.catalogue import CATALOGUE, ComponentSpec, Stopping
-from quarterdeck.components.etcd import boot_arguments, log_files
+from quarterdeck.components.etcd import PORTS, boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster
 from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import RejectRevision, ReleaseReplica, RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps import RejectRevision, ReleaseMember, ReleaseReplica, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import Health, World
 
 #: Characters of a program's last words that are kept.
@@ -34,18 +35,30 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
 
     etcd begins without data only on a replica that was never seen healthy; its machine knows whether there was any.
     """
-    record = plane.memory.replica(step.replica)
+    cluster = CATALOGUE[step.component].cluster or Cluster.MAIN
+    record = await _with_room(plane, plane.memory.replica(step.replica), cluster)
     spec = component_unit(
         step.component,
         plane.settings_of(record),
         await replica_settings(plane, record, step.component),
         plane.secrets,
         await certificates_of(plane, record),
-        _initial_cluster(plane, record, world),
+        _initial_cluster(plane, record, world, cluster),
     )
-    fresh = spec.needs is not None and not record.started
+    fresh = spec.needs is not None and not plane.memory.of(cluster).replica(record.name).started
     await plane.check()
     await plane.site(record.site).start_unit(record.machine, replace(spec, fresh=fresh))
+
+
+async def _with_room(plane: Plane, record: Replica, cluster: Cluster) -> Replica:
+    """The replica on a seat that has ports for such a member: what was in their way when the plane was driven first may
+    be gone. Raises Unavailable.
+    """
+    if not seat_of(plane, record).has(PORTS[cluster].client):
+        await settle_seats(plane)
+        record = plane.memory.replica(record.name)
+    client_url(plane, record, cluster)
+    return record
 
 
 async def guard_members(plane: Plane) -> None:
@@ -53,40 +66,43 @@ async def guard_members(plane: Plane) -> None:
     once there is a cluster, and have it compare its data when it starts again. What runs goes on running: this is for
     units from before there was such a guard, and for members that were founders or joiners when they started.
     """
-    memory = plane.memory
-    if memory.created:
-        members = [record for record in memory.replicas if record.started and record.site in plane.sites]
-        await asyncio.gather(*(_guard(plane, record) for record in members))
+    for cluster in Cluster:
+        memory = plane.memory.of(cluster)
+        if memory.created:
+            members = [record for record in memory.replicas if record.started and record.site in plane.sites]
+            await asyncio.gather(*(_guard(plane, record, cluster) for record in members))
 
 
-async def _guard(plane: Plane, record: Replica) -> None:
+async def _guard(plane: Plane, record: Replica, cluster: Cluster) -> None:
     site = plane.site(record.site)
     try:
-        volume = await volume_of(plane, record)
+        volume = await volume_of(plane, plane.memory.replica(record.name), cluster)
         if volume is not None:
-            boot = boot_arguments(plane.settings_of(record), _initial_cluster(plane, record, None))
-            unit = plane.unit(record, Component.ETCD)
+            boot = boot_arguments(plane.settings_of(record), _initial_cluster(plane, record, None, cluster))
+            unit = plane.unit(record, MEMBER[cluster])
             await site.guard_unit(record.machine, unit, log_files(volume.path), boot)
     except Unavailable:
         return  # it is asked of the machine again when the plane is driven next
 
 
-def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> InitialCluster:
+def _initial_cluster(
+    plane: Plane, record: Replica, world: World | None, cluster: Cluster = Cluster.MAIN
+) -> InitialCluster:
     """Founders list the founders as long as there is no cluster; a joiner lists exactly the membership of this moment,
     itself included. Who has data needs none of it: where the membership is not known, all that may be members do.
     """
-    memory = plane.memory
-    token = f"{plane.name}-{plane.resource.metadata.uid}"
+    memory, token = plane.memory.of(cluster), _token(plane, cluster)
+    started = memory.replica(record.name).started
     if record.name in memory.bootstrap and not memory.created:
         founders = tuple(
-            (name, peer_url(plane, memory.replica(name))) for name in memory.bootstrap if _known(memory, name)
+            (name, peer_url(plane, memory.replica(name), cluster)) for name in memory.bootstrap if _known(memory, name)
         )
         return InitialCluster(state=ClusterState.NEW, members=founders, token=token)
-    if world is None or world.membership is None:
-        known = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
-        maybe = tuple((each.name, peer_url(plane, each)) for each in known)
-        return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token, compares=record.started)
-    members = world.membership.members
+    membership = world.of(cluster).membership if world is not None else None
+    if membership is None:
+        maybe = tuple((each.name, peer_url(plane, each, cluster)) for each in candidates(plane, cluster))
+        return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token, compares=started)
+    members = membership.members
     strangers = [member for member in members if not _known(memory, member.replica)]
     if strangers:
         raise PreconditionFailed(
@@ -94,8 +110,14 @@ def _initial_cluster(plane: Plane, record: Replica, world: World | None) -> Init
             f"etcd lists a member {strangers[0].id:x} that quarterdeck did not add",
             "remove it with etcdctl, or wait until it is gone",
         )
-    listed = tuple((member.replica, peer_url(plane, memory.replica(member.replica))) for member in members)
-    return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token, compares=record.started)
+    listed = tuple((member.replica, peer_url(plane, memory.replica(member.replica), cluster)) for member in members)
+    return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token, compares=started)
+
+
+def _token(plane: Plane, cluster: Cluster) -> str:
+    """What tells clusters apart that were founded on the same seats."""
+    main = f"{plane.name}-{plane.resource.metadata.uid}"
+    return main if cluster is Cluster.MAIN else f"{main}-events-{plane.memory.events.epoch}"
 
 
 def _known(memory: Memory, name: str) -> bool:
@@ -222,7 +244,7 @@ async def favour(plane: Plane, record: Replica, *components: Component) -> None:
 
 
 async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
-    """Remove a replica's units and files, its volume, its certificates, and let go of its seat last: nobody gets the
+    """Remove a replica's units and files, its volumes, its certificates, and let go of its seat last: nobody gets the
     ports of what may still run. Its audit log stays.
     """
     record = plane.memory.replica(step.replica)
@@ -232,7 +254,22 @@ async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
         await site.remove_unit(record.machine, plane.unit(record, component))
     await plane.check()
     await site.delete_volume(record.machine, volume_name(plane, record))
+    await delete_events_volumes(plane, record)
     await site.rest(record.machine)
     await forget_certificates(plane, record)
     await forget_old_audit_logs(plane)
     await leave_seat(plane, record)
+
+
+async def release_member(plane: Plane, step: ReleaseMember) -> None:
+    """Remove what a replica has of a cluster besides the main one that there is no more: nothing asks it, and no other
+    one must ever find its data.
+    """
+    record = plane.memory.replica(step.replica)
+    site, unit = plane.site(record.site), plane.unit(record, MEMBER[step.cluster])
+    assert step.cluster is not Cluster.MAIN, "the main cluster goes with its plane"
+    await plane.check()
+    await site.stop_unit(record.machine, unit, kill=True)
+    await plane.check()
+    await site.remove_unit(record.machine, unit)
+    await delete_events_volumes(plane, record)

@@ -4,28 +4,51 @@ from __future__ import annotations
 
 from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.components.settings import ReplicaSettings
 from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Volume
 
 
-def volume_name(plane: Plane, record: Replica) -> str:
-    """The name of a replica's volume on its machine."""
-    return f"{plane.name}-{record.name}"
+def volume_name(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
+    """The name of the volume of a replica's member of a cluster on its machine."""
+    if cluster is Cluster.MAIN:
+        return f"{plane.name}-{record.name}"
+    epoch = record.events.epoch if record.events is not None else plane.memory.events.epoch
+    return f"{_events_volumes(plane, record)}{epoch}"
 
 
-async def volume_of(plane: Plane, record: Replica) -> Volume | None:
-    """A replica's volume, if its machine has it. Raises Unavailable."""
-    site, name = plane.site(record.site), volume_name(plane, record)
+def _events_volumes(plane: Plane, record: Replica) -> str:
+    """What the names of the volumes of a replica's members of the events' clusters begin with."""
+    return f"{plane.name}-{record.name}-events-"
+
+
+async def delete_events_volumes(plane: Plane, record: Replica) -> None:
+    """Delete what a replica has of any events' cluster that there is, or was."""
+    site = plane.site(record.site)
+    for volume in await site.volumes(record.machine):
+        if volume.name.startswith(_events_volumes(plane, record)):
+            await plane.check()
+            await site.delete_volume(record.machine, volume.name)
+
+
+async def volume_of(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> Volume | None:
+    """The volume of a replica's member of a cluster, if its machine has it. Raises Unavailable."""
+    site, name = plane.site(record.site), volume_name(plane, record, cluster)
     try:
         await site.list_volume(record.machine, name)
     except NotFound:
         return None
-    return await site.create_volume(record.machine, name, record.storage_class)
+    return await site.create_volume(record.machine, name, _member(plane, record, cluster).storage_class)
+
+
+def _member(plane: Plane, record: Replica, cluster: Cluster) -> Replica:
+    return record.of(cluster, plane.memory.events.epoch)
 
 
 def audit_volumes(plane: Plane) -> str:
@@ -47,20 +70,21 @@ def audit_volume(plane: Plane, record: Replica) -> str:
 
 
 async def replica_settings(plane: Plane, record: Replica, component: Component) -> ReplicaSettings:
-    """What a replica's unit needs to know of it; makes its volume if there is none, but never that of one that has
-    started: its data is somewhere, or lost. Raises Unavailable then. The audit log's is an apiserver's alone:
+    """What a replica's unit needs to know of it; makes its member's volume if there is none, but never that of one that
+    has started: its data is somewhere, or lost. Raises Unavailable then. The audit log's is an apiserver's alone:
     a disk that only the log is on keeps no member from starting.
     """
-    site = plane.site(record.site)
-    volume = await volume_of(plane, record)
-    if volume is None and record.started:
+    site, cluster = plane.site(record.site), CATALOGUE[component].cluster or Cluster.MAIN
+    volume, member = await volume_of(plane, record, cluster), _member(plane, record, cluster)
+    if volume is None and member.started:
         raise Unavailable(
             f"starting a unit of {record.name}",
-            f"its volume {volume_name(plane, record)} is gone from machine {record.machine}",
+            f"its volume {volume_name(plane, record, cluster)} is gone from machine {record.machine}",
             "put it back with all that was in it",
         )
     if volume is None:
-        volume = await site.create_volume(record.machine, volume_name(plane, record), record.storage_class)
+        name = volume_name(plane, record, cluster)
+        volume = await site.create_volume(record.machine, name, member.storage_class)
     return ReplicaSettings(
         name=record.name,
         seat=seat_of(plane, record),

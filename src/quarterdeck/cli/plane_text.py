@@ -59,12 +59,33 @@ def print_status(fact: dict[str, JsonValue], output: Output) -> None:
     for line in leading(fact):
         out.print(line)
     out.print()
-    columns = ("replica", "machine", "machineState", "member", "health", "apiserver")
-    components = tuple(str(component) for component in Component) if output is Output.WIDE else ()
-    table([each for each in _list(fact["members"]) if isinstance(each, dict)], (*columns, *components))
+    print_members([each for each in _list(fact["members"]) if isinstance(each, dict)], output)
     out.print()
     balancers = [each for each in _list(fact["loadBalancers"]) if isinstance(each, dict)]
     table(balancers, ("site", "running", "backends", "connections"))
+
+
+def print_members(members: list[dict[str, JsonValue]], output: Output) -> None:
+    """A line for each replica; what it is in the events' etcd only where there is one."""
+    separate = any(each["events"] is not None for each in members)
+    columns = (
+        "replica",
+        "machine",
+        "machineState",
+        "member",
+        "health",
+        "apiserver",
+        *(("events",) if separate else ()),
+    )
+    shown = (each for each in Component if separate or each is not Component.EVENTS_ETCD)
+    components = tuple(map(str, shown)) if output is Output.WIDE else ()
+    table([{**each, "events": _in_events(each["events"])} for each in members], (*columns, *components))
+
+
+def _in_events(member: JsonValue) -> str:
+    if not isinstance(member, dict):
+        return ""
+    return " ".join(str(each) for each in (member["member"], member["health"]) if each)
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

@@ -12,7 +12,7 @@ from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import MachineRole, MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, MachineFact, Membership, ReplicaFact, World, WrongData
+from quarterdeck.model.world import BalancerFact, MachineFact, MemberData, Membership, ReplicaFact, World, WrongData
 
 T = TypeVar("T")
 
@@ -35,11 +35,14 @@ class Dated(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a replica is found on its machine: the names of its units, and of its volume of a ``storage_class``."""
+    """Where a replica is found on its machine: the names of its units, and of its volume of a ``storage_class``;
+    ``events`` is the volume of its member of the events' cluster (None: it has no such member).
+    """
 
     units: Mapping[Component, str]
     volume: str
     storage_class: str
+    events: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +56,19 @@ class EtcdFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
     """What a replica's own processes said: whether its apiserver is ready (None: unknown), and whether etcd's peer port
-    answers.
+    answers, or that of the events' etcd.
     """
 
     ready: bool | None = None
     peer_up: bool = False
+    events_peer_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """All that was seen of one plane, by source: ``sites`` and ``balancers`` by site, ``servers`` by replica.
-    ``restless`` are units that end again and again, as (site, name).
+    ``restless`` are units that end again and again, as (site, name); ``events`` is of the events' etcd (None: there is
+    none).
     """
 
     sites: Mapping[str, Dated[SiteFacts]]
@@ -72,17 +77,21 @@ class Seen:
     balancers: Mapping[str, Dated[BalancerStatus]]
     name: Dated[NameFact]
     restless: frozenset[tuple[str, str]] = frozenset()
+    events: Dated[EtcdFacts] | None = None
 
 
 def assemble(known: World, places: Mapping[str, Place], seen: Seen, now: float) -> World:
     """The world: what is ``known`` without a look, and what was seen by ``now``. ``places`` are by replica."""
     sites = {name: facts for name, each in seen.sites.items() if (facts := each.by(now)) is not None}
     etcd = seen.etcd.by(now) or EtcdFacts()
+    events = (seen.events.by(now) if seen.events is not None else None) or EtcdFacts()
     name = seen.name.by(now) or NameFact(known=False, trouble="it was not looked at in time")
     return replace(
         known,
         membership=etcd.membership,
         wrong=etcd.wrong,
+        events_membership=events.membership,
+        events_wrong=events.wrong,
         replicas=tuple(
             _replica(each, places[each.name], sites.get(each.site), _servers(each, seen, now), seen.restless)
             for each in known.memory.replicas
@@ -129,15 +138,22 @@ def _replica(
         digests=tuple((component, unit.digest) for component, unit in units.items() if unit.digest),
         peer_up=servers.peer_up,
         ready=servers.ready,
-        has_data=_has_data(place, site, there),
+        has_data=_has_data(place.volume, place.storage_class, site, there),
+        events=_events(place, site, there, servers, units[Component.EVENTS_ETCD].refused),
         refused=units[Component.ETCD].refused,
         restless=frozenset(component for component, unit in units.items() if (record.site, unit.name) in restless),
     )
 
 
-def _has_data(place: Place, site: SiteFacts, machine: MachineFacts) -> bool | None:
-    """Whether the member's data is there. Where the site tells no more of its storage class it is somewhere."""
-    entries = machine.holds(place.volume) if place.storage_class in site.storage_classes else None
+def _events(place: Place, site: SiteFacts, machine: MachineFacts, servers: ServerFacts, refused: str) -> MemberData:
+    if place.events is None:
+        return MemberData()
+    return MemberData(peer_up=servers.events_peer_up, has_data=_has_data(*place.events, site, machine), refused=refused)
+
+
+def _has_data(volume: str, storage_class: str, site: SiteFacts, machine: MachineFacts) -> bool | None:
+    """Whether a member's data is there. Where the site tells no more of its storage class it is somewhere."""
+    entries = machine.holds(volume) if storage_class in site.storage_classes else None
     return None if entries is None else holds_a_log(entries)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine.wording import CALLED
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
 
@@ -122,8 +124,10 @@ def _stalled(world: World, asked: Sequence[str]) -> _Answer:
         return ConditionStatus.TRUE, "RevisionRejected", _rejected(world)
     if asked:
         return ConditionStatus.TRUE, "PersonNeeded", "; ".join(asked[:_REASONS])
-    if world.membership is not None and world.membership.alarms:
-        return ConditionStatus.TRUE, "Alarm", f"etcd has raised {', '.join(world.membership.alarms)}"
+    for cluster in Cluster:
+        membership = world.of(cluster).membership
+        if membership is not None and membership.alarms:
+            return ConditionStatus.TRUE, "Alarm", f"{CALLED[cluster]} has raised {', '.join(membership.alarms)}"
     return ConditionStatus.FALSE, "GoesOn", ""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.model.components import Component
+from quarterdeck.engine.wording import CALLED
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
@@ -29,7 +30,8 @@ def happenings(world: World) -> frozenset[Happening]:
     """What one observation has to tell. What goes away because the plane is deleted is no news."""
     if world.deleting:
         return frozenset()
-    return frozenset((*_of_etcd(world), *_of_replicas(world), *_of_clients(world)))
+    clusters = (each for cluster in Cluster for each in _of_etcd(world.of(cluster), CALLED[cluster]))
+    return frozenset((*clusters, *_of_replicas(world), *_of_clients(world)))
 
 
 def warnings(world: World) -> tuple[str, ...]:
@@ -37,17 +39,20 @@ def warnings(world: World) -> tuple[str, ...]:
     return tuple(sorted(each.message for each in happenings(world) if each.type is EventType.WARNING))
 
 
-def _of_etcd(world: World) -> list[Happening]:
+def _of_etcd(world: World, etcd: str) -> list[Happening]:
+    """Of one cluster, called ``etcd``, on a world in which it stands where the main one does."""
     membership = world.membership
-    wrong = [Happening("WrongData", f"etcd of {each.replica} has the wrong data: {each.seen}") for each in world.wrong]
+    wrong = [
+        Happening("WrongData", f"{etcd} of {each.replica} has the wrong data: {each.seen}") for each in world.wrong
+    ]
     if membership is None:
         if not world.memory.created:
             return []  # it was never there
-        return [*wrong, Happening("NoQuorum", "no quorum of its etcd members answers")]
-    found = wrong + [Happening("Alarm", f"etcd raised an alarm: {alarm}") for alarm in membership.alarms]
+        return [*wrong, Happening("NoQuorum", f"no quorum of its {etcd.removeprefix('the ')} members answers")]
+    found = wrong + [Happening("Alarm", f"{etcd} raised an alarm: {alarm}") for alarm in membership.alarms]
     joining = {record.name for record in world.memory.replicas if not record.started}
     for member in membership.members:
-        who = f"{'learner' if member.learner else 'voter'} {member.replica} of etcd"
+        who = f"{'learner' if member.learner else 'voter'} {member.replica} of {etcd}"
         if member.replica in joining:
             continue
         if member.health is Health.DOWN:
@@ -58,7 +63,7 @@ def _of_etcd(world: World) -> list[Happening]:
             seen = "does not answer from here, but may well serve others: it is waited for"
             found.append(Happening("MemberUnreachable", f"{who} {seen}"))
     if membership.leader is not None:
-        found.append(Happening("LeaderElected", f"{membership.leader} leads etcd", EventType.NORMAL))
+        found.append(Happening("LeaderElected", f"{membership.leader} leads {etcd}", EventType.NORMAL))
     return found
 
 
@@ -72,12 +77,8 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
         what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
         return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
     # etcd ends by itself when its member is taken out, and is stopped a moment later.
-    removed = record.started and world.membership is not None and not listed(world.membership, record)
-    found = []
-    if fact.refused:
-        found.append(
-            Happening("DataMissing", f"machine {record.machine} does not start etcd of {record.name}: {fact.refused}")
-        )
+    told = {MEMBER[cluster] for cluster in Cluster if _ended(world, record, cluster)}
+    found = [each for cluster in Cluster for each in _of_data(world.of(cluster), record.name, CALLED[cluster])]
     found += [
         Happening(
             "UnitFailed",
@@ -85,11 +86,30 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
             f"see 'quarterdeck logs NAME --replica {record.name} --component {component}'",
         )
         for component, state in fact.units
-        if state is UnitState.FAILED and not (component is Component.ETCD and (removed or fact.refused))
+        if state is UnitState.FAILED and component not in told
     ]
-    if record.started and fact.has_data is False:
-        found.append(Happening("DataLost", f"the data of {record.name} is gone from machine {record.machine}"))
     return found
+
+
+def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
+    """Of what a member of one cluster has on its volume."""
+    record, fact = world.memory.replica(name), world.replica(name)
+    found = []
+    if fact.refused:
+        why = f"machine {record.machine} does not start {etcd} of {name}: {fact.refused}"
+        found.append(Happening("DataMissing", why))
+    if record.started and fact.has_data is False:
+        of = "" if etcd == CALLED[Cluster.MAIN] else f" in {etcd}"
+        found.append(Happening("DataLost", f"the data of {name}{of} is gone from machine {record.machine}"))
+    return found
+
+
+def _ended(world: World, record: Replica, cluster: Cluster) -> bool:
+    """Whether a member is known to be ended for a reason: it was taken out, or its machine does not start it."""
+    world = world.of(cluster)
+    known = world.memory.replica(record.name)
+    removed = known.started and world.membership is not None and not listed(world.membership, known)
+    return removed or bool(world.replica(record.name).refused)
 
 
 def _of_clients(world: World) -> list[Happening]:

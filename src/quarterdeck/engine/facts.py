@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from quarterdeck.engine.events import warnings
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.leaders import Leader, leaders
 from quarterdeck.engine.observing import observer_of
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
@@ -65,7 +66,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "replicas": status.plane.spec.replicas,
         "kubernetesVersion": status.plane.spec.kubernetes_version,
         "endpoint": status.plane.host,
-        "healthy": status.plan.done and not (membership is not None and membership.alarms),
+        "healthy": status.plan.done and not any(_alarms(world)),
         "paused": status.plane.spec.paused,
         "doing": [type(step).__name__ for step in status.plan.now],
         "waiting": [*status.plan.waiting],
@@ -94,15 +95,15 @@ def summary(status: Status) -> dict[str, JsonValue]:
     }
 
 
+def _alarms(world: World) -> Iterator[str]:
+    for membership in (world.membership, world.events_membership):
+        yield from membership.alarms if membership is not None else ()
+
+
 def _members(world: World) -> list[JsonValue]:
     rows: list[JsonValue] = []
     for record in world.memory.replicas:
         fact = world.replica(record.name)
-        member = world.membership.of(record.name) if world.membership is not None else None
-        role = "unknown" if world.membership is None else "none"
-        if member is not None and world.membership is not None:
-            leads = world.membership.leader == record.name
-            role = "learner" if member.learner else "leader" if leads else "voter"
         rows.append(
             {
                 "replica": record.name,
@@ -110,11 +111,24 @@ def _members(world: World) -> list[JsonValue]:
                 "zone": record.slot.zone,
                 "machine": record.machine,
                 "machineState": str(fact.machine),
-                "member": role,
-                "health": str(member.health) if member is not None else None,
-                "lag": member.lag if member is not None else None,
+                **_member(world, record.name),
+                "events": _member(world.of(Cluster.EVENTS), record.name) if record.events is not None else None,
                 "apiserver": "ready" if fact.ready else str(fact.unit(Component.APISERVER)),
                 **{str(component): str(fact.unit(component)) for component in Component},
             }
         )
     return rows
+
+
+def _member(world: World, name: str) -> dict[str, JsonValue]:
+    """What a replica is in a cluster, and how it is there."""
+    membership = world.membership
+    member = membership.of(name) if membership is not None else None
+    role = "unknown" if membership is None else "none"
+    if member is not None and membership is not None:
+        role = "learner" if member.learner else "leader" if membership.leader == name else "voter"
+    return {
+        "member": role,
+        "health": str(member.health) if member is not None else None,
+        "lag": member.lag if member is not None else None,
+    }

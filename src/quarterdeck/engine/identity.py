@@ -14,6 +14,7 @@ from quarterdeck.actions.status import remember
 from quarterdeck.engine.asking import or_none
 from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.etcd.port import Etcd
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps import NoteCluster
 
@@ -41,15 +42,20 @@ async def set_back(etcd: Etcd, urls: tuple[str, ...], memory: Memory, newest: in
 
 
 async def note_cluster(plane: Plane) -> None:
-    """Write down which cluster it is and how far it has come, while somebody drives: nobody may look at it for long
-    after. Nothing is written where no quorum answers, or where members do not agree on the cluster's id.
+    """Write down which clusters they are and how far they have come, while somebody drives: nobody may look at them
+    for long after. Nothing is written where no quorum answers, or where members do not agree on the cluster's id.
     """
-    memory, urls = plane.memory, client_urls(plane)
+    for cluster in Cluster:
+        await _note(plane, cluster)
+
+
+async def _note(plane: Plane, cluster: Cluster) -> None:
+    memory, urls = plane.memory.of(cluster), client_urls(plane, cluster)
     confirmed = await or_none(plane.etcd.revision(urls)) if memory.created else None
-    cluster = memory.cluster_id or await _agreed(plane.etcd, urls)
-    if confirmed is not None and cluster:
+    known = memory.cluster_id or await _agreed(plane.etcd, urls)
+    if confirmed is not None and known:
         why = "data of another cluster, or of before that revision, is not the plane's"
-        await remember(plane, (NoteCluster(site="", why=why, cluster_id=cluster, revision=confirmed),))
+        await remember(plane, (NoteCluster(site="", why=why, cluster_id=known, revision=confirmed, cluster=cluster),))
 
 
 async def _agreed(etcd: Etcd, urls: tuple[str, ...]) -> int:

@@ -16,6 +16,7 @@ from quarterdeck.engine.observe_servers import ServersObserver
 from quarterdeck.engine.observe_sites import SitesObserver
 from quarterdeck.engine.observe_traffic import TrafficObserver
 from quarterdeck.engine.settings import Goal
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.world import Settings, World
@@ -37,13 +38,13 @@ class Observer:
     deleting: bool = False
     front: str | None = None
     _sites: SitesObserver = field(init=False)
-    _etcd: EtcdObserver = field(init=False)
+    _etcd: Mapping[Cluster, EtcdObserver] = field(init=False)
     _servers: ServersObserver = field(init=False)
     _traffic: TrafficObserver = field(init=False)
 
     def __post_init__(self) -> None:
         self._sites = SitesObserver(plane=self.plane)
-        self._etcd = EtcdObserver(plane=self.plane)
+        self._etcd = {each: EtcdObserver(plane=self.plane, cluster=each) for each in Cluster}
         self._servers = ServersObserver(plane=self.plane)
         self._traffic = TrafficObserver(plane=self.plane)
 
@@ -80,18 +81,31 @@ class Observer:
     async def _look(self, memory: Memory, places: Mapping[str, Place]) -> Seen:
         """What runs on machines that do not answer is not asked: that would take until its deadline."""
         names = self._names(memory)
-        sites, etcd, name = await asyncio.gather(
-            self._sites.observe(names), self._dated(self._etcd_facts(memory)), self._dated(see_name(self.plane))
+        sites, etcd, events, name = await asyncio.gather(
+            self._sites.observe(names),
+            self._dated(self._etcd_facts(memory, Cluster.MAIN)),
+            self._dated(self._etcd_facts(memory, Cluster.EVENTS)),
+            self._dated(see_name(self.plane)),
         )
         servers, balancers = await asyncio.gather(
             self._servers.observe(memory, sites), self._traffic.observe(names, sites)
         )
         restless = self._sites.restless(memory, places, sites)
-        return Seen(sites=sites, etcd=etcd, servers=servers, balancers=balancers, name=name, restless=restless)
+        return Seen(
+            sites=sites,
+            etcd=etcd,
+            events=events,
+            servers=servers,
+            balancers=balancers,
+            name=name,
+            restless=restless,
+        )
 
-    async def _etcd_facts(self, memory: Memory) -> EtcdFacts:
-        membership = await self._etcd.observe(memory)
-        return EtcdFacts(membership=membership, wrong=self._etcd.wrong)
+    async def _etcd_facts(self, memory: Memory, cluster: Cluster) -> EtcdFacts:
+        """Where nobody is a member, nobody is asked."""
+        observer = self._etcd[cluster]
+        membership = await observer.observe(memory.of(cluster))
+        return EtcdFacts(membership=membership, wrong=observer.wrong)
 
     async def _dated(self, asked: Awaitable[T]) -> Dated[T]:
         at = self.plane.steady()
@@ -109,4 +123,10 @@ class Observer:
             units={component: self.plane.unit(record, component) for component in Component},
             volume=volume_name(self.plane, record),
             storage_class=record.storage_class,
+            events=self._events_volume(record),
         )
+
+    def _events_volume(self, record: Replica) -> tuple[str, str] | None:
+        if record.events is None or record.events.epoch != self.plane.memory.events.epoch:
+            return None
+        return volume_name(self.plane, record, Cluster.EVENTS), record.events.storage_class

@@ -7,12 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quarterdeck.actions.addresses import client_url, client_urls, metrics_url, peer_url
+from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, peer_url, seat_of
 from quarterdeck.actions.plane import Plane
+from quarterdeck.components.etcd import PORTS
 from quarterdeck.engine.asking import SOON, or_none
 from quarterdeck.engine.identity import foreign, set_back
 from quarterdeck.engine.silence import Silence, Word
 from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.world import Health, MemberFact, Membership, WrongData
 
@@ -67,19 +69,23 @@ class _Leader:
 
 @dataclass(kw_only=True)
 class EtcdObserver:
-    """Observes the etcd of one plane, again and again. It remembers who is silent, and since when names are listed.
+    """Observes an etcd cluster of one plane, again and again. It remembers who is silent, and since when names are
+    listed.
 
     ``wrong``: who had data in the last look that is not the plane's. Nothing of what these say is used.
     """
 
     plane: Plane
+    cluster: Cluster = Cluster.MAIN
     wrong: tuple[WrongData, ...] = ()
     _silences: dict[int, Silence] = field(default_factory=dict)
     _published: dict[int, float] = field(default_factory=dict)
     _asked: float = -math.inf
 
     async def observe(self, memory: Memory) -> Membership | None:
-        """The membership as a quorum confirms it now; None when none does, or none of the plane's own."""
+        """The membership as a quorum confirms it now; None when none does, or none of the plane's own. ``memory`` is
+        as this cluster has it.
+        """
         wrong: dict[str, str] = {}
         membership, found = await self._look(memory, wrong)
         while found:  # what it saw may have been theirs
@@ -109,9 +115,12 @@ class EtcdObserver:
 
     async def _ask_all(self, memory: Memory, wrong: Mapping[str, str]) -> dict[str, str]:
         """Who of all that may be members is another cluster's: where none leads, nobody may list them."""
-        asked = [each for each in _candidates(memory) if each.name not in wrong]
+        asked = [each for each in candidates(self.plane, self.cluster) if each.name not in wrong]
         heard = await asyncio.gather(
-            *(or_none(self.plane.etcd.status(client_url(self.plane, each), within=SOON)) for each in asked)
+            *(
+                or_none(self.plane.etcd.status(client_url(self.plane, each, self.cluster), within=SOON))
+                for each in asked
+            )
         )
         return {each.name: foreign(memory, status) for each, status in zip(asked, heard, strict=True)}
 
@@ -134,7 +143,11 @@ class EtcdObserver:
         )
 
     def _urls(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[str, ...]:
-        return tuple(client_url(self.plane, each) for each in _candidates(memory) if each.name not in wrong)
+        return tuple(
+            client_url(self.plane, each, self.cluster)
+            for each in candidates(self.plane, self.cluster)
+            if each.name not in wrong
+        )
 
     async def _list(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[_Listed, ...]:
         """The members that a quorum lists; none where none does."""
@@ -142,7 +155,8 @@ class EtcdObserver:
         found = await or_none(self.plane.etcd.members(urls)) if urls else None
         if found is None:
             return ()
-        by_peer = {peer_url(self.plane, record): record for record in memory.replicas}
+        with_port = (each for each in memory.replicas if seat_of(self.plane, each).has(PORTS[self.cluster].peer))
+        by_peer = {peer_url(self.plane, record, self.cluster): record for record in with_port}
         return tuple(
             _Listed(member=each, record=next((by_peer[url] for url in each.peer_urls if url in by_peer), None))
             for each in found
@@ -156,17 +170,17 @@ class EtcdObserver:
         if record is not None and listed.member.started:
             # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
             within = SOON if listed.joining else None
-            status = await or_none(etcd.status(client_url(self.plane, record), within=within))
+            status = await or_none(etcd.status(client_url(self.plane, record, self.cluster), within=within))
         if record is not None and status is None and listed.member.is_learner:
             # A joiner's client port opens late, but its metrics are there from the first moment.
-            applied = await or_none(etcd.applied_index(metrics_url(self.plane, record), within=SOON))
+            applied = await or_none(etcd.applied_index(metrics_url(self.plane, record, self.cluster), within=SOON))
         return _Heard(began=began, ended=self.plane.steady(), status=status, applied=applied)
 
     async def _progress(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> Progress | None:
         """The leader's own word on all members; None where it does not answer us itself."""
         for each, said in zip(listed, heard, strict=True):
             if each.member.id == leader.id and each.record is not None and said.status is not None:
-                progress = await or_none(self.plane.etcd.progress(client_url(self.plane, each.record)))
+                progress = await or_none(self.plane.etcd.progress(client_url(self.plane, each.record, self.cluster)))
                 return progress if progress is not None and progress.leader_id == leader.id else None
         return None
 
@@ -177,7 +191,7 @@ class EtcdObserver:
         now = self.plane.steady()
         if now - self._asked >= _ASKING and any(self._silences[each.member.id].says_nothing for each in silent):
             self._asked = now
-            await or_none(self.plane.etcd.alarms(client_urls(self.plane)))
+            await or_none(self.plane.etcd.alarms(client_urls(self.plane, self.cluster)))
 
     def _fact(self, listed: _Listed, said: _Heard, leader: _Leader, progress: Progress | None) -> MemberFact:
         member, now = listed.member, self.plane.steady()
@@ -201,11 +215,6 @@ class EtcdObserver:
             lag=lag,
             published=published,
         )
-
-
-def _candidates(memory: Memory) -> tuple[Replica, ...]:
-    """The replicas that are, or may be, members."""
-    return tuple(each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
 
 
 def _matters(silent: _Listed) -> bool:

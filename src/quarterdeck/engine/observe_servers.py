@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from quarterdeck.actions.addresses import apiserver_address, peer_url
+from quarterdeck.actions.addresses import apiserver_address, peer_url, seat_of
 from quarterdeck.actions.plane import Plane
+from quarterdeck.components.etcd import PORTS
 from quarterdeck.engine.asking import SOON
 from quarterdeck.engine.assemble import Dated, ServerFacts
 from quarterdeck.engine.observe_sites import SeenSites, machine_of
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory, Replica
 
 
@@ -29,13 +31,19 @@ class ServersObserver:
         return {record.name: Dated(at, facts) for record, facts in zip(asked, found, strict=True)}
 
     async def _look(self, record: Replica) -> ServerFacts:
-        peer_up, ready = await asyncio.gather(self._peer_up(record), self._ready(record))
-        return ServerFacts(ready=ready, peer_up=peer_up)
+        main, events, ready = await asyncio.gather(
+            self._peer_up(record, Cluster.MAIN), self._peer_up(record, Cluster.EVENTS), self._ready(record)
+        )
+        return ServerFacts(ready=ready, peer_up=main, events_peer_up=events)
 
-    async def _peer_up(self, record: Replica) -> bool:
-        if record.started:
+    async def _peer_up(self, record: Replica, cluster: Cluster) -> bool:
+        if cluster is Cluster.EVENTS and record.events is None:
+            return False
+        if self.plane.memory.of(cluster).replica(record.name).started:
             return True  # asked only of those that join: others wait for nobody
-        return await self.plane.etcd.peer_version_answers(peer_url(self.plane, record), within=SOON)
+        if not seat_of(self.plane, record).has(PORTS[cluster].peer):
+            return False
+        return await self.plane.etcd.peer_version_answers(peer_url(self.plane, record, cluster), within=SOON)
 
     async def _ready(self, record: Replica) -> bool | None:
         """One that is just starting accepts connections and answers none: only one that was ready is waited for."""

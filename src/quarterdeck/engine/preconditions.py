@@ -5,7 +5,7 @@ failing check named.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.settings import balancer_ports
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.facts import MemberStatus
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
@@ -144,7 +145,22 @@ async def health(move: Move) -> Finding:
             )
         )
         return refuse("health", seen, f"see 'status {move.plane.name}' and 'logs {move.plane.name}'")
-    return ok("health", f"{len(membership.members)} members healthy, {len(serving)} apiservers ready")
+    well = f"{len(membership.members)} members healthy, {len(serving)} apiservers ready"
+    events = _ill_events(move.world, condemned)
+    return Finding("health", Verdict.WARN, f"{well}, but {events}") if events else ok("health", well)
+
+
+def _ill_events(world: World, condemned: Collection[str]) -> str:
+    """What ails the events' etcd; "" if nothing does, or there is none. Its members are exchanged by its own quorum,
+    and whatever is wrong with it keeps nobody from moving the plane.
+    """
+    seen = world.of(Cluster.EVENTS)
+    if not seen.memory.created:
+        return ""
+    if seen.membership is None:
+        return "no quorum of the events' etcd answers"
+    ill = [each.replica for each in seen.membership.members if each.health is not Health.HEALTHY]
+    return ", ".join(f"member {name} of the events' etcd is not healthy" for name in ill if name not in condemned)
 
 
 async def versions(move: Move) -> Finding:
@@ -157,6 +173,9 @@ async def versions(move: Move) -> Finding:
 async def alarms(move: Move) -> Finding:
     """No alarm is on."""
     found = await move.plane.etcd.alarms(client_urls(move.plane))
+    events = move.world.events_membership
+    if not found and events is not None and events.alarms:
+        return Finding("alarms", Verdict.WARN, f"the events' etcd has raised {', '.join(events.alarms)}")
     if not found:
         return ok("alarms", "none")
     kinds = ", ".join(sorted({str(alarm.kind) for alarm in found}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps import (
     AddLearner,
@@ -33,13 +35,14 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 
-#: What is said of a cluster besides the main one.
-_OF = {Cluster.MAIN: "", Cluster.EVENTS: " of the events' etcd"}
+#: What people call a cluster.
+CALLED: Mapping[Cluster, str] = {Cluster.MAIN: "etcd", Cluster.EVENTS: "the events' etcd"}
 
 
 def what(step: Step) -> str:
     """What a step does, in a few words."""
-    return _what(step) + _OF[getattr(step, "cluster", Cluster.MAIN)]
+    cluster: Cluster = getattr(step, "cluster", Cluster.MAIN)
+    return _what(step) + (f" of {CALLED[cluster]}" if cluster is not Cluster.MAIN else "")
 
 
 def _what(step: Step) -> str:  # noqa: C901 - a table, one line for each kind of step
