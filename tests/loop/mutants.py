@@ -9,10 +9,11 @@ import pytest
 
 from loop import session
 from loop.faults import Kind
-from loop.lives import STORIES, Story
+from loop.lives import PATIENCE, STORIES, Story
 from quarterdeck.actions import hold
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine import aside
 from quarterdeck.engine.settings import planner_settings
 from quarterdeck.engine.silence import Silence
 from quarterdeck.model.world import Health, Settings
@@ -87,6 +88,11 @@ def the_wall_clock_is_what_counts(patch: Patch) -> None:
     patch.setattr(Plane, "now", lambda self: self.clock())
 
 
+def what_failed_is_never_tried_again(patch: Patch) -> None:
+    patch.setattr(aside, "SHORTEST", PATIENCE)
+    patch.setattr(aside, "LONGEST", PATIENCE)
+
+
 MUTANTS = (
     Mutant(neither_lease_nor_fence_is_asked, "1 to 1", Kind.SENT_LATE_BACK),
     Mutant(a_hold_is_never_let_go, "1 to 1"),
@@ -94,4 +100,5 @@ MUTANTS = (
     Mutant(nobody_waits_for_connections_to_end, "1 to 1"),
     Mutant(time_passes_twenty_times_as_fast, "1 to 1"),
     Mutant(the_wall_clock_is_what_counts, "1 to 1", Kind.CLOCK_AHEAD, every=1),
+    Mutant(what_failed_is_never_tried_again, "1 to 1", Kind.FAILS),
 )

@@ -106,6 +106,8 @@ class Session(Unwatched):
     dead: bool = False
     cut_off: bool = False
     doing: list[Step] = field(default_factory=list)
+    #: What failed, and is begun again without another word.
+    failed: list[Step] = field(default_factory=list)
     slots: tuple[Slot, ...] = ()
     revision: str = ""
     unseen: frozenset[str] = frozenset()
@@ -153,7 +155,7 @@ class Session(Unwatched):
         self.slots, self.revision = world.slots, world.revision
         self.knows, self.looks_since = self.looks_since or 0, None
         self.unseen = frozenset(edge(each.site) for each in world.balancers if not each.reachable)
-        self.doing = [step for step in self.doing if step in plan.now]
+        self.doing = [step for step in plan.now if step in self.doing or step in self.failed]
         held = {site for site, until in self.world.held.items() if until > self.world.clock.now} - self.books.stuck
         if held and self.books.broken is None:
             # What a watcher raises is told, and goes no further.
@@ -163,7 +165,9 @@ class Session(Unwatched):
         self.doing.append(step)
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
-        if error is None and step in self.doing:
+        if error is not None:
+            self.failed.append(step)
+        elif step in self.doing:
             self.doing.remove(step)
         self.books.tell(self.world.clock.now, self.who, None, f"{type(step).__name__}: {error or 'done'}")
 

@@ -9,6 +9,7 @@ from random import Random
 from model.addresses import astray, dark
 from model.faults import Kind, spared, whole
 from model.invariants import Broken, check_done, claim, names
+from model.refusals import claim_others
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan
@@ -131,6 +132,7 @@ class Explorer:
             number((truth.revision, truth.condemned, truth.events_leader)),
             number(state.clients),
             number((state.late, state.stamped)),
+            number((state.refused, state.aside)),
         )
         known = self._numbers.get(key)
         if known is None:
@@ -180,7 +182,11 @@ class Explorer:
     def _claim_end(self, number: int, state: State, plan: Plan) -> None:
         try:
             claim(bool(plan.done or plan.waiting), f"10: neither done nor waiting, but {names(plan.now)}")
-            fine = whole(state.truth) or (state.truth.slots == self._goal and spared(state.truth, self._goal[0].site))
+            straight = state.truth.slots == self._goal
+            if state.refused is not None and whole(state.truth):
+                claim_others(state.truth, state.refused, straight=straight)
+            fine = whole(state.truth) or (straight and spared(state.truth, self._goal[0].site))
+            fine = fine and state.refused is None
             claim(plan.done or not fine, f"10: waits for ever for {'; '.join(plan.waiting)}")
             claim(not astray(state.truth), "5: the name goes on leading nowhere")
             claim(number not in self._acts, f"10: tries for ever: {names(plan.now)}")

@@ -57,6 +57,7 @@ class Kind(StrEnum):
     BLANK = "a machine comes back blank"
     TAKEOVER = "another driver takes over"
     SOME_STEPS = "some steps fail"
+    REFUSED = "a step is refused every time"
     SWAP_BROKEN_OFF = "the driver dies amid the swap"
     REPLY_LOST = "a reply is lost"
     LATE = "the call of an old driver is late"

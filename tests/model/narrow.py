@@ -386,6 +386,11 @@ def _restarting(world: World, step: Step) -> Step:
     return RestartUnit(site=step.site, why=step.why, replica=step.replica, component=step.component)
 
 
+def steps_that_fail_hold_up_all_others(patch: Patch) -> None:
+    """They are tried again at once, and nothing else is."""
+    _seeing(patch, lambda world: replace(world, failing=()))
+
+
 def _serves(fact: ReplicaFact) -> bool:
     controls = all(fact.unit(component) is UnitState.RUNNING for component in CONTROLLERS)
     return fact.ready is True and controls

@@ -35,6 +35,8 @@ def least_of(search: Search) -> int:
     """The least number of states."""
     if search.sample is not None:
         return SAMPLE if search.sample.seed == FIRST_SEED else ANY_SAMPLE
+    if search.kinds is not None:
+        return 1_000
     if search.change is not None:
         return 900 if search.faults else 6
     if (search.faults, search.wishes) == (1, 0):
@@ -46,6 +48,8 @@ def missing_of(search: Search) -> frozenset[Kind] | None:
     """The classes of faults that it does not see (None: that depends)."""
     if not search.faults:
         return frozenset(Kind)
+    if search.kinds is not None:
+        return frozenset(Kind) - search.kinds
     if search.change is not None:
         return None
     if search.sample is None and (search.faults, search.wishes) == (1, 0):

@@ -76,6 +76,7 @@ CASES = (
     Case(Kind.DATA_LOST, narrow.lost_data_is_not_missed_where_etcd_has_failed, 10),
     Case(Kind.BLANK, narrow.lost_data_is_not_missed_where_nothing_runs, 9),
     Case(Kind.SOME_STEPS, narrow.names_are_counted, 7, replicas=3, to=3, also=LOSSES),
+    Case(Kind.REFUSED, narrow.steps_that_fail_hold_up_all_others, 10),
     Case(Kind.SWAP_BROKEN_OFF, narrow.a_swap_is_not_finished, 10, also=REFUSES),
     Case(Kind.REPLY_LOST, narrow.no_address_may_be_remembered, 10, also=frozenset({Kind.LATE})),
     Case(Kind.LATE, narrow.strays_stay, 10),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model.faults import mends, repaired, survivable
+from model.faults import mends, survivable
 from model.invariants import Broken, check_done, claim, names
 from model.walk import Event, Round, State, Walker, Wish, moments
 from model.worlds import SITES, empty, settled, wanted
@@ -55,7 +55,7 @@ class Tale:
     def undisturbed(self) -> None:
         """All is repaired, and then there are rounds until done."""
         self.way.append("all is repaired")
-        self.state = replace(self.state, truth=repaired(self.state.truth)).settled()
+        self.state = self.state.mended()
         for _ in range(MOST_ROUNDS):
             now = self.walker.look(self.state)
             if now.plan.done:

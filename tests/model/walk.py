@@ -10,6 +10,7 @@ from model.clients import Clients
 from model.faults import Fault, Kind, clusters_of, data_loss, faults, links, new_driver, repaired, survivable, whole
 from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
 from model.looks import mixed_looks
+from model.refusals import Refusal, check_held_back, ranked
 from model.worlds import normal, ranks
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
@@ -25,7 +26,8 @@ from quarterdeck.model.steps import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.world import World
+from quarterdeck.model.world import Failing, World
+from quarterdeck.planner.claims import bare
 from quarterdeck.planner.planner import plan as real_plan
 from quarterdeck.planner.simulator import RefusedError, apply, observe, tick
 from quarterdeck.planner.truth import Truth
@@ -63,7 +65,8 @@ class State:
 
     ``calm``: nothing but drivers has failed so far. ``swapping``: a driver died amid a swap that is not finished.
     ``late``: what a driver that was frozen just before it, and was replaced since, may still do at any moment.
-    ``stamped``: the record carries the token of the driver that there is now.
+    ``stamped``: the record carries the token of the driver that there is now. ``refused``: what is refused every time;
+    ``aside``: the step that was refused last, which the driver puts aside.
     """
 
     truth: Truth
@@ -74,22 +77,24 @@ class State:
     swapping: bool = False
     late: Step | None = None
     stamped: bool = True
+    refused: Refusal | None = None
+    aside: Step | None = None
 
     def settled(self) -> State:
         """The same state in its normal form."""
         clients, truth = self.clients.aged(self.truth), normal(self.truth)
         swapping = self.swapping and any(truth.of(each).home is None for each in clusters_of(truth))
-        late = self._late()
+        late, aside = self._ranked(self.late), self._ranked(self.aside)
         # Without a record there is none to be stamped, and a fixed address has none.
         stamped = self.stamped or truth.deleting or truth.front is not None or truth.record is None
-        as_before = swapping == self.swapping and stamped == self.stamped
+        as_before = swapping == self.swapping and stamped == self.stamped and aside is self.aside
         if clients is self.clients and truth is self.truth and late is self.late and as_before:
             return self
-        return replace(self, truth=truth, clients=clients, swapping=swapping, late=late, stamped=stamped)
+        return replace(self, truth=truth, clients=clients, swapping=swapping, late=late, stamped=stamped, aside=aside)
 
     def taken_over(self, late: Step | None = None) -> State:
         """Another driver takes over; ``late``: what the one before was about to do."""
-        return replace(self, truth=new_driver(self.truth), late=late or self.late, stamped=False)
+        return replace(self, truth=new_driver(self.truth), late=late or self.late, stamped=False, aside=None)
 
     def after(self, before: Truth, step: Step, after: Truth) -> State:
         """The state after a step of the driver that there is now. A late call on the machines of a site, or to the
@@ -100,14 +105,16 @@ class State:
         late = None if self.late is not None and _fences(step, self.late) else self.late
         return replace(self, truth=after, clients=clients, late=late, stamped=self.stamped or named)
 
-    def _late(self) -> Step | None:
-        """The late call with the rank of its member's id; none when there is no such member any more."""
-        if not isinstance(self.late, Promote | RemoveMember | TransferLeadership):
-            return self.late
-        rank = ranks(self.truth.replicas).get(self.late.member)
-        if rank is None or rank == self.late.member:
-            return self.late if rank is not None else None
-        return replace(self.late, member=rank)
+    def _ranked(self, step: Step | None) -> Step | None:
+        return ranked(step, ranks(self.truth.replicas)) if step is not None else None
+
+    def refuses(self, step: Step) -> bool:
+        """Whether a step is refused whenever it is tried."""
+        return self.refused is not None and Refusal.of(step) == self.refused
+
+    def mended(self) -> State:
+        """All is repaired."""
+        return replace(self, truth=repaired(self.truth), refused=None, aside=None).settled()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +168,14 @@ class Walker:
             world = observe(state.truth)
         if not state.stamped:
             world = replace(world, stamped=False)
+        if state.aside is not None:
+            world = replace(world, failing=(Failing(step=state.aside, told="what is refused to succeed"),))
         noted: list[Step] = []
         while True:
             plan = self.planner(world)
             check_plan(world, plan)
+            if world.failing:
+                check_held_back(self.planner(replace(world, failing=())), world, plan)
             if not plan.now or not all(isinstance(step, NOTES) for step in plan.now):
                 return Round(state, tuple(noted), plan)
             state, _ = self._take(state, plan.now)
@@ -193,6 +204,9 @@ class Walker:
         """All steps, one after the other; a refused one does not hold up the others. Whether none was refused."""
         well = True
         for step in steps:
+            if state.refuses(step):
+                state, well = replace(state, aside=bare(step)), False
+                continue
             try:
                 state = self._swap(state, step) if isinstance(step, Swap) else self._step(state, step)
             except RefusedError:
@@ -217,8 +231,8 @@ class Walker:
     def others(self, state: State, now: Round) -> Iterator[Event]:
         """Everything else that may happen in a state."""
         yield from self.wished(state)
-        if self.mended and not whole(state.truth):
-            yield Event(None, "all is repaired", replace(state, truth=repaired(state.truth)).settled())
+        if self.mended and not (whole(state.truth) and state.refused is None):
+            yield Event(None, "all is repaired", state.mended())
         yield from self.landed(state)
         if state.faults:
             yield from self.failed(state, now)
@@ -286,6 +300,11 @@ class Walker:
         for some in _subsets(plan.now):
             following, _ = self._take(state, some)
             yield DriverFault(Kind.SOME_STEPS, f"only {names(some)} is done", following)
+        for step in plan.now if state.refused is None else ():
+            if not isinstance(step, NOTES):
+                refusing = replace(state, refused=Refusal.of(step))
+                following, _ = self._after(replace(now, state=refusing))
+                yield DriverFault(Kind.REFUSED, f"{names((step,))} is refused every time", following)
         for step in plan.now:
             others = tuple(each for each in plan.now if each is not step)
             for context in ((), others) if others else ((),):
@@ -386,7 +405,7 @@ def _blind(state: State, steps: tuple[Step, ...], *, claimed: bool = False) -> S
     whatever else that does must be survived.
     """
     for step in steps:
-        for change in flat(step):
+        for change in flat(step) if not state.refuses(step) else ():
             before = state.truth
             try:
                 after = apply(before, change)

@@ -12,6 +12,7 @@ from support.small_plane import SmallPlane, small_plane
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import R
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine import aside
 from quarterdeck.engine import driver as driving
 from quarterdeck.engine.driver import Driver
 from quarterdeck.engine.timeline import CONNECTIONS_EVERY
@@ -141,6 +142,7 @@ def running(world: World) -> World:
 @pytest.fixture
 async def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(driving, "POLL", 0.0)
+    monkeypatch.setattr(aside, "LONGEST", 0.0)
     store = FailingStore()
     made = Lab(await small_plane(store=store), store, [Recorder()])
     made.small.world = without_a_controller(made.small.world)

@@ -15,6 +15,7 @@ from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember, write_status
 from quarterdeck.actions.together import together
+from quarterdeck.engine.aside import Aside
 from quarterdeck.engine.conditions import judged, reworded, turned
 from quarterdeck.engine.events import Happening, happenings
 from quarterdeck.engine.observe import Observer
@@ -52,7 +53,7 @@ class Driver:
     _pause: float = POLL
     _told: frozenset[Happening] = frozenset()
     _asked: dict[Step, float] = field(default_factory=dict)
-    _failed: dict[Step, str] = field(default_factory=dict)
+    _aside: Aside = field(default_factory=Aside)
     _worded: float = -math.inf
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
@@ -118,7 +119,7 @@ class Driver:
         Notes change nothing outside, so what was observed is still true after them.
         """
         while True:
-            plan = planned(replace(world, memory=self.plane.memory))
+            plan = planned(replace(world, memory=self.plane.memory, failing=self._aside.now(self.monotonic())))
             await self._sample(world, plan)
             notes = tuple(step for step in plan.now if isinstance(step, NOTES))
             if not notes or len(notes) < len(plan.now):
@@ -163,7 +164,7 @@ class Driver:
     async def _act(self, plan: Plan, world: World) -> bool:
         """Take all steps of the plan at once. Whether they all went well and need no pause."""
         world = replace(world, memory=self.plane.memory)
-        self._failed = {step: error for step, error in self._failed.items() if step in plan.now}
+        self._aside.looked(plan, self.monotonic())
         if any(isinstance(step, AddLearner) for step in plan.now):
             # etcd takes one membership change at a time, and holds up a second one for seconds.
             outcomes = [await self._take(step, world) for step in plan.now]
@@ -172,8 +173,9 @@ class Driver:
         return all(outcomes)
 
     async def _take(self, step: Step, world: World) -> bool:
-        began = self._asked.get(step, self.monotonic())
-        if step not in self._asked and step not in self._failed:
+        tried = self.monotonic()
+        began = self._asked.get(step, tried)
+        if step not in self._asked and not self._aside.knows(step):
             await self.troubles.watch(lambda watcher: watcher.begins(step))
             await self._journal(step, Outcome.STARTED, {})
         try:
@@ -181,7 +183,7 @@ class Driver:
         except MET as error:
             if fate(error) is not Fate.AGAIN:
                 raise
-            await self._not_yet(step, began, error)
+            await self._not_yet(step, tried, error)
             return False
         if isinstance(detail, PersonMust):
             if step not in self._asked:
@@ -193,13 +195,14 @@ class Driver:
         return True
 
     async def _not_yet(self, step: Step, began: float, error: Exception) -> None:
-        """A step failed, and is taken again if the next look still has it planned: told once as long as it fails so."""
+        """A step failed: it is put aside for a moment, and then taken again if it is still planned. Told once as long
+        as it fails so.
+        """
         self._asked.pop(step, None)
-        known = in_words(error)
-        if self._failed.get(step) == str(known):
+        known, now = in_words(error), self.monotonic()
+        if not self._aside.put(step, str(known), began=began, at=now):
             return
-        self._failed[step] = str(known)
-        seconds = self.monotonic() - began
+        seconds = now - began
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, known))
         await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(known)})
         await self.troubles.tell(Happening("StepFailed", f"{what(step)}: {known}"))
@@ -207,7 +210,7 @@ class Driver:
     async def _done(self, step: Step, began: float, detail: Mapping[str, JsonValue]) -> None:
         self._asked.pop(step, None)
         seconds = self.monotonic() - began
-        if self._failed.pop(step, None) is not None:
+        if self._aside.went(step):
             await self._journal(step, Outcome.STARTED, {}, ago=seconds)  # the try that went well
         await self._journal(step, Outcome.DONE, {"seconds": seconds, **detail})
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, None))

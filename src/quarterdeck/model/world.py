@@ -13,6 +13,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import Step
 from quarterdeck.model.units import MachineState, UnitState
 
 
@@ -154,6 +155,16 @@ class MachineFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """A step (without its reason) that fails again and again, and is put aside for a moment. ``told``: the step and its
+    last error, in one line for people.
+    """
+
+    step: Step
+    told: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The bounds that the planner keeps. Times in seconds, ``lag_bound`` in raft entries.
 
@@ -190,6 +201,8 @@ class World:
     ``separate`` are the revisions whose apiservers keep events in a cluster of their own, ``events_class`` the storage
     class that the wanted revision gives it. ``events_membership`` and ``events_wrong`` are that cluster's; all else
     that is said of etcd is said of the main one.
+
+    ``failing``: the steps that are put aside, as the driver remembers them: it is no time yet to try them again.
     """
 
     slots: tuple[Slot, ...]
@@ -218,6 +231,7 @@ class World:
     events_class: str = ""
     events_membership: Membership | None = None
     events_wrong: tuple[WrongData, ...] = ()
+    failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
     def of(self, cluster: Cluster) -> World:

@@ -18,6 +18,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health
+from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.founding import waits_for_a_start
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap
@@ -97,7 +98,8 @@ def remove_dead(view: View) -> Outcome:
 
 
 def join(view: View) -> Outcome:
-    """All learners that are needed are added first; then they start, each when the one before answers its peers.
+    """All learners that are needed are added first; then they start, each when the one before answers its peers, or
+    cannot be started.
 
     A starting member asks every listed peer for its version in turn: one that is down refuses at once, one that
     is just starting holds it for seconds.
@@ -127,6 +129,8 @@ def _deaf(record: Replica) -> str:
 
 
 def _start_learners(view: View) -> Outcome:
+    aside = Aside(view.world.failing)
+    steps: list[Step] = []
     waiting: list[str] = []
     for record in view.wanted:
         if record.started:
@@ -136,10 +140,12 @@ def _start_learners(view: View) -> Outcome:
         elif waits_for_a_start(view, record):
             if waiting:
                 break
-            return Outcome((_start(view, record, "a learner joins and copies the data"),))
+            steps.append(_start(view, record, "a learner joins and copies the data"))
+            if aside.told(steps[-1]) is None:
+                break
         elif not view.fact(record).peer_up:
             waiting.append(f"etcd of {record.name} to answer its peers")
-    return Outcome(waiting=tuple(waiting))
+    return Outcome(tuple(steps), tuple(waiting))
 
 
 def rejoin(view: View) -> Outcome:
@@ -209,13 +215,14 @@ def lead(view: View) -> Outcome:
 
 
 def hand_over(view: View, to: Iterable[Replica], why: str) -> TransferLeadership | None:
-    """Have the first of these voters lead that has the data; None when none has."""
-    successor = next(filter(view.has_the_data, to), None)
-    if successor is None:
-        return None
-    member = view.member(successor)
-    assert member is not None
-    return TransferLeadership(site=successor.site, why=why, to=successor.name, member=member.id, cluster=view.cluster)
+    """Have the first of these voters lead that has the data, and to whom that does not fail; None when none has."""
+    aside = Aside(view.world.failing)
+    steps = [
+        TransferLeadership(site=each.site, why=why, to=each.name, member=member.id, cluster=view.cluster)
+        for each in to
+        if view.has_the_data(each) and (member := view.member(each)) is not None
+    ]
+    return min(steps, key=lambda step: aside.told(step) is not None, default=None)
 
 
 def swap(view: View) -> Outcome:

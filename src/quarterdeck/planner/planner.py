@@ -2,7 +2,8 @@
 
 The rules are asked in order, and the first that has steps wins (steps that only start something go beside it): its
 steps are quick, and everything is observed again before the next. What the rules before it wait for does not hold it
-up, since each rule checks for itself what it needs.
+up, since each rule checks for itself what it needs; nor does a step of theirs that fails again and again, unless both
+claim the same thing (``claims.py``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import Membership, World
 from quarterdeck.planner import data, events, founding, members, membership, notes, release, rolling, serving, traffic
+from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.clusters import Rule, ask, waits_for_events
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
@@ -77,12 +79,13 @@ BESIDE: tuple[Rule, ...] = (serving.serve, serving.control)
 
 def plan(world: World) -> Plan:
     """What to do now, why nothing can be done now, or that all is as wanted. Pure."""
+    aside = Aside(world.failing)
     if world.deleting:
-        steps, waiting = release.take_down(world)
-        return Plan(now=steps, waiting=waiting)
+        down, _ = aside.sort(Outcome(*release.take_down(world)))
+        return Plan(now=down.steps, waiting=down.waiting)
     seen = view(world)
     alarms = members.all_raised(world)
-    outcome = _first(seen, _rules(world.membership, alarms))
+    outcome = _first(seen, _rules(world.membership, alarms), aside)
     if world.membership is None:
         # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
         unread = () if outcome.waiting else ("a quorum of the members to answer",)
@@ -91,7 +94,8 @@ def plan(world: World) -> Plan:
     if outcome.steps or waiting:
         return Plan(now=outcome.steps, waiting=waiting)
     steps, leftovers = release.release(seen)
-    return Plan(now=steps, leftovers=leftovers)
+    last, _ = aside.sort(Outcome(steps))
+    return Plan(now=last.steps, waiting=last.waiting, leftovers=leftovers)
 
 
 def _rules(membership: Membership | None, alarms: tuple[str, ...]) -> tuple[Rule, ...]:
@@ -102,11 +106,11 @@ def _rules(membership: Membership | None, alarms: tuple[str, ...]) -> tuple[Rule
     return WITH_MEMBERSHIP
 
 
-def _first(seen: View, rules: tuple[Rule, ...]) -> Outcome:
+def _first(seen: View, rules: tuple[Rule, ...], aside: Aside) -> Outcome:
     beside: tuple[Step, ...] = ()
     waiting: dict[str, None] = {}
     for rule in rules:
-        outcome = ask(rule, seen)
+        outcome, aside = aside.sort(ask(rule, seen))
         waiting.update(dict.fromkeys(outcome.waiting))
         if rule in BESIDE:
             beside += outcome.steps
