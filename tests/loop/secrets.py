@@ -39,7 +39,7 @@ def with_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, *, gen
 def cheap_secrets() -> Iterator[None]:
     """Within the block nothing is signed."""
     with (
-        patch("quarterdeck.engine.home.create_plane_secrets", plane_secrets),
+        patch("quarterdeck.engine.belongings.create_plane_secrets", plane_secrets),
         patch("quarterdeck.actions.certificates.with_replica", with_replica),
     ):
         yield

@@ -69,7 +69,8 @@ ANEW = Search(replicas=3, to=3, change=Change(exchange=True), per_zone=1, wishes
 ANEW_FREE = sampled(Search(replicas=3, to=3, change=Change(exchange=True), faults=2, wishes=1, data_loss=True), SEED)
 APART_OFF, APART_MOVE = (replace(search, wishes=1) for search in (APART[4], APART[6]))
 TO_ONE = Search(replicas=3, to=1, faults=1, data_loss=True)
-REFUSED = Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False)
+REFUSED = Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED}))
+REFUSED_BACK = Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False)
 
 
 @dataclass(frozen=True)
@@ -561,6 +562,6 @@ MUTATIONS = (
     Mutation(the_quorum_of_events_goes_first, 14, APART_MOVE),
     Mutation(replicas_are_released_while_they_are_members_of_the_events_cluster, 7, APART_MOVE),
     Mutation(what_is_left_of_a_cluster_founds_the_next_one, 9, APART_OFF),
-    Mutation(what_a_failing_step_claims_is_not_held_back, 10, REFUSED),
+    Mutation(what_a_failing_step_claims_is_not_held_back, 10, REFUSED_BACK),
     Mutation(a_failing_step_holds_back_all, 10, REFUSED),
 )

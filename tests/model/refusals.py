@@ -105,5 +105,6 @@ def claim_others(truth: Truth, refused: Refusal, *, straight: bool) -> None:
     # Where clients are led to now, they must be led on from there.
     apart = refused.kind in (SetBackends, StopBalancer) and refused.site not in (door, truth.record)
     if (apart and straight) or refused.kind is ReleaseReplica:
-        done = healthy_at(truth, truth.slots) and truth.home == site and truth.record == door
+        here = all(truth.site_of(name) == site for name in truth.members)
+        done = here and healthy_at(truth, truth.slots) and truth.home == site and truth.record == door
         claim(done, f"10: the plane is not at {site} for {refused}")

@@ -183,6 +183,7 @@ SEARCHES = (
     *(Search(replicas=1, to=to, faults=1, data_loss=True, front="north") for to in (1, None, 0)),
     Search(replicas=3, to=3, faults=1, data_loss=True, front="north"),
     Search(replicas=3, to=1, wishes=1, front="east"),
+    Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED})),
     Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False),
 )
 #: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.

@@ -245,6 +245,31 @@ async def test_a_step_that_fails_the_same_way_again_is_told_once(lab: Lab) -> No
     assert sum(each.count for each in await lab.events("StepFailed")) == 3
 
 
+async def test_a_step_that_fails_again_and_again_holds_up_no_other(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "LONGEST", 0.05)
+    fact = lab.small.world.replica("east-1")
+    units = tuple((name, UnitState.STOPPED if name is Component.ETCD else state) for name, state in fact.units)
+    both = replace(fact, units=units, has_data=True)
+    lab.small.world = replace(lab.small.world, replicas=(both, *lab.small.world.replicas[1:]))
+    tried: list[Component] = []
+
+    async def carry_out(plane: Plane, step: Step, world: World) -> dict[str, object]:
+        assert isinstance(step, StartUnit), step
+        tried.append(step.component)
+        if Component.CONTROLLER_MANAGER not in tried:
+            raise BUSY
+        seen = lab.small.world.replica("east-1")
+        units = {**dict(seen.units), step.component: UnitState.RUNNING}
+        now = replace(seen, units=tuple(units.items()))
+        lab.small.world = replace(lab.small.world, replicas=(now, *lab.small.world.replicas[1:]))
+        return {}
+
+    monkeypatch.setattr(driving, "carry_out", carry_out)
+    assert (await lab.drive()).done
+    assert tried[:2] == [Component.ETCD, Component.CONTROLLER_MANAGER], "the one that fails waits for its time"
+    assert tried[-1] is Component.ETCD, "and is tried again"
+
+
 async def test_a_trouble_is_told_once_to_everybody_and_again_only_after_things_went_well(lab: Lab) -> None:
     lab.small.looks = [BUSY, BUSY, BUSY]
     await lab.drive()
