@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from model.invariants import claim, healthy_at, names
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import (
     AddLearner,
@@ -38,11 +39,13 @@ class Refusal:
     replica: str
     site: str
     component: Component | None
+    cluster: Cluster | None
 
     @staticmethod
     def of(step: Step) -> Refusal:
         named = getattr(step, "replica", "") or (step.to if isinstance(step, TransferLeadership) else "")
-        return Refusal(type(step), named, "" if named else step.site, getattr(step, "component", None))
+        site = "" if named else step.site
+        return Refusal(type(step), named, site, getattr(step, "component", None), getattr(step, "cluster", None))
 
 
 def ranked(step: Step | None, rank: Mapping[int, int]) -> Step | None:
@@ -97,7 +100,8 @@ def claim_others(truth: Truth, refused: Refusal, *, straight: bool) -> None:
         if member.learner and (refused.kind is AddLearner or name not in wanted):
             continue
         claim(name in mine or (name in truth.healthy and not member.behind), f"10: {name} is left behind for {refused}")
-    if refused.kind in (StartUnit, RestartUnit):
+    # Apiservers of a replica whose events are kept apart need a voter there, which needs its peers.
+    if refused.kind in (StartUnit, RestartUnit) and refused.component is not Component.EVENTS_ETCD:
         voters = {name for name in wanted - mine if (of := truth.members.get(name)) and not of.learner}
         claim(voters <= truth.serving, f"10: {voters - truth.serving} do not serve for {refused}")
     site = truth.slots[0].site
