@@ -17,6 +17,9 @@ from support.site_harness import (
     SiteUnderTest,
     eventually,
     fails,
+    job_fails,
+    job_hangs,
+    job_prints,
     listens,
     local_lab,
     prints,
@@ -24,10 +27,24 @@ from support.site_harness import (
     status,
 )
 
-from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
+from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, PreconditionFailed, TimedOut, Unavailable
+from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.jobs import JobResult
+from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, RoundTrip
+from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import VolumeFacts
-from quarterdeck.model.units import Fence, MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.model.units import (
+    Fence,
+    MachineRole,
+    MachineState,
+    Priority,
+    UnitFile,
+    UnitSpec,
+    UnitState,
+    UnitStatus,
+)
+from quarterdeck.sites.port import Faults, Holds
 
 A, B = "east-a1", "east-b1"
 
@@ -107,22 +124,61 @@ async def test_a_machine_that_the_site_does_not_have_is_not_found(site: SiteFaul
         site.folder("west-a1", "unit")
 
 
-async def test_a_woken_machine_has_no_units_and_keeps_those_it_has(site: SiteFaults) -> None:
-    await site.wake(A)
-    assert await site.units(A) == ()
-    before = await start(site, runs())
-    await site.wake(A)
-    assert await site.units(A) == (before,)
+async def test_a_site_says_which_optional_ports_it_offers(site: SiteFaults) -> None:
+    can = site.capabilities
+    assert (Capability.HOLDS in can, Capability.FAULTS in can) == (isinstance(site, Holds), isinstance(site, Faults))
 
 
-async def test_a_machine_rests_only_without_units(site: SiteFaults) -> None:
+async def test_a_unit_is_not_touched_when_a_seat_on_its_machine_is_given_and_let_go(site: SiteFaults) -> None:
     before = await start(site, runs())
-    await site.rest(A)
+    await site.allocate(A, "p1", "r1", PORTS)
+    await site.release(A, "p1", "r1")
     assert await site.units(A) == (before,)
     await site.remove_unit(A, before.name)
-    await site.rest(A)
     assert await site.units(A) == ()
     assert (await start(site, runs())).state is UnitState.RUNNING
+
+
+async def test_a_program_is_where_its_machine_has_it_and_one_of_another_kind_is_refused(site: SiteFaults) -> None:
+    shell, image = Program("sh", PurePosixPath("/bin/sh")), Program("sh", image="registry.test/sh:1")
+    installed = await site.install(A, shell)
+    assert await site.install(A, shell) == installed
+    assert (await start(site, UnitSpec(name="runs", argv=(str(installed), "-c", "exec sleep 1000")))).state
+    assert Capability.IMAGES not in site.capabilities
+    with pytest.raises(PreconditionFailed):
+        await site.install(A, image)
+
+
+async def test_a_job_runs_to_its_end_and_it_is_said_how_it_ended(site: SiteFaults) -> None:
+    done = await site.run_job(A, job_prints("hello"))
+    assert done == JobResult(exit_code=0, output="hello\nhello to stderr\n")
+    assert (await site.run_job(A, job_fails(3))).exit_code == 3
+    assert await site.units(A) == (), "it is no unit"
+
+
+async def test_of_what_a_job_says_the_last_is_kept(site: SiteFaults) -> None:
+    assert await site.run_job(A, job_prints("hello", most_output=7)) == JobResult(
+        exit_code=0, output="stderr\n", cut=True
+    )
+
+
+async def test_a_job_that_takes_too_long_is_killed_with_all_that_it_started(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
+    with pytest.raises(TimedOut, match=r"not done within 0\.3 s"):
+        await site.run_job(A, job_hangs(deadline=0.3))
+    assert await lab.job_processes(A) == 0
+
+
+async def test_a_job_that_nobody_waits_for_any_more_is_killed_with_all_that_it_started(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
+    waiting = asyncio.create_task(site.run_job(A, job_hangs()))
+    await eventually(lambda: lab.job_processes(A), lambda seen: seen > 0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await lab.job_processes(A) == 0
 
 
 async def test_a_started_unit_runs_with_the_digest_of_its_spec(lab: SiteUnderTest, site: SiteFaults) -> None:
@@ -138,13 +194,14 @@ async def test_starting_the_same_spec_again_leaves_the_process_alone(site: SiteF
     assert again == first
 
 
-async def test_only_a_unit_that_runs_can_be_favoured_and_it_runs_on(site: SiteFaults) -> None:
-    await site.favour_unit(A, "unknown")
+@pytest.mark.parametrize("priority", Priority)
+async def test_only_a_unit_that_runs_has_a_priority_and_it_runs_on(site: SiteFaults, priority: Priority) -> None:
+    await site.set_priority(A, "unknown", priority)
     first = await start(site, runs())
-    await site.favour_unit(A, first.name)
+    await site.set_priority(A, first.name, priority)
     assert await status(site, A, first.name) == first
     await site.stop_unit(A, first.name)
-    await site.favour_unit(A, first.name)
+    await site.set_priority(A, first.name, priority)
     assert (await status(site, A, first.name)).state is UnitState.STOPPED
 
 
@@ -352,12 +409,16 @@ async def test_free_space_of_a_limited_class_shrinks_with_use(lab: SiteUnderTest
         await site.free_bytes(A, "gold")
 
 
-async def test_memory_is_what_all_of_the_machines_may_take_at_once(site: SiteFaults) -> None:
-    assert await site.free_memory((A, B)) > 0
-    await site.kill_machine(B)
-    assert await site.free_memory((A,)) > 0
-    with pytest.raises(Unavailable):
-        await site.free_memory((A, B))
+async def test_memory_is_what_a_machine_has_with_all_of_its_host(site: SiteFaults) -> None:
+    assert await site.measure(A, FreeMemory()) > 0
+    assert len({each.host for each in await site.machines()}) == 1
+
+
+async def test_how_long_a_disk_takes_is_measured_on_that_of_the_class(site: SiteFaults) -> None:
+    assert 0 < await site.measure(A, DiskSync("small")) < 10
+    assert await site.volumes(A) == ()
+    with pytest.raises(NotFound):
+        await site.measure(A, DiskSync("gold"))
 
 
 async def test_ports_in_use_are_those_of_that_machine_alone(site: SiteFaults) -> None:
@@ -375,14 +436,14 @@ async def test_the_round_trip_to_a_listener_is_measured_and_without_one_is_not_m
     port = 20_000
     assert await site.ports_in_use(B, (port,)) == ()  # it is up: a neighbour asked for in vain stays unknown a while
     with pytest.raises(Unavailable, match="nothing answers"):
-        await site.round_trip(A, addresses[B], port)
+        await site.measure(A, RoundTrip(addresses[B], port))
     await site.start_unit(B, listens(addresses[B], port))
     await eventually(lambda: site.ports_in_use(B, (port,)), lambda seen: seen == (port,))
-    assert 0 < await site.round_trip(A, addresses[B], port) < 1
+    assert 0 < await site.measure(A, RoundTrip(addresses[B], port)) < 1
 
 
 async def test_a_healthy_machine_has_the_right_time(site: SiteFaults) -> None:
-    assert abs(await site.clock_offset(A)) < 1
+    assert abs(await site.measure(A, ClockOffset())) < 1
 
 
 async def test_a_killed_machine_is_down_and_nothing_runs_on_it(lab: SiteUnderTest, site: SiteFaults) -> None:
@@ -401,10 +462,11 @@ async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> Non
     await site.kill_machine(A)
     calls = (
         site.units(A),
-        site.wake(A),
+        site.install(A, Program("sh", PurePosixPath("/bin/sh"))),
+        site.run_job(A, job_fails(0)),
         site.start_unit(A, runs()),
         site.stop_unit(A, "runs"),
-        site.favour_unit(A, "runs"),
+        site.set_priority(A, "runs", Priority.SERVING),
         site.hold_unit(A, "runs", 1.0),
         site.let_go_unit(A, "runs"),
         site.guard_unit(A, "runs", PurePosixPath("/x")),
@@ -417,14 +479,15 @@ async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> Non
         site.list_volume(A, "data"),
         site.delete_volume(A, "data"),
         site.free_bytes(A, "standard"),
-        site.free_memory((A,)),
         site.allocate(A, "p1", "r1", {"etcd-peer": 2380}),
         site.occupy(A, TakenSeat(plane="p1", replica="r1", seat=Seat(machine=A, ports=()))),
         site.seats(A),
         site.release(A, "p1", "r1"),
         site.ports_in_use(A, (1,)),
-        site.round_trip(A, "127.0.0.1", 1),
-        site.clock_offset(A),
+        site.measure(A, RoundTrip("127.0.0.1", 1)),
+        site.measure(A, DiskSync("standard")),
+        site.measure(A, FreeMemory()),
+        site.measure(A, ClockOffset()),
     )
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(each) for each in outcomes] == [Unavailable] * len(calls)
@@ -652,3 +715,13 @@ async def test_who_sits_where_is_no_affair_of_a_driver_once_a_newer_one_was_ther
     assert [each.replica for each in await site.seats(A)] == ["r1", "r2"]
     await site.fenced(Fence("beta", 1)).release(A, "alpha", "r2")
     assert [each.replica for each in await site.seats(A)] == ["r1"]
+
+
+async def test_a_site_that_is_destroyed_has_nothing_left(lab: SiteUnderTest, site: SiteFaults) -> None:
+    unit = await start(site, runs())
+    await site.create_volume(A, "data", "standard")
+    await site.allocate(A, "p1", "r1", PORTS)
+    await site.destroy()
+    assert unit.pid is not None
+    assert not lab.alive(unit.pid)
+    assert (await site.units(A), await site.volumes(A), await site.seats(A)) == ((), (), ())

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import psutil
 import pytest
@@ -21,7 +21,9 @@ from support.site_harness import (
     ISOLATIONS,
     LocalUnderTest,
     eventually,
+    job_hangs,
     local_lab,
+    of_a_job,
     process_alive,
     runs,
     settings,
@@ -29,19 +31,21 @@ from support.site_harness import (
     status,
 )
 
-from quarterdeck.errors import Unavailable
-from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.model.programs import Program
+from quarterdeck.model.units import Priority, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.isolation import Place
 from quarterdeck.sites.local.courtesy import LONGEST, NICE
 from quarterdeck.sites.local.loopback import Loopback, open_loopback
 from quarterdeck.sites.local.own_user import may_give_users, user_of
+from quarterdeck.sites.local.records import NICE as NICES
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.local.supervisor_client import SupervisorClient
 
 A, B = "east-a1", "east-b1"
 ONE_RUN = """
 import asyncio, sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.supervisor_client import SupervisorClient
 from quarterdeck.sites.local.own_user import may_give_users, user_of
@@ -52,6 +56,16 @@ site = open_local_site(home, settings(), open_loopback(home))
 asyncio.run(site.start_unit("east-a1", runs()))
 print("started", flush=True)
 sys.stdin.read()
+"""
+ONE_JOB = """
+import asyncio, sys
+from pathlib import Path, PurePosixPath
+from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.site import open_local_site
+from support.site_harness import job_hangs, settings
+home = Path(sys.argv[1])
+site = open_local_site(home, settings(), open_loopback(home))
+asyncio.run(site.run_job("east-a1", job_hangs(deadline=100.0)))
 """
 RUN_AWAY = """
 import os, sys, time
@@ -384,9 +398,76 @@ async def test_a_unit_gives_way_while_it_starts_until_it_is_to_serve(site: Local
     await site.start_unit(A, shell("busy", "while :; do :; done"))
     busy = await running(site, "busy")
     assert await eventually(lambda: niceness(busy.pid), lambda nice: nice == NICE)
-    await site.favour_unit(A, "busy")
+    await site.set_priority(A, "busy", Priority.SERVING)
     assert await eventually(lambda: niceness(busy.pid), lambda nice: nice == 0, LONGEST / 2) == 0
     assert (await running(site, "busy")).pid == busy.pid
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel has no autogroups")
+async def test_a_unit_has_the_priority_that_it_was_given_last(site: LocalSite) -> None:
+    await site.start_unit(A, runs())
+    unit = await running(site, "runs")
+    for priority in (Priority.BACKGROUND, Priority.SERVING):
+        await site.set_priority(A, "runs", priority)
+        await eventually(lambda: niceness(unit.pid), lambda nice, wanted=NICES[priority]: nice == wanted)
+
+
+async def test_a_machine_runs_while_somebody_has_a_seat_or_a_unit_there_and_no_longer(site: LocalSite) -> None:
+    async def at_rest(machine: str) -> bool:
+        return await site.processes(machine) == ()
+
+    await site.allocate(A, "p1", "r1", {"etcd-peer": 2380})
+    assert not await at_rest(A)
+    assert not await at_rest("east-edge"), "its load balancer comes soon"
+    await site.start_unit(A, runs())
+    await site.start_unit("east-edge", runs())
+    await site.remove_unit(A, "runs")
+    assert not await at_rest(A), "what is left of the replica is let go by who holds the lease"
+    await site.start_unit(A, runs("other"))
+    await site.release(A, "p1", "r1")
+    assert not await at_rest(A)
+    await site.remove_unit(A, "other")
+    await site.remove_unit("east-edge", "runs")
+    assert await at_rest(A)
+    assert await at_rest("east-edge")
+
+
+async def test_a_machine_that_runs_a_job_does_not_rest(site: LocalSite, lab: LocalUnderTest) -> None:
+    await site.allocate(A, "p1", "r1", {"etcd-peer": 2380})
+    waiting = asyncio.create_task(site.run_job(A, job_hangs(deadline=100.0)))
+    await eventually(lambda: lab.job_processes(A), lambda seen: seen > 0)
+    await site.release(A, "p1", "r1")
+    assert await lab.job_processes(A) > 0
+    waiting.cancel()
+
+
+async def test_a_program_that_is_not_there_is_not_installed(site: LocalSite, tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="is no program"):
+        await site.install(A, Program("etcd", PurePosixPath(tmp_path / "etcd")))
+
+
+async def test_a_job_dies_with_who_waits_for_it(tmp_path: Path) -> None:
+    site = open_local_site(tmp_path, settings(), open_loopback(tmp_path))
+    driver = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", ONE_JOB, str(tmp_path), env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    try:
+        pids = await eventually(lambda: site.processes(A), lambda seen: sum(map(of_a_job, seen)) >= 4)
+    finally:
+        driver.kill()
+        await driver.wait()
+    await all_gone(set(pids))
+    await site.destroy()
+
+
+async def test_a_job_on_a_machine_that_stands_still_ends_with_its_deadline(site: LocalSite) -> None:
+    waiting = asyncio.create_task(site.run_job(A, job_hangs(deadline=2.0)))
+    pids = await eventually(lambda: site.processes(A), lambda seen: sum(map(of_a_job, seen)) >= 4)
+    await site.freeze_machine(A)
+    with pytest.raises(TimedOut):
+        await waiting
+    assert not any(process_alive(pid) for pid in pids if of_a_job(pid))
+    await site.thaw_machine(A)
 
 
 async def stands_still(pid: int | None) -> bool:

@@ -48,7 +48,7 @@ OF_THE_CALL = (Kind.FAILS, Kind.LOST, Kind.HANGS, Kind.LATE)
 #: Calls that change something. Every other one only looks.
 CHANGES: Mapping[str, frozenset[str]] = {
     "site": frozenset(
-        {"wake", "rest", "start_unit", "stop_unit", "favour_unit", "hold_unit", "let_go_unit", "remove_unit"}
+        {"install", "start_unit", "stop_unit", "set_priority", "hold_unit", "let_go_unit", "remove_unit", "run_job"}
         | {"write_files", "remove_files", "guard_unit", "create_volume", "delete_volume"}
         | {"allocate", "occupy", "release"}
     ),

@@ -28,7 +28,8 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import MachineRole, MachineState, UnitSpec
 from quarterdeck.planner.quorum import quorum
-from quarterdeck.sites.fake import FakeSite, Program, Seen
+from quarterdeck.sites.fake import FakeSite
+from quarterdeck.sites.fake_machines import Behaviour, Seen
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.memory import MemoryStore
 
@@ -265,11 +266,11 @@ class Joined:
 
     # --- etcd ------------------------------------------------------------------------------------------------------
 
-    def _behaviour(self, spec: UnitSpec) -> Program:
+    def _behaviour(self, spec: UnitSpec) -> Behaviour:
         """How a unit that is started now behaves. An etcd that must not run exits, again and again."""
         if replica_of(spec.name)[1] is not Component.ETCD:
-            return Program()
-        return Program(exit_code=None if self._may_run(etcd_of(spec)) else 1)
+            return Behaviour()
+        return Behaviour(exit_code=None if self._may_run(etcd_of(spec)) else 1)
 
     def _may_run(self, etcd: Etcd) -> bool:
         member = self.data.get(etcd.data)

@@ -48,7 +48,7 @@ from quarterdeck.upstream.catalog import Program
 #: Calls of etcd that need a leader.
 _LED = frozenset(["members", "add_learner", "promote", "remove", "move_leader", "alarms"])
 #: Changes that nothing follows from in this world.
-_QUIET = frozenset({"wake", "rest", "favour_unit", "create_volume", "allocate", "occupy", "release"})
+_QUIET = frozenset({"install", "set_priority", "create_volume", "allocate", "occupy", "release"})
 #: Changes that tales leave out.
 _NO_NEWS = frozenset({"renew", "append", "record", "acquire"})
 

@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
 
+from quarterdeck.model.jobs import Job
 from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
-from quarterdeck.sites.fake import FakeSite, Program
+from quarterdeck.sites.fake import FakeSite
+from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.processes import JOB
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.netns.lab import Lab
-from quarterdeck.sites.port import Faults, Site
+from quarterdeck.sites.port import Faults, Holds, Site
 
 Seen = TypeVar("Seen")
 LIMIT = 50 * 2**20  # bytes, of the storage class "small"
@@ -64,21 +67,39 @@ def has_no_data_yet(volume: PurePosixPath, **more: object) -> UnitSpec:
     return shell("has-no-data", "exec sleep 1000", needs=volume / "log/*.wal", **more)
 
 
-def behave(spec: UnitSpec) -> Program:
+def job(name: str, script: str, **more: object) -> Job:
+    return Job(name=name, argv=("/bin/sh", "-c", script), **{"deadline": 20.0, **more})  # type: ignore[arg-type]
+
+
+def job_prints(text: str, **more: object) -> Job:
+    return job(f"prints-{text}", f"echo {text}; echo {text} to stderr >&2", **more)
+
+
+def job_fails(exit_code: int) -> Job:
+    return job(f"fails-{exit_code}", f"exit {exit_code}")
+
+
+def job_hangs(**more: object) -> Job:
+    """It goes on for ever, with children that flee its session."""
+    return job("hangs", "setsid sleep 1000 & sleep 1000 & sleep 1000", **more)
+
+
+def behave(spec: UnitSpec) -> Behaviour:
     """The fake's idea of the programs above."""
     kind, _, detail = spec.name.partition("-")
     if kind == "fails":
-        return Program(exit_code=int(detail))
+        return Behaviour(exit_code=int(detail))
     if kind == "prints":
-        return Program(output=f"{detail}\n{detail} to stderr\n")
+        runs_on = "sleep" in spec.argv[-1]  # a unit, not a job
+        return Behaviour(exit_code=None if runs_on else 0, output=f"{detail}\n{detail} to stderr\n")
     if kind == "listens":
-        return Program(listens=(int(detail),))
+        return Behaviour(listens=(int(detail),))
     if kind == "keeps" and spec.needs is not None:
-        return Program(writes=(spec.needs.with_name("1.wal"),))
-    return Program()
+        return Behaviour(writes=(spec.needs.with_name("1.wal"),))
+    return Behaviour()
 
 
-class SiteFaults(Site, Faults, Protocol):
+class SiteFaults(Site, Holds, Faults, Protocol):
     """A site that can be hurt."""
 
 
@@ -116,6 +137,10 @@ class SiteUnderTest(Protocol):
 
     def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None: ...
 
+    async def job_processes(self, machine: str) -> int:
+        """How much of any job runs there."""
+        ...
+
 
 @dataclass
 class FakeUnderTest:
@@ -138,6 +163,9 @@ class FakeUnderTest:
 
     def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None:
         self.site.take_file(machine, volume.name, path)
+
+    async def job_processes(self, machine: str) -> int:
+        return len(self.site.jobs(machine))
 
 
 @dataclass
@@ -166,6 +194,9 @@ class LocalUnderTest:
     def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None:
         shutil.rmtree(Path(volume, path))
 
+    async def job_processes(self, machine: str) -> int:
+        return len([pid for pid in await self.site.processes(machine) if of_a_job(pid)])
+
 
 ISOLATIONS = ("loopback", "netns")
 
@@ -181,6 +212,13 @@ async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]
         await site.destroy()
         if isolation == "netns":
             await Lab(home).close()
+
+
+def of_a_job(pid: int) -> bool:
+    try:
+        return f"{JOB}=".encode() in Path("/proc", str(pid), "environ").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def process_alive(pid: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import cast
 
@@ -128,7 +129,7 @@ async def small_plane(
         dns=FakeDns(),
         revisions=declared_alone(cast("ControlPlane", resource)),
         secrets=secrets(),
-        programs={},
+        programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
         clock=lambda: 1_000.0,
         steady=lambda: 1_000.0,
         boot="boot-1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 
 import pytest
 from support.templates import declared_alone
@@ -54,7 +55,7 @@ async def plane(site: FakeSite) -> Plane:
         dns=FakeDns(),
         revisions=declared_alone(resource),
         secrets=create_plane_secrets("demo", datetime.now(UTC)),
-        programs={},
+        programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
         clock=lambda: NOW,
         steady=lambda: NOW,
         boot="boot-1",

@@ -24,7 +24,8 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import StartUnit
 from quarterdeck.model.units import UnitSpec, UnitStatus
 from quarterdeck.model.world import World
-from quarterdeck.sites.fake import FakeSite, Program
+from quarterdeck.sites.fake import FakeSite
+from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 SLOT = Slot(site="east", zone="a")
@@ -47,8 +48,8 @@ class Site(FakeSite):
         await super().start_unit(machine, spec)
 
 
-def _writes_a_log(spec: UnitSpec) -> Program:
-    return Program(writes=(spec.needs.with_name("0.wal"),) if spec.needs is not None else ())
+def _writes_a_log(spec: UnitSpec) -> Behaviour:
+    return Behaviour(writes=(spec.needs.with_name("0.wal"),) if spec.needs is not None else ())
 
 
 @pytest.fixture

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from support.small_plane import small_plane
 
+from quarterdeck.api.site import default_sites
 from quarterdeck.components.ports import seat_of_before
 from quarterdeck.endpoint.fakes import FakeDns
+from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict
 from quarterdeck.engine.preconditions import (
     Move,
     _answer,
+    _room,
     certificates,
     clocks,
     endpoint,
+    examine,
     machines,
     name,
 )
 from quarterdeck.engine.preconditions import free_memory as free_memory_check
+from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.endpoints import Record
+from quarterdeck.model.measures import ClockOffset, FreeMemory
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.sites.fake import MEMORY_BYTES, FakeSite
+from quarterdeck.sites.local.settings import LocalSiteSettings
 
 
 def move(**facts: object) -> Move:
@@ -77,10 +87,10 @@ async def test_a_name_that_is_somebody_elses_or_not_settled_is_refused(facts: di
 
 @pytest.mark.parametrize(("offset", "verdict"), [(0.1, Verdict.OK), (-3600.0, Verdict.REFUSE)])
 async def test_a_clock_that_is_off_is_named_with_its_machine(offset: float, verdict: Verdict) -> None:
-    async def clock_offset(name: str) -> float:
+    async def measure(name: str, _: ClockOffset) -> float:
         return offset if name == "west-b1" else 0.0
 
-    site = SimpleNamespace(clock_offset=clock_offset)
+    site = SimpleNamespace(measure=measure)
     found = await clocks(
         move(
             plane=SimpleNamespace(site=lambda _: site),
@@ -97,11 +107,11 @@ async def test_a_clock_that_is_off_is_named_with_its_machine(offset: float, verd
     ("room", "verdict"), [(5700, Verdict.OK), (5600, Verdict.WARN), (2900, Verdict.WARN), (2800, Verdict.REFUSE)]
 )
 async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(room: int, verdict: Verdict) -> None:
-    asked: list[tuple[str, ...]] = []
+    asked: list[str] = []
 
-    async def free_memory(machines: tuple[str, ...]) -> int:
-        asked.append(machines)
-        return room * 2**20
+    async def measure(machine: str, _: FreeMemory) -> float:
+        asked.append(machine)
+        return room * 2.0**20
 
     async def status(_: str) -> SimpleNamespace:
         return SimpleNamespace(db_size_in_use=1000 * 2**20)
@@ -109,7 +119,7 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
     slot, seat = Slot(site="east", zone="a"), seat_of_before("east-a1", "127.0.0.1", 0)
     member = Replica(name="east-1", slot=slot, machine="east-a1", listed=True, seat=seat)
     plane = SimpleNamespace(
-        site=lambda _: SimpleNamespace(free_memory=free_memory),
+        site=lambda _: SimpleNamespace(measure=measure),
         etcd=SimpleNamespace(status=status),
         memory=Memory(replicas=(member,)),
         resource=None,
@@ -120,7 +130,7 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
     found = await free_memory_check(move(plane=plane, wanted=SimpleNamespace(spec=spec), target=target, coming=1))
     assert found.verdict is verdict
     assert "about 5,700 MiB" in found.seen
-    assert asked == [("west-b1",)]
+    assert asked == ["west-b1"]
 
 
 @pytest.mark.parametrize(("up", "verdict"), [(2, Verdict.OK), (1, Verdict.REFUSE)])
@@ -151,3 +161,27 @@ async def test_a_record_that_clients_hold_for_longer_than_the_old_address_is_kep
     assert found.verdict is verdict
     if verdict is Verdict.REFUSE:
         assert found.seen == "clients may hold api.test for 60 s, but the spec says 5 s"
+
+
+async def test_machines_of_one_host_share_its_memory() -> None:
+    site = FakeSite(LocalSiteSettings(name="west"))
+    here = [machine(f"west-{zone}1", zone) for zone in "abc"]
+    assert await _room(site, here) == MEMORY_BYTES
+    shared = [replace(each, host="one" if each.zone in "ab" else "two") for each in here]
+    assert await _room(site, shared) == MEMORY_BYTES / 2
+
+
+async def test_a_site_of_a_kind_that_cannot_do_what_a_plane_needs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = await small_plane()
+    resource = small.plane.resource
+
+    async def given(answer: object) -> object:
+        return answer
+
+    site = await small.plane.store.create(default_sites()[0])
+    home = SimpleNamespace(site=lambda _: given(site), plane=lambda *_: given(small.plane))
+    engine = cast("Engine", SimpleNamespace(home=home))
+    monkeypatch.setattr(FakeSite, "capabilities", NEEDED - {Capability.HOLDS})
+    (found,) = await examine(engine, resource, resource, allow_distance=False)
+    assert (found.check, found.verdict) == ("site", Verdict.REFUSE)
+    assert "holds" in found.seen

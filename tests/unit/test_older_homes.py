@@ -26,10 +26,13 @@ from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.programs import Program
 from quarterdeck.model.steps import PlaceReplica, Plan, StartUnit
-from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.units import MachineState, UnitState, UnitStatus
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.sites.local import loopback
+from quarterdeck.sites.local.machine import LocalMachine
+from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.sites.port import Site
 
 ASKER = Asker(who="a test")
@@ -38,10 +41,20 @@ HAD = tuple(each for each in Component if each is not Component.EVENTS_ETCD)
 REPLICAS = {"demo": {"west-4": "west-a1", "west-5": "west-b1", "west-6": "west-c1"}, "solo": {"east-1": "east-a1"}}
 
 
+async def nothing_runs(_: LocalMachine) -> tuple[UnitStatus, ...]:
+    return ()
+
+
+async def as_it_was(_: LocalSite, machine: str, program: Program) -> PurePosixPath | None:
+    return program.path
+
+
 @pytest.fixture
 async def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Home]:
     """Its addresses are as they were, whoever has them on this host: nothing of it runs."""
     monkeypatch.setattr(loopback, "default_registry", lambda: tmp_path / "quarterdeck" / "registry")
+    monkeypatch.setattr(LocalMachine, "started", nothing_runs)
+    monkeypatch.setattr(LocalSite, "install", as_it_was)
     put_together(tmp_path / "home")
     opened = await Home.open(tmp_path / "home")
     yield opened

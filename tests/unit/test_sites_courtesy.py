@@ -79,18 +79,26 @@ def test_a_start_that_takes_long_gives_way_no_longer_than_that(
     assert time.monotonic() - began >= 2.0
 
 
+def test_what_has_started_gives_way_as_it_is_told_later(started: Callable[[str], int]) -> None:
+    made, pid = Courtesy(), started(CALM)
+    made.settles(pid, 5)
+    assert looked(made, lambda: nice(pid) == 5 and made.look() is None) is None
+    made.settles(pid, 0)
+    assert looked(made, lambda: nice(pid) == 0 and made.look() is None) is None
+
+
 def test_one_that_is_told_to_serve_gives_way_no_longer(started: Callable[[str], int]) -> None:
     made, pid = Courtesy(), started(BUSY)
     made.begins(pid)
     looked(made, lambda: nice(pid) == NICE)
-    made.ends(pid)
+    made.settles(pid, 0)
     assert looked(made, lambda: nice(pid) == 0 and made.look() is None, courtesy.LONGEST / 2) is None
 
 
 def test_one_that_does_not_give_way_may_be_told_to_serve(started: Callable[[str], int]) -> None:
     made, pid = Courtesy(), started(CALM)
-    made.ends(pid)
-    assert made.look() is None
+    made.settles(pid, 0)
+    assert looked(made, lambda: made.look() is None) is None
     assert nice(pid) == 0
 
 

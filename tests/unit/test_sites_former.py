@@ -7,15 +7,17 @@ from pathlib import PurePosixPath
 import pytest
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.units import Machine, MachineState, UnitSpec
+from quarterdeck.model.jobs import Job
+from quarterdeck.model.measures import ClockOffset
+from quarterdeck.model.programs import Program
+from quarterdeck.model.units import Machine, MachineState, Priority, UnitSpec
 from quarterdeck.sites.former import FormerSite
-from quarterdeck.sites.port import Site
 
 KNOWN = Machine(name="east-a1", site="east", zone="a", address="127.0.0.1", state=MachineState.UNREACHABLE)
 
 
 async def test_its_machines_are_known_and_nothing_else_is() -> None:
-    site: Site = FormerSite("east", (KNOWN,))
+    site = FormerSite("east", (KNOWN,))
     assert await site.machines() == (KNOWN,)
     assert await site.storage_classes() == (), "so that data which cannot be looked at is unknown, not lost"
     assert site.folder("east-a1", "x").is_absolute()
@@ -23,10 +25,10 @@ async def test_its_machines_are_known_and_nothing_else_is() -> None:
     machine = "east-a1"
     for call in (
         site.units(machine),
-        site.wake(machine),
-        site.rest(machine),
+        site.install(machine, Program("x", PurePosixPath("/x"))),
+        site.run_job(machine, Job(name="x", argv=("/x",), deadline=1.0)),
         site.start_unit(machine, spec),
-        site.favour_unit(machine, "x"),
+        site.set_priority(machine, "x", Priority.SERVING),
         site.guard_unit(machine, "x", PurePosixPath("/data")),
         site.stop_unit(machine, "x"),
         site.hold_unit(machine, "x", 1.0),
@@ -40,10 +42,10 @@ async def test_its_machines_are_known_and_nothing_else_is() -> None:
         site.list_volume(machine, "v"),
         site.delete_volume(machine, "v"),
         site.free_bytes(machine, "standard"),
-        site.free_memory((machine,)),
+        site.require_room("adding replicas", 1),
         site.ports_in_use(machine, (1,)),
-        site.round_trip(machine, "127.0.0.1", 1),
-        site.clock_offset(machine),
+        site.measure(machine, ClockOffset()),
+        site.destroy(),
     ):
         with pytest.raises(Unavailable, match="site east is not declared any more; declare it again"):
             await call

@@ -12,9 +12,11 @@ import pytest
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_with
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
 from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.units import UnitStatus
 from quarterdeck.sites.ledger import Ledger
 from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
 from quarterdeck.sites.local.loopback import open_loopback
+from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 
@@ -78,6 +80,10 @@ def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
     assert read_ledger(folder) == ledger
 
 
+async def nothing_runs(_: LocalMachine) -> tuple[UnitStatus, ...]:
+    return ()
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"taken": [{}], "fences": {}}', '{"taken": 1, "fences": {}}'])
 def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path, content: str) -> None:
     (tmp_path / "m").mkdir()
@@ -87,7 +93,11 @@ def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Pa
     assert (tmp_path / "m/ledger.json").read_text() == content
 
 
-async def test_another_driver_of_the_same_site_finds_what_the_one_before_gave(tmp_path: Path) -> None:
+async def test_another_driver_of_the_same_site_finds_what_the_one_before_gave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalMachine, "started", nothing_runs)
+
     def site() -> LocalSite:
         network = open_loopback(tmp_path, registry=tmp_path / "registry")
         return open_local_site(tmp_path, LocalSiteSettings(name="east"), network)

@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.errors import Corrupt
-from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.own_user import COUNT, FIRST, may_give_users, user_of
 from quarterdeck.sites.local.records import UnitRecord, read_record, unit_folders, write_record
 
 SPEC = UnitSpec(
-    name="etcd", argv=("/bin/etcd", "--x"), boot_argv=("--y",), env=(("KEY", "secret"),), stop_timeout=3, nice=5
+    name="etcd",
+    argv=("/bin/etcd", "--x"),
+    boot_argv=("--y",),
+    env=(("KEY", "secret"),),
+    stop_timeout=3,
+    priority=Priority.BACKGROUND,
 )
 
 

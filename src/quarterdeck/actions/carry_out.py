@@ -63,8 +63,7 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail | PersonMu
 async def _effect(plane: Plane, step: Step, world: World) -> Detail | PersonMust:
     match step:
         case PlaceReplica():
-            site = plane.site(step.slot.site)
-            await together(site.wake(step.machine), site.wake(plane.edge(step.slot.site).name))
+            pass  # it has its seat, and is written down
         case StartUnit():
             await units.start_unit(plane, step, world)
         case StopUnit():
@@ -103,8 +102,6 @@ async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMus
             await plane.balancers[step.site].apply(backends)
         case StopBalancer():
             await plane.balancers[step.site].remove()
-            await plane.check()
-            await plane.site(step.site).rest(plane.edge(step.site).name)
         case SetRecord():
             address = plane.balancers[step.to].address.ip
             ttl = plane.resource.spec.endpoint.ttl

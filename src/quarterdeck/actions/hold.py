@@ -12,6 +12,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together, whole
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.model.measures import RoundTrip
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import World
 
@@ -112,9 +113,7 @@ async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> f
     """Seconds of the longest round trip from a load balancer to an apiserver; 0 where nothing answers."""
     one_of_site = {record.site: record for record in servers}
     asked = [
-        plane.site(each.site).round_trip(
-            plane.edge(each.site).name, apiserver_address(plane, record).host, apiserver_address(plane, record).port
-        )
+        _round_trip(plane, each.site, record)
         for each in world.balancers
         for site, record in one_of_site.items()
         if each.running and each.site != site
@@ -124,3 +123,8 @@ async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> f
         if isinstance(each, BaseException) and not isinstance(each, Unavailable):
             raise each
     return max((each for each in times if isinstance(each, float)), default=0.0)
+
+
+async def _round_trip(plane: Plane, site: str, server: Replica) -> float:
+    there = apiserver_address(plane, server)
+    return await plane.site(site).measure(plane.edge(site).name, RoundTrip(there.host, there.port))

@@ -24,6 +24,7 @@ from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import RejectRevision, ReleaseMember, ReleaseReplica, RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.units import Priority
 from quarterdeck.model.world import Health, World
 
 #: Characters of a program's last words that are kept.
@@ -238,9 +239,10 @@ async def last_words(plane: Plane, step: RejectRevision) -> str:
 
 
 async def favour(plane: Plane, record: Replica, *components: Component) -> None:
-    """Give units all that they can get of their machine, before others come to depend on them."""
+    """Give units their full share of their machine, before others come to depend on them."""
     site = plane.site(record.site)
-    await together(*(site.favour_unit(record.machine, plane.unit(record, each)) for each in components))
+    names = [plane.unit(record, each) for each in components]
+    await together(*(site.set_priority(record.machine, each, Priority.SERVING) for each in names))
 
 
 async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
@@ -255,7 +257,6 @@ async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
     await plane.check()
     await site.delete_volume(record.machine, volume_name(plane, record))
     await delete_events_volumes(plane, record)
-    await site.rest(record.machine)
     await forget_certificates(plane, record)
     await forget_old_audit_logs(plane)
     await leave_seat(plane, record)

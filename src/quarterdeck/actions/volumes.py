@@ -11,6 +11,7 @@ from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Volume
 
@@ -85,13 +86,14 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
     if volume is None:
         name = volume_name(plane, record, cluster)
         volume = await site.create_volume(record.machine, name, member.storage_class)
+    program = Program(component.value, plane.programs[component])
     return ReplicaSettings(
         name=record.name,
         seat=seat_of(plane, record),
         volume=volume.path,
         audit=(await _audit_volume_at(plane, record)).path if component is Component.APISERVER else None,
         folders={each: site.folder(record.machine, plane.unit(record, each)) for each in Component},
-        programs=plane.programs,
+        programs={component: await site.install(record.machine, program)},
     )
 
 

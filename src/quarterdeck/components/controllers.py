@@ -11,10 +11,6 @@ from quarterdeck.components.settings import PlaneSettings, ReplicaSettings
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 
-#: Requests go before reconciliation: on a shared host controllers give way to apiservers, etcd and load balancers.
-#: Little enough that they keep their leases on a busy one (a third of the weight of a unit that does not give way).
-NICE = 5
-
 
 def shared_flags(
     plane: PlaneSettings,

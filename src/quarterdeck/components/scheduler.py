@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from quarterdeck.components.arguments import Arguments
-from quarterdeck.components.controllers import NICE, command, shared_defaults, shared_flags
+from quarterdeck.components.controllers import command, shared_defaults, shared_flags
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.units import Priority, UnitSpec
 
 #: Its lease, in kube-system.
 LEASE = "kube-scheduler"
@@ -39,5 +39,5 @@ def scheduler_unit(
         name=unit_name(plane.name, replica.name, component),
         argv=command(replica, component, arguments.command_line(component, extra)),
         files=folder.files,
-        nice=NICE,
+        priority=Priority.BACKGROUND,
     )

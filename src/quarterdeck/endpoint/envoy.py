@@ -16,14 +16,14 @@ from quarterdeck.components.envoy import (
     tls_files,
 )
 from quarterdeck.endpoint.envoy_status import EnvoyView, StatusClient
-from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import UnitState
 from quarterdeck.pki.authority import Request, Usage, issue
 from quarterdeck.pki.issuing import LEAF_LIFETIME
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import Holds, Site
 
 _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
@@ -79,11 +79,11 @@ class EnvoyBalancer:
 
     async def hold(self, seconds: float) -> None:
         """See ``LoadBalancer.hold``: the process stands still."""
-        await self.site.hold_unit(self.machine, self.settings.unit, seconds)
+        await self._holds.hold_unit(self.machine, self.settings.unit, seconds)
 
     async def let_go(self) -> None:
         """See ``LoadBalancer.let_go``."""
-        await self.site.let_go_unit(self.machine, self.settings.unit)
+        await self._holds.let_go_unit(self.machine, self.settings.unit)
 
     async def remove(self) -> None:
         """See ``LoadBalancer.remove``."""
@@ -96,6 +96,14 @@ class EnvoyBalancer:
         if state not in _ALIVE:
             return None
         return await self._status().read()
+
+    @property
+    def _holds(self) -> Holds:
+        if not isinstance(self.site, Holds):
+            raise PreconditionFailed(
+                f"holding the load balancer {self.settings.unit}", f"site {self.site.name} holds no units"
+            )
+        return self.site
 
     async def _state(self, site: SiteFacts | None) -> UnitState:
         """What becomes of its process, as the site was seen to have it, or else is asked now."""

@@ -5,7 +5,7 @@ failing check named.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,11 +21,14 @@ from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.settings import balancer_ports
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.facts import MemberStatus
+from quarterdeck.model.capabilities import NEEDED
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.measures import ClockOffset, FreeMemory, RoundTrip
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
+from quarterdeck.sites.port import Site
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -87,6 +90,9 @@ async def examine(
             network = target_site.spec.isolation
             seen = f"site {wanted.spec.placement.site} is on another network ({network}) than the plane"
             return (refuse("network", seen, "choose a site of the same isolation"),)
+        if cannot := NEEDED - plane.site(target_site.metadata.name).capabilities:
+            seen = f"sites like {target_site.metadata.name} do not offer: {', '.join(sorted(cannot))}"
+            return (refuse("site", seen, "choose a site of another kind"),)
         return tuple(await asyncio.gather(*(_answer(check, move) for check in checks(move))))
 
 
@@ -264,16 +270,23 @@ async def free_memory(move: Move) -> Finding:
         return refuse("free memory", "the size of the database is not known", "have a member answer first")
     need = _MEMORY_LEAST + _MEMORY_FACTOR * max(sizes)
     site = move.plane.site(move.wanted.spec.placement.site)
-    up = [machine.name for machine in move.target if machine.state is MachineState.UP]
+    up = [machine for machine in move.target if machine.state is MachineState.UP]
     if not up:
         return refuse("free memory", f"no machine is up at {site.name}", f"see 'site machines {site.name}'")
-    room = await site.free_memory(tuple(up[: move.coming]))
+    room = await _room(site, up[: move.coming])
     seen = f"a replica takes about {_mib(need)} while it starts, each machine has {_mib(room)}"
     if 2 * room < need:
         return refuse("free memory", seen, "make room, or move to larger machines")
     if room < need:
         return Finding("free memory", Verdict.WARN, f"{seen}: programs may be slowed down, or killed by the kernel")
     return ok("free memory", seen)
+
+
+async def _room(site: Site, machines: Sequence[Machine]) -> int:
+    """Bytes that each of these machines has, if all of them take as much: some may share a host."""
+    free = await asyncio.gather(*(site.measure(each.name, FreeMemory()) for each in machines))
+    hosts = [each.host or each.name for each in machines]
+    return int(min(left / hosts.count(host) for left, host in zip(free, hosts, strict=True)))
 
 
 async def _statuses(move: Move) -> list[MemberStatus]:
@@ -316,14 +329,14 @@ async def _round_trip(move: Move) -> float:
     if machine is None:
         raise Unavailable("measuring the round trip", f"no machine of {site.name} is up")
     peer = seat_of(move.plane, record).advertised(PortName.ETCD_PEER)
-    return 1000 * await site.round_trip(machine.name, peer.host, peer.port)
+    return 1000 * await site.measure(machine.name, RoundTrip(peer.host, peer.port))
 
 
 async def clocks(move: Move) -> Finding:
     """Clocks agree."""
     site = move.plane.site(move.wanted.spec.placement.site)
     skews = {
-        machine.name: await site.clock_offset(machine.name)
+        machine.name: await site.measure(machine.name, ClockOffset())
         for machine in move.target
         if machine.state is MachineState.UP
     }

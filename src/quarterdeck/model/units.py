@@ -31,6 +31,13 @@ class Fence:
     token: int
 
 
+class Priority(StrEnum):
+    """How a unit shares its machine with the others that are there."""
+
+    SERVING = "serving"  # others depend on it: its full share
+    BACKGROUND = "background"  # it gives way a little: requests go before reconciliation
+
+
 @dataclass(frozen=True, slots=True)
 class UnitFile:
     """A file that a unit needs, written atomically with ``mode`` before the unit starts."""
@@ -45,8 +52,7 @@ class UnitSpec:
     """A program that a machine keeps running. ``argv[0]`` is an absolute path; times are in seconds.
 
     ``boot_argv`` are arguments that matter only at the very first start (etcd's initial cluster): they are
-    not part of ``digest``, so that a change of them never looks like a change of the unit. ``nice`` is how much it
-    gives way to other units where they share a processor (a nice value, 0 to 19), and no part of it either.
+    not part of ``digest``, so that a change of them never looks like a change of the unit. Nor is ``priority``.
 
     ``needs`` is an absolute path whose last part may have a ``*``: unless such a file is there, the machine does not
     start the unit, neither again nor after a boot, except for one start that is asked for with ``fresh``, and that only
@@ -62,7 +68,7 @@ class UnitSpec:
     files: tuple[UnitFile, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     stop_timeout: float = 10.0
-    nice: int = 0
+    priority: Priority = Priority.SERVING
     needs: PurePosixPath | None = None
     fresh: bool = False
     owns: tuple[PurePosixPath, ...] = ()
@@ -116,7 +122,8 @@ class MachineRole(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """A machine of a site. ``address`` is an IP address that clients and peers reach it by. ``declared``: the site is
-    meant to have it; one that it was taken from gets nothing new, and may have something left.
+    meant to have it; one that it was taken from gets nothing new, and may have something left. Machines of one ``host``
+    share its processors and memory ("": it is a host of its own).
     """
 
     name: str
@@ -126,6 +133,7 @@ class Machine:
     role: MachineRole = MachineRole.CONTROL
     state: MachineState = MachineState.UP
     declared: bool = True
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,77 +1,49 @@
-"""A site in memory: both ports, with units that run until they are stopped, killed or crash."""
+"""A site in memory: all ports of one, with units that run until they are stopped, killed or crash."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
-import itertools
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import NamedTuple, Self
+from typing import Self
 
-from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, Unavailable
+from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, PreconditionFailed, TimedOut, Unavailable
+from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
+from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.units import Fence, Machine, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
+from quarterdeck.model.units import (
+    Fence,
+    Machine,
+    MachineState,
+    Priority,
+    UnitFile,
+    UnitSpec,
+    UnitState,
+    UnitStatus,
+    Volume,
+)
 from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
-from quarterdeck.sites.local.loopback import Loopback
-from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, stands
+from quarterdeck.sites.fake_machines import FakeMachines
+from quarterdeck.sites.local.settings import require_entry_name
 
 DISK_BYTES = 100 * 2**30
-MEMORY_BYTES = 64 * 2**30
+MEMORY_BYTES = 64.0 * 2**30
+DISK_SYNC = 0.001
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """How a unit behaves in the fake: ``exit_code`` None runs on, a number exits so at each start. ``writes`` are files
-    that it makes in a volume.
-    """
-
-    exit_code: int | None = None
-    output: str = ""
-    listens: tuple[int, ...] = ()
-    writes: tuple[PurePosixPath, ...] = ()
-
-
-def runs_on(_: UnitSpec) -> Program:
-    """Every unit simply runs."""
-    return Program()
-
-
-class Seen(NamedTuple):
-    """A unit as it is, whatever its machine answers. ``pid`` is None while no process of it runs."""
-
-    machine: str
-    power: MachineState
-    spec: UnitSpec
-    wanted: bool
-    state: UnitState
-    pid: int | None
-
-
-class FakeSite:
-    """Offers the Site and the Faults port. ``behave`` says how each unit behaves once it is started.
-
-    What only a test may do has names of its own: ``crash``, ``everything``, ``put_file``, ``take_file``, ``files``,
-    ``set_clock_offset``, ``set_round_trip`` and the like.
-    """
-
-    def __init__(
-        self, settings: LocalSiteSettings, *, number: int = 1, behave: Callable[[UnitSpec], Program] = runs_on
-    ) -> None:
-        self._settings = settings
-        self._behave = behave
-        self._network = Loopback(1)
-        self._machines = {name: FakeMachine(stand) for name, stand in stands(settings, number).items()}
-        self._pids = itertools.count(1001)
-        self._fence: Fence | None = None
+class FakeSite(FakeMachines):
+    """Offers the ports Site, Holds and Faults. What only a test may do is the hands of ``FakeMachines``."""
 
     @property
-    def name(self) -> str:
+    def capabilities(self) -> frozenset[Capability]:
         """See Site."""
-        return self._settings.name
+        return frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
 
     def fenced(self, fence: Fence) -> Self:
         """See Site."""
@@ -125,13 +97,12 @@ class FakeSite:
             for each in self._reach(machine).units.values()
         )
 
-    async def wake(self, machine: str) -> None:
-        """See Site."""
+    async def install(self, machine: str, program: Program) -> PurePosixPath:
+        """See Site: whatever is a file is there."""
         self._reach(machine)
-
-    async def rest(self, machine: str) -> None:
-        """See Site."""
-        self._reach(machine)
+        if program.path is None:
+            raise PreconditionFailed(f"installing {program.name} on machine {machine}", f"site {self.name} runs files")
+        return program.path
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
@@ -160,16 +131,16 @@ class FakeSite:
                 found.exit_code = -9 if kill else -15
             found.state, found.pid, found.refused = UnitState.STOPPED, None, ""
 
-    async def favour_unit(self, machine: str, unit: str) -> None:
+    async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
         """See Site: fake units share nothing."""
         self._reach(machine)
 
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
-        """See Site: nobody can see a fake unit stand still."""
+        """See Holds: nobody can see a fake unit stand still."""
         self._admit(machine)
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
-        """See Site."""
+        """See Holds."""
         with suppress(LeaseLost):
             self._admit(machine)
 
@@ -185,6 +156,24 @@ class FakeSite:
         where.units.pop(unit, None)
         folder = self.folder(machine, unit)
         where.files = {path: each for path, each in where.files.items() if folder not in path.parents}
+
+    async def run_job(self, machine: str, job: Job) -> JobResult:
+        """See Site. One that would run on does so until its deadline."""
+        where = self._admit(machine)
+        does = self._behave(UnitSpec(name=job.name, argv=job.argv, env=job.env))
+        where.jobs.append(job.name)
+        try:
+            if does.exit_code is None:
+                await asyncio.sleep(job.deadline)
+                doing = f"running job {job.name} on machine {machine}"
+                raise TimedOut(doing, f"not done within {job.deadline:g} s: it was killed")
+        finally:
+            where.jobs.remove(job.name)
+        for path in does.writes:
+            where.disk.put(path, 1)
+        said = does.output.encode()
+        kept = said[-job.most_output :].decode(errors="replace")
+        return JobResult(exit_code=does.exit_code, output=kept, cut=len(said) > job.most_output)
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
@@ -248,12 +237,6 @@ class FakeSite:
         used = sum(each.used_bytes for each in await self.volumes(machine) if each.storage_class == storage_class)
         return max(0, (DISK_BYTES if limit is None else limit) - used)
 
-    async def free_memory(self, machines: tuple[str, ...]) -> int:
-        """See Site."""
-        for each in machines:
-            self._reach(each)
-        return MEMORY_BYTES // len(machines)
-
     async def require_room(self, doing: str, replicas: int) -> str:
         """See Site: there is always enough."""
         return "no limits"
@@ -290,17 +273,23 @@ class FakeSite:
         taken = self._listening(self._reach(machine))
         return tuple(port for port in ports if port in taken)
 
-    async def round_trip(self, machine: str, address: str, port: int) -> float:
+    async def measure(self, machine: str, what: Measure) -> float:
         """See Site."""
         where = self._reach(machine)
-        there = next((each.name for each in await self.machines() if each.address == address), None)
-        if there is None or not await self.ports_in_use(there, (port,)):
-            raise Unavailable(f"measuring the round trip from {machine} to {address}:{port}", "nothing answers there")
-        return where.round_trip
-
-    async def clock_offset(self, machine: str) -> float:
-        """See Site."""
-        return self._reach(machine).clock_offset
+        match what:
+            case RoundTrip():
+                there = next((each.name for each in await self.machines() if each.address == what.address), None)
+                if there is None or not await self.ports_in_use(there, (what.port,)):
+                    doing = f"measuring the round trip from {machine} to {what.address}:{what.port}"
+                    raise Unavailable(doing, "nothing answers there")
+                return where.round_trip
+            case DiskSync():
+                self._require_class(f"measuring the disk of machine {machine}", what.storage_class)
+                return DISK_SYNC
+            case FreeMemory():
+                return MEMORY_BYTES
+            case ClockOffset():
+                return where.clock_offset
 
     async def destroy(self) -> None:
         """See Site."""
@@ -337,128 +326,6 @@ class FakeSite:
         where = self._machine(machine)
         if where.state is MachineState.UNREACHABLE:
             where.state = MachineState.UP
-
-    def crash(self, machine: str, unit: str) -> None:
-        """The unit's process is killed, and its supervisor starts it again."""
-        where = self._reach(machine)
-        found = where.units[unit]
-        if found.state is UnitState.RUNNING:
-            found.exit_code = -9
-            self._started(where, found)
-            if not found.refused:
-                found.exit_code, found.restarts = -9, found.restarts + 1
-
-    def everything(self) -> Iterator[Seen]:
-        """All units of all machines."""
-        for name, each in self._machines.items():
-            for unit in each.units.values():
-                yield Seen(
-                    machine=name,
-                    power=each.state,
-                    spec=unit.spec,
-                    wanted=unit.wanted,
-                    state=unit.state,
-                    pid=unit.pid,
-                )
-
-    def power(self, machine: str) -> MachineState:
-        """Whether a machine runs."""
-        return self._machine(machine).state
-
-    def has_volume(self, path: PurePosixPath) -> bool:
-        """Whether there is a volume at that path."""
-        return any(volume.path == path for each in self._machines.values() for volume in each.disk.volumes.values())
-
-    def alive(self, pid: int) -> bool:
-        """Whether a process with that number runs on any machine."""
-        return any(unit.pid == pid for each in self._machines.values() for unit in each.units.values())
-
-    def files(self, machine: str) -> dict[PurePosixPath, UnitFile]:
-        """The files that were written for the units of a machine."""
-        return dict(self._machine(machine).files)
-
-    def put_file(self, machine: str, volume: str, path: str, size: int, *, at: float | None = None) -> None:
-        """Put a file of ``size`` bytes into a volume, as a unit would, now or ``at`` a time (since the epoch)."""
-        disk = self._machine(machine).disk
-        disk.put(disk.volumes[volume].path / path, size, at=time.time() if at is None else at)
-
-    def take_file(self, machine: str, volume: str, path: str) -> None:
-        """Take a file, or a folder with all that is in it, out of a volume behind the back of its unit."""
-        where = self._machine(machine)
-        self._note_data(where)
-        where.disk.take(where.disk.volumes[volume].path / path)
-
-    def set_clock_offset(self, machine: str, seconds: float) -> None:
-        """Set a machine's clock ahead (or behind, if negative)."""
-        self._machine(machine).clock_offset = seconds
-
-    def set_round_trip(self, machine: str, seconds: float) -> None:
-        """Set how long every connection from a machine takes."""
-        self._machine(machine).round_trip = seconds
-
-    def _machine(self, name: str) -> FakeMachine:
-        try:
-            return self._machines[name]
-        except KeyError:
-            offered = ", ".join(self._machines)
-            raise NotFound(f"using machine {name}", f"site {self.name} has only: {offered}") from None
-
-    def _reach(self, name: str) -> FakeMachine:
-        where = self._machine(name)
-        if where.state is MachineState.DOWN:
-            raise Unavailable(f"reaching machine {name}", "it is off")
-        if where.state is not MachineState.UP:
-            raise Unavailable(f"reaching machine {name}", "it does not answer")
-        self._note_data(where)
-        return where
-
-    def _listening(self, where: FakeMachine) -> set[int]:
-        running = [each for each in where.units.values() if each.state is UnitState.RUNNING]
-        return {port for each in running for port in self._behave(each.spec).listens}
-
-    def _note_data(self, where: FakeMachine) -> None:
-        """What the machine's supervisor does all the time: it sees who has data, and starts again who has it back."""
-        for each in where.units.values():
-            if each.refused or not each.had_data:
-                has_data = self._has_data(where, each)
-                each.had_data = each.had_data or has_data
-                if each.refused and has_data:
-                    self._started(where, each)
-
-    def _has_data(self, where: FakeMachine, unit: FakeUnit) -> bool:
-        return unit.spec.needs is not None and where.disk.matches(unit.spec.needs)
-
-    def _admit(self, name: str) -> FakeMachine:
-        """``_reach``, to change something."""
-        where = self._reach(name)
-        if self._fence is not None:
-            newest = where.fences.get(self._fence.plane, 0)
-            if self._fence.token < newest:
-                raise LeaseLost(f"changing machine {name}", f"a driver with token {newest} has been there")
-            where.fences[self._fence.plane] = self._fence.token
-        return where
-
-    def _require_class(self, doing: str, storage_class: str) -> None:
-        if storage_class not in self._settings.storage_classes:
-            raise NotFound(doing, f"there is no storage class {storage_class}")
-
-    def _started(self, where: FakeMachine, unit: FakeUnit, *, fresh: bool = False) -> None:
-        needs = unit.spec.needs
-        unit.refused = ""
-        if needs is not None and not self._has_data(where, unit) and (unit.had_data or not fresh):
-            unit.refused = f"its data {needs} is not there"
-            unit.log += f"quarterdeck: cannot start: {unit.refused}\n"
-            unit.state, unit.pid = UnitState.FAILED, None
-            return
-        program = self._behave(unit.spec)
-        for path in program.writes:
-            where.disk.put(path, 1)
-        unit.log += program.output
-        unit.exit_code = program.exit_code
-        if program.exit_code is None:
-            unit.state, unit.pid = UnitState.RUNNING, next(self._pids)
-        else:
-            unit.state, unit.pid = UnitState.FAILED, None
 
 
 def _units_folder(machine: str) -> PurePosixPath:

@@ -42,5 +42,6 @@ class FakeMachine:
     files: dict[PurePosixPath, UnitFile] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
     fences: dict[str, int] = field(default_factory=dict)
+    jobs: list[str] = field(default_factory=list)
     clock_offset: float = 0.0
     round_trip: float = 0.0001

@@ -8,17 +8,26 @@ from pathlib import PurePosixPath
 from typing import NoReturn, Self
 
 from quarterdeck.errors import Unavailable
+from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.model.measures import Measure
+from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitStatus, Volume
+from quarterdeck.model.units import Fence, Machine, Priority, UnitFile, UnitSpec, UnitStatus, Volume
 
 
 @dataclass(frozen=True, slots=True)
 class FormerSite:
-    """Offers the Site port. ``known`` are the machines that a plane has replicas on, none of which can be reached."""
+    """Offers the ports Site and Holds. ``known`` are a plane's machines there, none of which can be reached."""
 
     name: str
     known: tuple[Machine, ...]
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """See Site: whatever could be done to what it had, nothing answers."""
+        return frozenset()
 
     def fenced(self, fence: Fence) -> Self:
         """See Site."""
@@ -41,11 +50,7 @@ class FormerSite:
         """See Site."""
         self._refuse(machine)
 
-    async def wake(self, machine: str) -> None:
-        """See Site."""
-        self._refuse(machine)
-
-    async def rest(self, machine: str) -> None:
+    async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site."""
         self._refuse(machine)
 
@@ -57,7 +62,7 @@ class FormerSite:
         """See Site."""
         self._refuse(machine)
 
-    async def favour_unit(self, machine: str, unit: str) -> None:
+    async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
         """See Site."""
         self._refuse(machine)
 
@@ -74,6 +79,10 @@ class FormerSite:
         self._refuse(machine)
 
     async def remove_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        self._refuse(machine)
+
+    async def run_job(self, machine: str, job: Job) -> JobResult:
         """See Site."""
         self._refuse(machine)
 
@@ -113,10 +122,6 @@ class FormerSite:
         """See Site."""
         self._refuse(machine)
 
-    async def free_memory(self, machines: tuple[str, ...]) -> int:
-        """See Site."""
-        self._refuse(", ".join(machines))
-
     async def require_room(self, doing: str, replicas: int) -> str:
         """See Site."""
         self._refuse(", ".join(each.name for each in self.known))
@@ -141,11 +146,7 @@ class FormerSite:
         """See Site."""
         self._refuse(machine)
 
-    async def round_trip(self, machine: str, address: str, port: int) -> float:
-        """See Site."""
-        self._refuse(machine)
-
-    async def clock_offset(self, machine: str) -> float:
+    async def measure(self, machine: str, what: Measure) -> float:
         """See Site."""
         self._refuse(machine)
 

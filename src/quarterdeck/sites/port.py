@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
+from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.model.measures import Measure
+from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitStatus, Volume
+from quarterdeck.model.units import Fence, Machine, Priority, UnitFile, UnitSpec, UnitStatus, Volume
 
 
 class Site(Protocol):
@@ -19,6 +23,11 @@ class Site(Protocol):
     @property
     def name(self) -> str:
         """The site's name."""
+        ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What such a site can do besides the calls of this port."""
         ...
 
     def fenced(self, fence: Fence) -> Self:
@@ -50,12 +59,11 @@ class Site(Protocol):
         """Every unit that the machine knows, as its supervisor sees it now."""
         ...
 
-    async def wake(self, machine: str) -> None:
-        """Have the machine ready for units, so that its first start of one is quick (its supervisor runs then)."""
-        ...
-
-    async def rest(self, machine: str) -> None:
-        """The opposite of ``wake``: a machine without any unit keeps nothing running. Others are left alone."""
+    async def install(self, machine: str, program: Program) -> PurePosixPath:
+        """Have a program on the machine, and say what its ``argv[0]`` is there: the same for the same program, whoever
+        asks. Raises Unavailable when it cannot be had, PreconditionFailed when such a site runs no such programs
+        (``capabilities``).
+        """
         ...
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
@@ -65,31 +73,19 @@ class Site(Protocol):
         the new spec. Returns when the process has been started (not when it is ready). ``boot_argv`` is passed
         after ``argv`` always. A unit whose data is not there (``UnitSpec.needs``) is not started: this raises
         Unavailable, and it has FAILED with the reason in ``UnitStatus.refused`` until its data is back; then the
-        machine starts it. Until its start is done it may get less of the machine than units that serve.
+        machine starts it. Until its start is done it may get less of the machine than its ``priority`` says.
         """
         ...
 
-    async def favour_unit(self, machine: str, unit: str) -> None:
-        """The unit serves from now on: whatever its start has held back of the machine is its own. Nothing happens
-        to one that does not run.
+    async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
+        """Give a running unit this share of its machine from now on, however far its start has come; it has that of
+        its spec again when it is started anew. Nothing happens to one that does not run.
         """
         ...
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """SIGTERM (SIGKILL if ``kill``), wait up to the spec's stop_timeout, then SIGKILL; returns when the
         process is gone. Nothing happens to a unit that is not running or not known.
-        """
-        ...
-
-    async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
-        """Stop a running unit where it stands, for at most ``seconds``: the machine itself lets it go on then,
-        even if the caller is dead. Nothing happens to one that does not run.
-        """
-        ...
-
-    async def let_go_unit(self, machine: str, unit: str) -> None:
-        """Let a held unit go on now, whoever asks. From then on the machine refuses whoever has an older fence: each
-        driver begins with this.
         """
         ...
 
@@ -102,6 +98,14 @@ class Site(Protocol):
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         """Stop the unit if it runs, forget it and delete its folder."""
+        ...
+
+    async def run_job(self, machine: str, job: Job) -> JobResult:
+        """Run a program to its end, and say how it ended. Nothing that it started outlives it, nor the wait for it: it
+        is killed when this is cancelled and when the caller dies.
+
+        Raises TimedOut when its deadline is over (it is killed then), LeaseLost as ``fenced`` does.
+        """
         ...
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
@@ -142,10 +146,6 @@ class Site(Protocol):
         """Free space for new volumes of that class."""
         ...
 
-    async def free_memory(self, machines: tuple[str, ...]) -> int:
-        """Bytes of memory that new units on each of these machines may take, if they take as much on all of them."""
-        ...
-
     async def require_room(self, doing: str, replicas: int) -> str:
         """What is left, in words, of all else that programs of the site's hosts share (such as what one user may open
         there), if it is enough for so many replicas more. Raises PreconditionFailed.
@@ -155,7 +155,7 @@ class Site(Protocol):
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """A seat on the machine for a replica: the one that it was given before, as long as it was not released, else
         one with ports of these names that nobody has been given and that nothing listens on: with these ports, if all
-        of them are free.
+        of them are free. Units of the replica will be started there soon, which the site may prepare for.
 
         Raises Conflict if it has one with other ports, PreconditionFailed when there is none left, LeaseLost as
         ``fenced`` does.
@@ -180,15 +180,8 @@ class Site(Protocol):
         """Those of ``ports`` that something already listens on at the machine's address."""
         ...
 
-    async def round_trip(self, machine: str, address: str, port: int) -> float:
-        """Seconds that a TCP connection from the machine to something that listens takes: the median of a few.
-
-        Raises Unavailable when nothing answers there.
-        """
-        ...
-
-    async def clock_offset(self, machine: str) -> float:
-        """Seconds by which the machine's clock is ahead of the caller's (negative: behind)."""
+    async def measure(self, machine: str, what: Measure) -> float:
+        """What is measured there now: see ``model.measures``."""
         ...
 
     async def destroy(self) -> None:
@@ -196,8 +189,26 @@ class Site(Protocol):
         ...
 
 
+@runtime_checkable
+class Holds(Protocol):
+    """Units that can be held where they stand (``Capability.HOLDS``)."""
+
+    async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
+        """Stop a running unit where it stands, for at most ``seconds``: the machine itself lets it go on then,
+        even if the caller is dead. Nothing happens to one that does not run.
+        """
+        ...
+
+    async def let_go_unit(self, machine: str, unit: str) -> None:
+        """Let a held unit go on now, whoever asks. From then on the machine refuses whoever has an older fence: each
+        driver begins with this.
+        """
+        ...
+
+
+@runtime_checkable
 class Faults(Protocol):
-    """What test labs and drills can do to a site. Only the local driver offers it."""
+    """What test labs and drills can do to a site (``Capability.FAULTS``)."""
 
     async def kill_machine(self, machine: str) -> None:
         """Kill every process of the machine at once (volumes stay), and keep it off."""

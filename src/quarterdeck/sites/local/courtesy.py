@@ -27,7 +27,7 @@ class _Start:
     after: int
     asked: float = 0.0
     over: bool = False
-    set: int = 0
+    set: int | None = 0
 
     @property
     def wanted(self) -> int:
@@ -46,17 +46,24 @@ class Courtesy:
 
     def __init__(self) -> None:
         self._starts: dict[int, _Start] = {}
+        self._settled: dict[int, int] = {}
 
     def begins(self, pid: int, after: int = 0) -> None:
         """The process of a unit has just been made. ``after``: how much it gives way when it has started."""
+        self._settled = {each: nice for each, nice in self._settled.items() if Path("/proc", str(each)).exists()}
+        self._settled.pop(pid, None)  # that was another process
         now = time.monotonic()
         self._starts[pid] = _Start(began=now, looked=now, after=after)
 
-    def ends(self, pid: int) -> None:
-        """It serves now, whether its start is calm or not. Nothing happens if it did not give way."""
-        if pid in self._starts:
-            self._starts[pid].over = True
-            self.look()
+    def settles(self, pid: int, nice: int) -> None:
+        """It gives way so much from now on, whether its start is calm or not."""
+        if pid not in self._starts:
+            if self._settled.get(pid) == nice:
+                return  # the kernel takes few changes
+            now = time.monotonic()
+            self._starts[pid] = _Start(began=now, looked=now, after=nice, set=self._settled.get(pid))
+        self._starts[pid].after, self._starts[pid].over = nice, True
+        self.look()
 
     def look(self) -> float | None:
         """Do what is due; seconds until the next look (None: there is nothing to look at)."""
@@ -71,6 +78,7 @@ class Courtesy:
             if start.set != start.wanted and _leads_a_session(pid) and _set_nice(pid, start.wanted):
                 start.set = start.wanted
             if start.over and start.set == start.wanted:
+                self._settled[pid] = start.wanted
                 del self._starts[pid]
         if not self._starts:
             return None

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from quarterdeck.sites.local.records import unit_folders
 from quarterdeck.sites.local.settings import Stand
 from quarterdeck.sites.local.supervisor_client import NotRunning, SupervisorClient
 
+HOST = "here"  # all machines of all local sites share this one
 START_DEADLINE = 20.0  # seconds
 RESTART_PATIENCE = 3.0  # seconds for machine_init to bring back a supervisord that died
 SUPERVISORD_CONF = b"""\
@@ -110,6 +111,7 @@ class LocalMachine:
             role=self.stand.role,
             state=state,
             declared=self.stand.declared,
+            host=HOST,
         )
 
     async def reach(self) -> None:
@@ -161,10 +163,13 @@ class LocalMachine:
             return await self.client.units()
 
     async def rest(self) -> None:
-        """End its supervisord, if it has no unit."""
+        """End its supervisord, if it has no unit and runs no job."""
         async with self._locked():
-            if not self.is_off and not await asyncio.to_thread(unit_folders, self.units_folder):
+            if not self.is_off and not await asyncio.to_thread(self._is_used):
                 await asyncio.to_thread(processes.kill_all, self._mark)
+
+    def _is_used(self) -> bool:
+        return bool(unit_folders(self.units_folder)) or processes.runs_job(self._mark)
 
     async def cut_power(self) -> None:
         """Kill every process at once, and stay off until ``boot``."""
@@ -204,7 +209,6 @@ class LocalMachine:
 
     async def inside(self, *argv: str) -> bytes:
         """What a short command prints that is run inside the machine."""
-        await self._isolation.prepare(self.stand.place)
         return await self._run(argv, b"")
 
     @property
@@ -276,17 +280,24 @@ class LocalMachine:
             else:
                 return True
 
-    async def _run(self, argv: tuple[str, ...], stdin: bytes) -> bytes:
+    async def launch(
+        self, *argv: str, env: Mapping[str, str] | None = None, stderr: int = asyncio.subprocess.PIPE
+    ) -> asyncio.subprocess.Process:
+        """Start a process inside the machine, with pipes to it. All of its own environment is ``env``."""
+        await self._isolation.prepare(self.stand.place)
         environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *self._isolation.launch_prefix(self.stand.place),
             *argv,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=environment | {processes.MARK: self._mark},
+            stderr=stderr,
+            env=environment | dict(env or {}) | {processes.MARK: self._mark},
             start_new_session=True,
         )
+
+    async def _run(self, argv: tuple[str, ...], stdin: bytes) -> bytes:
+        process = await self.launch(*argv)
         doing = f"running {Path(argv[0]).name} on machine {self.name}"
         try:
             async with asyncio.timeout(START_DEADLINE):

@@ -12,6 +12,7 @@ from pathlib import Path
 from quarterdeck.errors import TimedOut
 
 MARK = "QUARTERDECK_MACHINE"
+JOB = "QUARTERDECK_JOB"
 DEADLINE = 10.0  # seconds
 
 
@@ -33,13 +34,13 @@ class Process:
         return self.pid, self.started
 
 
-def processes_of(mark: str) -> tuple[Process, ...]:
-    """The living processes whose environment says ``QUARTERDECK_MACHINE=mark``, and all their descendants.
+def processes_of(mark: str, variable: str = MARK) -> tuple[Process, ...]:
+    """The living processes whose environment says that ``variable`` is ``mark``, and all their descendants.
 
     The caller is never among them.
     """
     table = {each.pid: each for each in _table()}
-    wanted = f"{MARK}={mark}".encode()
+    wanted = f"{variable}={mark}".encode()
     members = {pid for pid in table if wanted in _environment(pid)}
     while True:
         more = {pid for pid, each in table.items() if each.parent in members} - members
@@ -50,20 +51,25 @@ def processes_of(mark: str) -> tuple[Process, ...]:
     return tuple(table[pid] for pid in sorted(members) if table[pid].state not in "ZX")
 
 
-def kill_all(mark: str) -> None:
-    """Kill all processes of a machine at once: all are stopped before the first is killed, so that none sees
-    another die. Returns when they are gone; raises TimedOut.
+def runs_job(mark: str) -> bool:
+    """Whether any job runs on a machine."""
+    return any(entry.startswith(f"{JOB}=".encode()) for each in processes_of(mark) for entry in _environment(each.pid))
+
+
+def kill_all(mark: str, variable: str = MARK) -> None:
+    """Kill all processes of a machine (or of a job, by its own ``variable``) at once: all are stopped before the first
+    is killed, so that none sees another die. Returns when they are gone; raises TimedOut.
     """
     deadline = time.monotonic() + DEADLINE
-    freeze_all(mark)
+    freeze_all(mark, variable)
     killed: set[tuple[int, int]] = set()
-    while found := (*processes_of(mark), *_still_there(killed)):
+    while found := (*processes_of(mark, variable), *_still_there(killed)):
         _signal(found, signal.SIGKILL)
         killed |= {each.identity for each in found}
         _pause(deadline, "killing a machine", found)
 
 
-def freeze_all(mark: str) -> None:
+def freeze_all(mark: str, variable: str = MARK) -> None:
     """Stop all processes of a machine where they stand; returns when they stand still; raises TimedOut.
 
     One that sleeps in the kernel (D) stops before it runs on. It may sleep for as long as the machine is frozen: in
@@ -73,7 +79,7 @@ def freeze_all(mark: str) -> None:
     told: set[tuple[int, int]] = set()
     while moving := tuple(
         each
-        for each in processes_of(mark)
+        for each in processes_of(mark, variable)
         if each.state not in "Tt" and not (each.state == "D" and each.identity in told)
     ):
         _signal(moving, signal.SIGSTOP)

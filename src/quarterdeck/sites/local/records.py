@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.files import write_secret
-from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.units import Priority, UnitSpec
 
+#: What a priority is on a host whose processors all units share. Controllers keep their leases on a busy one: they have
+#: a third of the weight of a unit that does not give way.
+NICE: Mapping[Priority, int] = {Priority.SERVING: 0, Priority.BACKGROUND: 5}
 RECORD = "unit.json"
 LOG = "log"
 FILES = "files"
@@ -44,7 +48,7 @@ class UnitRecord:
             stop_timeout=spec.stop_timeout,
             digest=spec.digest,
             wanted=True,
-            nice=spec.nice,
+            nice=NICE[spec.priority],
             needs=None if spec.needs is None else str(spec.needs),
             fresh=spec.fresh,
             owns=tuple(map(str, spec.owns)),

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.measures import RoundTrip
+from quarterdeck.sites.local.machine import LocalMachine
+
 #: Prints the median time of a few TCP connections, or why one failed.
 _ROUND_TRIP = """
 import socket, sys, time
@@ -21,6 +25,11 @@ else:
 """
 
 
-def round_trip_command(address: str, port: int) -> tuple[str, ...]:
-    """What prints the seconds that a TCP connection takes, or why there is none."""
-    return sys.executable, "-I", "-S", "-c", _ROUND_TRIP, address, str(port)
+async def round_trip(where: LocalMachine, to: RoundTrip) -> float:
+    """See ``measures.RoundTrip``."""
+    said = await where.inside(sys.executable, "-I", "-S", "-c", _ROUND_TRIP, to.address, str(to.port))
+    try:
+        return float(said)
+    except ValueError:
+        doing = f"measuring the round trip from machine {where.name} to {to.address}:{to.port}"
+        raise Unavailable(doing, f"nothing answers there: {said.decode().strip()}") from None

@@ -5,30 +5,45 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import ParamSpec, Self, TypeVar
+from typing import Self
 
-from quarterdeck.errors import LeaseLost, NotFound, Unavailable
-from quarterdeck.files import file_errors, remove_folder
+from quarterdeck.errors import LeaseLost, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.files import remove_folder
+from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
+from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import Fence, Machine, UnitFile, UnitSpec, UnitState, UnitStatus, Volume
+from quarterdeck.model.units import (
+    Fence,
+    Machine,
+    MachineRole,
+    Priority,
+    UnitFile,
+    UnitSpec,
+    UnitState,
+    UnitStatus,
+    Volume,
+)
 from quarterdeck.sites.isolation import Isolation
-from quarterdeck.sites.ledger import Ledger
-from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
+from quarterdeck.sites.local import seating
+from quarterdeck.sites.local.disk import on_disk
+from quarterdeck.sites.local.jobs import run_job
 from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
 from quarterdeck.sites.local.limits import available_memory, require_inotify
-from quarterdeck.sites.local.listening import TABLES, listening_ports
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.look import Looks
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
-from quarterdeck.sites.local.records import FILES, LOG, UnitRecord
-from quarterdeck.sites.local.round_trip import round_trip_command
+from quarterdeck.sites.local.records import FILES, LOG, NICE, UnitRecord
+from quarterdeck.sites.local.round_trip import round_trip
 from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, stands
 from quarterdeck.sites.local.supervisor_client import Outdated
 from quarterdeck.sites.local.unit_files import (
@@ -48,12 +63,9 @@ from quarterdeck.sites.local.unit_files import (
 )
 from quarterdeck.sites.local.volumes import VolumeFolders
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 
 class LocalSite:
-    """A site below ``home``/sites; offers the Site and the Faults port. All it knows is on disk.
+    """A site below ``home``/sites; offers the ports Site, Holds and Faults. All it knows is on disk.
 
     ``number`` is the site's own in its home (``numbers.site_number``); ``patience`` how many seconds a machine
     has to answer before it counts as unreachable.
@@ -88,6 +100,11 @@ class LocalSite:
         """See Site."""
         return self._settings.name
 
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """See Site."""
+        return frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+
     def fenced(self, fence: Fence) -> Self:
         """See Site."""
         view = copy.copy(self)
@@ -111,15 +128,15 @@ class LocalSite:
         """See Site."""
         return await self._machine(machine).units()
 
-    async def wake(self, machine: str) -> None:
-        """See Site."""
-        await self._machine(machine).started()
-
-    async def rest(self, machine: str) -> None:
-        """See Site."""
-        where = self._machine(machine)
-        await where.reach()
-        await where.rest()
+    async def install(self, machine: str, program: Program) -> PurePosixPath:
+        """See Site: the host's files are there already."""
+        await self._machine(machine).reach()
+        doing = f"installing {program.name} on machine {machine}"
+        if program.path is None:
+            raise PreconditionFailed(doing, f"site {self.name} runs files, not images", "name a file")
+        if not await asyncio.to_thread(os.access, program.path, os.X_OK):
+            raise Unavailable(doing, f"{program.path} is no program")
+        return program.path
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
@@ -128,13 +145,13 @@ class LocalSite:
         async with self._unit_locks[machine, spec.name]:
             status = _of(spec.name, await where.started())
             await where.admit(self._fence)
-            known = await _on_disk(where.name, known_record, folder)
+            known = await on_disk(where.name, known_record, folder)
             wanted = UnitRecord.of(spec)
             if is_at_it(status, known, wanted):
                 uid = None if known is None else known.uid  # its files stay with whom they belong to
-                await _on_disk(where.name, keep_record, folder, known, replace(wanted, fresh=False, uid=uid))
+                await on_disk(where.name, keep_record, folder, known, replace(wanted, fresh=False, uid=uid))
                 return
-            await _on_disk(where.name, write_unit, self._home, folder, spec)
+            await on_disk(where.name, write_unit, self._home, folder, spec)
             if status.state not in (UnitState.ABSENT, UnitState.STOPPED):
                 stop_timeout = spec.stop_timeout if known is None else known.stop_timeout
                 await where.client.stop(spec.name, self._fence, kill=False, stop_timeout=stop_timeout)
@@ -146,10 +163,10 @@ class LocalSite:
         folder = self._unit_folder(where, unit)
         # no lock: a kill must not wait for the stop that takes too long
         await where.admit(self._fence)
-        known = await _on_disk(where.name, known_record, folder)
+        known = await on_disk(where.name, known_record, folder)
         stop_timeout = 0.0 if known is None else known.stop_timeout
         # the signal does not wait for the disk: clients may be waiting for the signal
-        writing = asyncio.create_task(_on_disk(where.name, want_no_longer, folder, known))
+        writing = asyncio.create_task(on_disk(where.name, want_no_longer, folder, known))
         try:
             stopped = await where.ask(
                 lambda client: client.stop(unit, self._fence, kill=kill, stop_timeout=stop_timeout)
@@ -159,16 +176,16 @@ class LocalSite:
         if not stopped and _of(unit, await where.units()).state is not UnitState.ABSENT:
             await where.client.stop(unit, self._fence, kill=kill, stop_timeout=stop_timeout)
 
-    async def favour_unit(self, machine: str, unit: str) -> None:
-        """See Site."""
-        await self._machine(machine).ask(lambda client: client.favour(unit))
+    async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
+        """See Site. A start gives way to all others until it is calm, or until this."""
+        await self._machine(machine).ask(lambda client: client.prioritize(unit, NICE[priority]))
 
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
-        """See Site."""
+        """See Holds."""
         await self._machine(machine).ask(lambda client: client.hold(unit, seconds, self._fence))
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
-        """See Site."""
+        """See Holds."""
         where = self._machine(machine)
         await where.ask(lambda client: client.let_go(unit))
         if self._fence is not None:
@@ -181,9 +198,9 @@ class LocalSite:
         folder = self._unit_folder(where, unit)
         await where.admit(self._fence)
         async with self._unit_locks[machine, unit]:
-            known = await _on_disk(where.name, known_record, folder)
+            known = await on_disk(where.name, known_record, folder)
             if known is not None:
-                await _on_disk(where.name, keep_record, folder, known, known.guarded(str(needs), boot_argv))
+                await on_disk(where.name, keep_record, folder, known, known.guarded(str(needs), boot_argv))
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -193,19 +210,26 @@ class LocalSite:
         async with self._unit_locks[machine, unit]:
             if _of(unit, await where.units()).state is not UnitState.ABSENT:
                 await where.client.forget(unit, self._fence)
-            await _on_disk(where.name, remove_unit_folder, folder)
+            await on_disk(where.name, remove_unit_folder, folder)
+        await self._let_rest(where)
+
+    async def run_job(self, machine: str, job: Job) -> JobResult:
+        """See Site."""
+        where = self._machine(machine)
+        await where.admit(self._fence)
+        return await run_job(where, job)
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        staged = await _on_disk(where.name, stage_watched, where.units_folder, files)
+        staged = await on_disk(where.name, stage_watched, where.units_folder, files)
         try:
             if not await self._fenced_by(where, lambda fence: where.client.put(_as_json(staged), fence)):
-                await _on_disk(where.name, put_staged, staged)
-            await _on_disk(where.name, settle_staged, staged)
+                await on_disk(where.name, put_staged, staged)
+            await on_disk(where.name, settle_staged, staged)
         finally:
-            await _on_disk(where.name, drop_staged, staged)
+            await on_disk(where.name, drop_staged, staged)
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         """See Site."""
@@ -213,7 +237,7 @@ class LocalSite:
         await where.reach()
         check_watched(where.units_folder, paths)
         if not await self._fenced_by(where, lambda fence: where.client.take(_as_json(paths), fence)):
-            await _on_disk(where.name, remove_watched, where.units_folder, paths)
+            await on_disk(where.name, remove_watched, where.units_folder, paths)
 
     async def _fenced_by(self, where: LocalMachine, call: Callable[[Fence], Awaitable[None]]) -> bool:
         """Have the machine's supervisor do it, which refuses an older fence. False: nothing was done, since there is no
@@ -232,27 +256,27 @@ class LocalSite:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        return await _on_disk(where.name, last_lines, self._unit_folder(where, unit) / LOG, lines)
+        return await on_disk(where.name, last_lines, self._unit_folder(where, unit) / LOG, lines)
 
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
         """See Site."""
         await self._machine(machine).reach()
-        return await _on_disk(machine, self._volumes(machine).create, name, storage_class)
+        return await on_disk(machine, self._volumes(machine).create, name, storage_class)
 
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
         """See Site."""
         await self._machine(machine).reach()
-        return await _on_disk(machine, self._volumes(machine).all)
+        return await on_disk(machine, self._volumes(machine).all)
 
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
         """See Site."""
         await self._machine(machine).reach()
-        return await _on_disk(machine, self._volumes(machine).entries, name, below)
+        return await on_disk(machine, self._volumes(machine).entries, name, below)
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
         await self._machine(machine).admit(self._fence)
-        await _on_disk(machine, self._volumes(machine).delete, name)
+        await on_disk(machine, self._volumes(machine).delete, name)
 
     async def storage_classes(self) -> tuple[str, ...]:
         """See Site."""
@@ -261,76 +285,67 @@ class LocalSite:
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         """See Site."""
         await self._machine(machine).reach()
-        return await _on_disk(machine, self._volumes(machine).free, storage_class)
-
-    async def free_memory(self, machines: tuple[str, ...]) -> int:
-        """See Site: all machines share this host's memory."""
-        await asyncio.gather(*(self._machine(each).reach() for each in machines))
-        return await _on_disk(self.name, available_memory) // len(machines)
+        return await on_disk(machine, self._volumes(machine).free, storage_class)
 
     async def require_room(self, doing: str, replicas: int) -> str:
         """See Site: all machines share this host's limits."""
-        left = await _on_disk(self.name, require_inotify, doing, replicas)
+        left = await on_disk(self.name, require_inotify, doing, replicas)
         return f"{left} inotify instances left"
 
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
         where = self._machine(machine)
-        await where.admit(self._fence)
-        listening = await _listening(where)
-
-        def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
-            return ledger.allocated(
-                machine=machine, host=where.address, plane=plane, replica=replica, ports=ports, listening=listening
-            )
-
-        return await self._in_ledger(where, allocated)
+        seat = await seating.allocate(where, self._fence, plane, replica, ports)
+        edges = (each for each in self._machines.values() if each.stand.role is MachineRole.EDGE)
+        await asyncio.gather(*(self._wake(each) for each in (where, *edges)))
+        return seat
 
     async def occupy(self, machine: str, taken: TakenSeat) -> None:
         """See Site."""
-        where = self._machine(machine)
-        await where.admit(self._fence)
-        await self._in_ledger(where, lambda ledger: (ledger.occupied(taken), None))
+        await seating.occupy(self._machine(machine), self._fence, taken)
 
     async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        return (await _on_disk(machine, read_ledger, where.folder)).taken
+        return await seating.seats(where)
 
     async def release(self, machine: str, plane: str, replica: str) -> None:
         """See Site."""
         where = self._machine(machine)
-        await where.admit(self._fence)
-        await self._in_ledger(where, lambda ledger: (ledger.released(plane, replica), None))
+        await seating.release(where, self._fence, plane, replica)
+        await self._let_rest(where)
 
-    async def _in_ledger(self, where: LocalMachine, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
-        """The ledger knows the fences as well: two processes may be at it at once, and no supervisor need run."""
-        fence = self._fence
-        return await _on_disk(where.name, change_ledger, where.folder, lambda ledger: change(ledger.admitting(fence)))
+    async def _wake(self, where: LocalMachine) -> None:
+        """A supervisor takes a while to come up: it does so now, not when the first unit is to be quick."""
+        with suppress(Unavailable):  # whoever starts a unit there is told
+            await where.started()
+
+    async def _let_rest(self, where: LocalMachine) -> None:
+        """A machine without any unit, on which nobody has a seat, keeps nothing running."""
+        if not await seating.seats(where):
+            await where.rest()
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        taken = await _listening(where)
+        taken = await seating.listening(where)
         return tuple(port for port in ports if port in taken)
 
-    async def round_trip(self, machine: str, address: str, port: int) -> float:
-        """See Site."""
+    async def measure(self, machine: str, what: Measure) -> float:
+        """See Site: all machines share this host's memory and clock."""
         where = self._machine(machine)
         await where.reach()
-        said = await where.inside(*round_trip_command(address, port))
-        try:
-            return float(said)
-        except ValueError:
-            doing = f"measuring the round trip from machine {machine} to {address}:{port}"
-            raise Unavailable(doing, f"nothing answers there: {said.decode().strip()}") from None
-
-    async def clock_offset(self, machine: str) -> float:
-        """See Site: all machines share this host's clock."""
-        await self._machine(machine).reach()
-        return 0.0
+        match what:
+            case RoundTrip():
+                return await round_trip(where, what)
+            case DiskSync():
+                return await on_disk(machine, self._volumes(machine).sync_seconds, what.storage_class)
+            case FreeMemory():
+                return float(await on_disk(self.name, available_memory))
+            case ClockOffset():
+                return 0.0
 
     async def kill_machine(self, machine: str) -> None:
         """See Faults."""
@@ -358,9 +373,9 @@ class LocalSite:
             if machine.folder.exists():
                 await machine.cut_power()
             await self._isolation.release(machine.stand.place)
-            await _on_disk(name, self._volumes(name).delete_all)
+            await on_disk(name, self._volumes(name).delete_all)
         if self._site_folder.exists():
-            await _on_disk(self.name, remove_folder, self._site_folder)
+            await on_disk(self.name, remove_folder, self._site_folder)
 
     @property
     def _site_folder(self) -> Path:
@@ -394,17 +409,6 @@ def open_local_site(
 
 def _of(unit: str, statuses: tuple[UnitStatus, ...]) -> UnitStatus:
     return next((each for each in statuses if each.name == unit), UnitStatus(name=unit, state=UnitState.ABSENT))
-
-
-async def _listening(where: LocalMachine) -> frozenset[int]:
-    """The ports that something listens on at a machine's address."""
-    return listening_ports((await where.inside("/bin/cat", *TABLES)).decode(), where.address)
-
-
-async def _on_disk(owner: str, call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """``call`` in a thread, since it may block on the disk of that machine or site. Raises Unavailable for OSError."""
-    with file_errors(f"using the disk of {owner}"):
-        return await asyncio.to_thread(call, *given, **named)
 
 
 def _as_json(paths: tuple[PurePosixPath, ...] | Staged) -> str:

@@ -82,9 +82,12 @@ class SupervisorClient:
         """Delete files, as a JSON list of paths. Raises Outdated."""
         await self._call("take", (paths, self._expires(), on_the_wire(fence)), self._patience)
 
-    async def favour(self, unit: str) -> None:
-        """Have the unit give way to others no longer."""
-        await self._call("favour", (unit, time.monotonic() + self._patience), self._patience)
+    async def prioritize(self, unit: str, nice: int) -> None:
+        """Have the unit give way so much, and no more since it has just started."""
+        try:
+            await self._call("prioritize", (unit, nice, self._expires()), self._patience)
+        except Outdated:  # it can only be told that the start is over
+            await self._call("favour", (unit, self._expires()), self._patience)
 
     async def hold(self, unit: str, seconds: float, fence: Fence | None = None) -> None:
         """Stop the unit's process where it stands, for at most that long."""
@@ -92,7 +95,7 @@ class SupervisorClient:
 
     async def let_go(self, unit: str) -> None:
         """Let it go on."""
-        await self._call("let_go", (unit, time.monotonic() + self._patience), self._patience)
+        await self._call("let_go", (unit, self._expires()), self._patience)
 
     async def forget(self, unit: str, fence: Fence | None = None) -> None:
         """Drop a stopped unit."""

@@ -178,11 +178,11 @@ class MachineInterface:
         gone.delay = 0.001  # type: ignore[attr-defined]
         return gone
 
-    def favour(self, name: str, expires: float) -> bool:
-        """Let the unit's start give way to others no longer; fine if it does not."""
+    def prioritize(self, name: str, nice: int, expires: float) -> bool:
+        """Have the unit give way so much from now on, be its start over or not. Fine if it does not run."""
         _refuse_late(expires)
         if pid := self._pid(name):
-            self._courtesy.ends(pid)
+            self._courtesy.settles(pid, nice)
         return True
 
     def hold(self, name: str, seconds: float, expires: float, fence: str = "") -> bool:

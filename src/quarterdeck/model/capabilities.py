@@ -1,0 +1,18 @@
+"""What a kind of site can do besides what every site can."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Capability(StrEnum):
+    """One thing that not every driver can do: asked for before it is relied on."""
+
+    PATHS = "paths"  # programs are files, which ``install`` takes to its machines
+    IMAGES = "images"  # programs are images of a registry
+    HOLDS = "holds"  # units can be held where they stand, and are let go by themselves (``Holds``)
+    FAULTS = "faults"  # machines can be killed and frozen, for tests and drills (``Faults``)
+
+
+#: What a plane needs of a site that it moves to: its programs are files, and clients wait while it hands over.
+NEEDED = frozenset({Capability.PATHS, Capability.HOLDS})

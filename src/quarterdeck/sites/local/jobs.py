@@ -1,0 +1,62 @@
+"""Jobs on a local machine: below a parent of their own (``job_init``), which ends with them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+from pathlib import Path
+
+from quarterdeck.errors import TimedOut
+from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.sites.local.machine import LocalMachine
+from quarterdeck.sites.local.processes import JOB, kill_all
+
+#: Seconds that its parent has to end it; a machine that stands still does not.
+_ENDING = 2.0
+_PIECE = 64 * 1024
+
+
+async def run_job(where: LocalMachine, job: Job) -> JobResult:
+    """See Site.run_job."""
+    mark = secrets.token_hex(8)
+    script = str(Path(__file__).with_name("job_init.py"))
+    argv = (sys.executable, "-I", "-S", script, *job.argv)
+    process = await where.launch(*argv, env={**dict(job.env), JOB: mark}, stderr=asyncio.subprocess.STDOUT)
+    try:
+        async with asyncio.timeout(job.deadline):
+            said, cut = await _last(process, job.most_output)
+            code = await process.wait()
+    except TimeoutError:
+        doing = f"running job {job.name} on machine {where.name}"
+        raise TimedOut(doing, f"not done within {job.deadline:g} s: it was killed") from None
+    finally:
+        # To its end, whoever else is cancelled meanwhile.
+        await asyncio.shield(asyncio.ensure_future(_ended(process, mark)))
+    return JobResult(exit_code=code, output=said.decode(errors="replace"), cut=cut)
+
+
+async def _last(process: asyncio.subprocess.Process, most: int) -> tuple[bytes, bool]:
+    """The last that it says, and whether that is not all."""
+    assert process.stdout is not None
+    said, cut = bytearray(), False
+    while piece := await process.stdout.read(_PIECE):
+        said += piece
+        if len(said) > most:
+            del said[: len(said) - most]
+            cut = True
+    return bytes(said), cut
+
+
+async def _ended(process: asyncio.subprocess.Process, mark: str) -> None:
+    """Have it end, if it has not: nobody waits for it any more."""
+    if process.returncode is not None:
+        return
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        async with asyncio.timeout(_ENDING):
+            await asyncio.gather(_last(process, 0), process.wait())
+    except TimeoutError:
+        await asyncio.to_thread(kill_all, mark, JOB)
+        await asyncio.gather(_last(process, 0), process.wait())
