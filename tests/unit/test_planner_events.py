@@ -31,6 +31,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, World
+from quarterdeck.planner.dry_run import dry_run
 from quarterdeck.planner.events import dissolve
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.release import release
@@ -88,13 +89,13 @@ def test_nobody_goes_over_before_the_cluster_is_there() -> None:
 def test_nobody_goes_over_while_a_member_does_not_vote(name: str) -> None:
     assert all_told(roll(view(about_to_rest())))
     outcome = roll(view(of_events(about_to_rest(), name, Health.SUSPECT)))
-    assert outcome.waiting == (f"{name} to be a healthy voter of the etcd of events",)
+    assert outcome.waiting == (f"{name} to be a healthy voter of the events' etcd",)
     assert not outcome.steps
 
 
 def test_nobody_goes_over_while_the_cluster_does_not_answer() -> None:
     outcome = roll(view(replace(about_to_rest(), events_membership=None)))
-    assert outcome.waiting == ("a quorum of the members of the etcd of events to answer",)
+    assert outcome.waiting == ("a quorum of the members of the events' etcd to answer",)
 
 
 def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhile() -> None:
@@ -146,7 +147,7 @@ def test_what_is_left_on_a_machine_that_does_not_answer_is_a_leftover() -> None:
     world = observe(replace(truth, machines=off))
     assert "ReleaseMember east-1" not in all_told(dissolve(view(world)))
     _, leftovers = release(view(world))
-    assert "etcd of events of east-1 on machine east-a1, which does not answer" in leftovers
+    assert "the events' etcd of east-1 on machine east-a1, which does not answer" in leftovers
 
 
 def test_a_cluster_that_comes_again_has_nothing_of_the_one_before() -> None:
@@ -240,7 +241,7 @@ def test_an_unread_membership_of_the_events_cluster_is_waited_for_where_it_is_wa
     well = observe(settled(replace(going_off(), revision=FORMER)))
     assert plan(well).done
     unread = plan(replace(well, events_membership=None))
-    assert any("etcd of events to answer" in each for each in unread.waiting)
+    assert any("events' etcd to answer" in each for each in unread.waiting)
     assert not unread.now
 
 
@@ -327,3 +328,12 @@ def test_a_plane_that_moves_and_goes_over_at_once_founds_at_its_target() -> None
     assert {name.split("-")[0] for name in step.replicas} == {"west"}
     end = until(asked, is_done)
     assert end.of(EVENTS).home == "west"
+
+
+def test_a_forecast_tells_the_margin_of_the_cluster_that_a_step_is_about() -> None:
+    forecast = dry_run(observe(moves()))
+    assert not forecast.stuck_on
+    adds = [each for each in forecast.steps if isinstance(each.step, AddLearner) and each.step.cluster is EVENTS]
+    assert [(each.voters, each.learners, each.margin) for each in adds] == [(3, 1, 1), (3, 2, 1), (3, 3, 1)]
+    started = [told(each.step) for each in forecast.steps]
+    assert forecast.steps[started.index("StartUnit etcd-events of west-4")].learners == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.clusters import MEMBER, Cluster, ClusterMemory, MemberMemory
+from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.memory import Lifetime, Memory, Rejection, Replica
 from quarterdeck.model.steps import (
     AddLearner,
@@ -27,25 +27,19 @@ from quarterdeck.model.steps import (
     SetBackends,
     Step,
     StopBalancer,
+    cluster_of,
 )
 
 
 def remember(memory: Memory, step: Step, now: float) -> Memory:
     """The memory after ``step``, taken at ``now`` (seconds on its timeline); unchanged by steps that need none."""
-    if _cluster(step) is Cluster.MAIN:
+    if cluster_of(step) is Cluster.MAIN:
         return _remember(memory, step, now)
     if isinstance(step, ForgetCluster):
         return replace(memory, events=ClusterMemory(epoch=memory.events.epoch))
     if isinstance(step, ReleaseMember):
         return replace(memory, replicas=tuple(_without_member(each, step.replica) for each in memory.replicas))
     return _remember_events(memory, step, now)
-
-
-def _cluster(step: Step) -> Cluster:
-    """Which cluster a step is about; the main one too if it is about none."""
-    if isinstance(step, RestartUnit):
-        return next((each for each, component in MEMBER.items() if component is step.component), Cluster.MAIN)
-    return getattr(step, "cluster", Cluster.MAIN)
 
 
 def _remember_events(memory: Memory, step: Step, now: float) -> Memory:

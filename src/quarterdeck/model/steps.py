@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
@@ -277,6 +277,15 @@ Step: TypeAlias = (
     | ReleaseMember
     | ReleaseReplica
 )
+
+
+def cluster_of(step: Step) -> Cluster:
+    """The etcd cluster that a step is about: that of a member which starts or stops, too. The main one if it is about
+    none.
+    """
+    if isinstance(step, StartUnit | StopUnit | RestartUnit):
+        return next((cluster for cluster, member in MEMBER.items() if member is step.component), Cluster.MAIN)
+    return getattr(step, "cluster", Cluster.MAIN)
 
 
 #: Steps that only write the plane's memory. The driver writes all that a plan has in one go.

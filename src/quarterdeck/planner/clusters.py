@@ -41,7 +41,7 @@ def ask(rule: Rule, view: View) -> Outcome:
     if rule not in LEAVING and not wants_events(view.world, view.wanted, view.revision):
         return main
     other = rule(events)
-    told = tuple(f"etcd of events: {each}" for each in other.waiting)
+    told = tuple(f"events' etcd: {each}" for each in other.waiting)
     return Outcome(main.steps + other.steps, main.waiting + told)
 
 
@@ -53,6 +53,6 @@ def waits_for_events(view: View) -> tuple[str, ...]:
     if not wants_events(view.world, view.wanted, view.revision):
         return ()
     return (
-        "a quorum of the members of the etcd of events to answer; if it is gone for good, set"
+        "a quorum of the members of the events' etcd to answer; if it is gone for good, set"
         " spec.etcd.events.separate to false",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps import Step, cluster_of
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import margin
@@ -18,7 +18,7 @@ MOST_ROUNDS = 400
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     """One step of a forecast. ``margin``: how many voters may fail after it before the quorum is lost;
-    ``home``: the site that then holds a quorum by itself.
+    ``home``: the site that then holds a quorum by itself; both of the cluster that the step is about.
     """
 
     step: Step
@@ -36,7 +36,8 @@ class DryRun:
     stuck_on: tuple[str, ...] = ()
 
 
-def _forecast(step: Step, truth: Truth) -> Forecast:
+def _forecast(step: Step, after: Truth) -> Forecast:
+    truth = after.of(cluster_of(step))
     return Forecast(
         step=step,
         voters=len(truth.voters),

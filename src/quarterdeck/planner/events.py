@@ -57,7 +57,7 @@ def _release(view: View, record: Replica) -> tuple[Step, ...]:
 def left_behind(view: View) -> tuple[str, ...]:
     """What is still to be cleaned up when its machine is back."""
     stale = [each for each in view.world.memory.replicas if is_stale(view.world, each) and not view.reachable(each)]
-    return tuple(f"etcd of events of {each.name} on machine {each.machine}, which does not answer" for each in stale)
+    return tuple(f"the events' etcd of {each.name} on machine {each.machine}, which does not answer" for each in stale)
 
 
 def not_ready_for(view: View, record: Replica) -> tuple[str, ...]:
@@ -66,8 +66,8 @@ def not_ready_for(view: View, record: Replica) -> tuple[str, ...]:
     """
     events = view.events
     if events is None or events.world.membership is None:
-        return ("a quorum of the members of the etcd of events to answer",)
+        return ("a quorum of the members of the events' etcd to answer",)
     anew = Component.EVENTS_ETCD in view.change(record).stops
     needed = [each for each in view.wanted if not (anew and each.name == record.name)]
     sick = [each for each in needed if not events.is_healthy_voter(each)]
-    return tuple(f"{each.name} to be a healthy voter of the etcd of events" for each in sick)
+    return tuple(f"{each.name} to be a healthy voter of the events' etcd" for each in sick)

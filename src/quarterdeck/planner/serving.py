@@ -116,7 +116,7 @@ def settled(view: View) -> Outcome:
         elif not view.is_healthy_voter(record):
             waiting.append(f"{record.name} to be a healthy voter")
         elif not view.can_serve(record):
-            waiting.append(f"{record.name} to be a healthy voter of the etcd of events")
+            waiting.append(f"{record.name} to be a healthy voter of the events' etcd")
         elif not view.ready(record):
             waiting.append(f"apiserver of {record.name} to be ready")
         else:
