@@ -11,7 +11,6 @@ from quarterdeck.app.reach import require_in_reach
 from quarterdeck.app.requests import Abort, Migrate
 from quarterdeck.engine import facts, forecasts, operations, preconditions
 from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.wording import what
 from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model.steps import Plan
 from quarterdeck.planner.dry_run import DryRun
@@ -74,7 +73,7 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
 def require_done(doing: str, name: str, already: str, plan: Plan) -> None:
     """Raise Conflict that says what is left to do of a plane that is wanted so ``already``."""
     if not plan.done:
-        left = "; ".join((*(what(step) for step in plan.now), *plan.waiting))
+        left = "; ".join((*(step.words for step in plan.now), *plan.waiting))
         raise Conflict(doing, f"{already}, and left to do is: {left}", f"use 'wait {name}'")
 
 

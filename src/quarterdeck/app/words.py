@@ -6,12 +6,11 @@ from quarterdeck.components.difference import Difference, Need
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.leaders import leading
-from quarterdeck.engine.wording import what
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
 
-__all__ = ["Status", "leading", "needs", "quorum", "quorum_of", "summary", "warnings", "what"]
+__all__ = ["Status", "leading", "needs", "quorum", "quorum_of", "summary", "warnings"]
 
 
 def quorum(world: World) -> str:

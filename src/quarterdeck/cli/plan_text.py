@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from quarterdeck.api.operation import OperationType
 from quarterdeck.app import DryRun, Examined, Verdict
-from quarterdeck.app.words import needs, what
+from quarterdeck.app.words import needs
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import show, show_one
 
@@ -88,7 +88,7 @@ def _steps(forecast: DryRun, output: Output) -> list[dict[str, JsonValue]]:
         rows.append(
             {
                 "#": len(rows) + 1,
-                "step": what(each.step),
+                "step": each.step.words,
                 "voters": f"{each.voters}" + (f"+{each.learners}" if each.learners else ""),
                 "may fail": each.margin,
                 "quorum at": each.home,

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-from quarterdeck.app.words import quorum, warnings, what
+from quarterdeck.app.words import quorum, warnings
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import Plan, Step
@@ -59,21 +59,21 @@ class LiveProgress:
 
     async def begins(self, step: Step) -> None:
         """See ``Watcher``."""
-        self._say(what(step))
+        self._say(step.words)
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """See ``Watcher``."""
         at = self._at()
         if error is None:
-            self._console.print(f"{at}  [green]✓[/green] {escape(what(step))} [dim]({seconds * 1000:.0f} ms)[/dim]")
+            self._console.print(f"{at}  [green]✓[/green] {escape(step.words)} [dim]({seconds * 1000:.0f} ms)[/dim]")
         else:
-            self._console.print(f"{at}  [yellow]![/yellow] {escape(what(step))}: {escape(str(error))}; trying again")
+            self._console.print(f"{at}  [yellow]![/yellow] {escape(step.words)}: {escape(str(error))}; trying again")
 
     async def asks(self, step: Step, must: PersonMust) -> None:
         """See ``Watcher``. Records are on lines of their own, as a zone file has them."""
         if must.wish not in self._asked:
             self._asked.add(must.wish)
-            text = escape(f"{what(step)}: {'it waits for these records:' if must.lines else must.wish}")
+            text = escape(f"{step.words}: {'it waits for these records:' if must.lines else must.wish}")
             self._console.print(f"{self._at()}  [yellow]?[/yellow] {text}", soft_wrap=True)
             for line in must.lines:
                 self._console.print(f"{'':14}{escape(line)}", soft_wrap=True, highlight=False)

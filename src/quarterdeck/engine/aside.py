@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from quarterdeck.engine.wording import what
 from quarterdeck.model.steps import NOTES, Plan, Step
 from quarterdeck.model.world import Failing
 from quarterdeck.planner.claims import bare
@@ -51,7 +50,7 @@ class Aside:
         pause = 0.0 if isinstance(step, NOTES) else pause
         line = " ".join(error.split())
         line = line if len(line) <= _MOST_WORDS else f"{line[:_MOST_WORDS]}..."
-        self._failed[bare(step)] = _Failed(error, f"'{what(step)}' to succeed: {line}", times + 1, at + pause)
+        self._failed[bare(step)] = _Failed(error, f"'{step.words}' to succeed: {line}", times + 1, at + pause)
         return known is None or known.error != error
 
     def went(self, step: Step) -> bool:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.wording import CALLED
-from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
 

@@ -21,7 +21,6 @@ from quarterdeck.engine.events import Happening, happenings
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.timeline import Timeline
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate, in_words
-from quarterdeck.engine.wording import what
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.steps import NOTES, AddLearner, Plan, SetRecord, Step
 from quarterdeck.model.world import World
@@ -135,7 +134,7 @@ class Driver:
         """
         resource = self.plane.resource
         before, generation = resource.status.conditions, resource.metadata.generation
-        asked = tuple(f"{what(step)} is up to a person" for step in self._asked)
+        asked = tuple(f"{step.words} is up to a person" for step in self._asked)
         so = judged(before, world, plan, asked=asked, generation=generation, now=self.plane.clock())
         late = self.monotonic() - self._worded > _WORDS_APART
         gone = plan.done and world.deleting
@@ -205,7 +204,7 @@ class Driver:
         seconds = now - began
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, known))
         await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(known)})
-        await self.troubles.tell(Happening("StepFailed", f"{what(step)}: {known}"))
+        await self.troubles.tell(Happening("StepFailed", f"{step.words}: {known}"))
 
     async def _done(self, step: Step, began: float, detail: Mapping[str, JsonValue]) -> None:
         self._asked.pop(step, None)
@@ -221,7 +220,7 @@ class Driver:
                 plane=self.plane.name,
                 time=self.plane.clock() - ago,
                 kind=type(step).__name__,
-                text=what(step),
+                text=step.words,
                 outcome=outcome,
                 operation=self.troubles.operation,
                 site=step.site,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.engine.wording import CALLED
-from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World

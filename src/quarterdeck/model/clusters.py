@@ -20,6 +20,8 @@ class Cluster(StrEnum):
     EVENTS = "events"  # kube-apiserver's /events: kept for an hour, and never worth an outage
 
 
+#: What people call a cluster.
+CALLED: Mapping[Cluster, str] = {Cluster.MAIN: "etcd", Cluster.EVENTS: "the events' etcd"}
 #: The program that is a member.
 MEMBER: Mapping[Cluster, Component] = {Cluster.MAIN: Component.ETCD, Cluster.EVENTS: Component.EVENTS_ETCD}
 

@@ -1,0 +1,136 @@
+"""Steps: the only things that the engine ever does, as data.
+
+Each names the one site that it touches, why it is taken (one sentence for a person), what it does in a few words,
+whether it can be undone, and what it leaves in the plane's memory. They come in families, a module each; what is
+simulated of them, and how they are carried out, is in modules of the same names (``planner.simulated``, ``actions``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.steps.clusters import (
+    DecideBootstrap,
+    ForgetCluster,
+    NoteCluster,
+    NoteCreated,
+    NoteMembers,
+    ReleaseMember,
+)
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.traffic import (
+    NoteDraining,
+    NoteLifetime,
+    NoteRecord,
+    NoteUnsettled,
+    RemoveRecord,
+    SetBackends,
+    SetRecord,
+    StopBalancer,
+)
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+
+Step: TypeAlias = (
+    PlaceReplica
+    | DecideBootstrap
+    | NoteCreated
+    | NoteCluster
+    | NoteMembers
+    | AdoptRevision
+    | RejectRevision
+    | StartUnit
+    | StopUnit
+    | RestartUnit
+    | AddLearner
+    | Promote
+    | TransferLeadership
+    | RemoveMember
+    | Swap
+    | SetBackends
+    | StopBalancer
+    | SetRecord
+    | RemoveRecord
+    | NoteRecord
+    | NoteUnsettled
+    | NoteLifetime
+    | NoteDraining
+    | ForgetCluster
+    | ReleaseMember
+    | ReleaseReplica
+)
+
+
+def cluster_of(step: Step) -> Cluster:
+    """The etcd cluster that a step is about: that of a member which starts or stops, too. The main one if it is about
+    none.
+    """
+    if isinstance(step, StartUnit | StopUnit | RestartUnit):
+        return next((cluster for cluster, member in MEMBER.items() if member is step.component), Cluster.MAIN)
+    return getattr(step, "cluster", Cluster.MAIN)
+
+
+#: Steps that only write the plane's memory. The driver writes all that a plan has in one go.
+NOTES = (
+    DecideBootstrap,
+    NoteCreated,
+    NoteCluster,
+    NoteMembers,
+    NoteRecord,
+    NoteUnsettled,
+    NoteLifetime,
+    NoteDraining,
+    AdoptRevision,
+    ForgetCluster,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do now (all at once), what is waited for, and what will be cleaned up when its machine is back."""
+
+    now: tuple[Step, ...] = ()
+    waiting: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Nothing to do and nothing to wait for. ``leftovers`` may remain on machines that do not answer."""
+        return not self.now and not self.waiting
+
+
+__all__ = [
+    "NOTES",
+    "AddLearner",
+    "AdoptRevision",
+    "DecideBootstrap",
+    "ForgetCluster",
+    "NoteCluster",
+    "NoteCreated",
+    "NoteDraining",
+    "NoteLifetime",
+    "NoteMembers",
+    "NoteRecord",
+    "NoteUnsettled",
+    "PlaceReplica",
+    "Plan",
+    "Promote",
+    "RejectRevision",
+    "ReleaseMember",
+    "ReleaseReplica",
+    "RemoveMember",
+    "RemoveRecord",
+    "RestartUnit",
+    "SetBackends",
+    "SetRecord",
+    "StartUnit",
+    "Step",
+    "StopBalancer",
+    "StopUnit",
+    "Swap",
+    "TransferLeadership",
+    "cluster_of",
+]

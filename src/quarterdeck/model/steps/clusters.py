@@ -1,0 +1,118 @@
+"""Etcd clusters come, are known, and go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from quarterdeck.model.clusters import Cluster, ClusterMemory
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.steps.base import Base, OfCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecideBootstrap(OfCluster):
+    """Write down who founds the cluster, before any of them starts; of the events' one, also with volumes of which
+    class.
+    """
+
+    replicas: tuple[str, ...]
+    storage_class: str = ""
+
+    @property
+    def new_members(self) -> tuple[str, ...]:
+        return self.replicas
+
+    @property
+    def told(self) -> str:
+        return f"let {', '.join(self.replicas)} found the cluster"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, bootstrap=self.replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteCreated(OfCluster):
+    """Write down that the cluster exists: from now on silence is trouble."""
+
+    @property
+    def told(self) -> str:
+        return "note that the cluster exists"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, created=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteCluster(OfCluster):
+    """Write down which cluster it is, and an etcd revision that it has reached: it can never be below that again."""
+
+    cluster_id: int
+    revision: int
+
+    @property
+    def told(self) -> str:
+        return f"note that etcd is at revision {self.revision:,}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, cluster_id=self.cluster_id, revision=max(memory.revision, self.revision))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteMembers(OfCluster):
+    """Write down who is, or was, a member (``listed``), and who was seen healthy as one (``started``)."""
+
+    listed: tuple[str, ...]
+    started: tuple[str, ...]
+    storage_class: str = ""
+
+    @property
+    def new_members(self) -> tuple[str, ...]:
+        return self.listed
+
+    @property
+    def told(self) -> str:
+        return f"note members {', '.join(self.listed or self.started)}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, replicas=tuple(map(self._noted, memory.replicas)))
+
+    def _noted(self, record: Replica) -> Replica:
+        return replace(
+            record,
+            listed=record.listed or record.name in self.listed,
+            started=record.started or record.name in self.started,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetCluster(Base):
+    """Write down that there is no cluster for events any more: nothing that runs keeps any there."""
+
+    cluster: Cluster
+
+    @property
+    def words(self) -> str:
+        return "note that there is no etcd for events any more"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, events=ClusterMemory(epoch=memory.events.epoch))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseMember(Base):
+    """Remove the unit, files and volume of a replica's member of a cluster that there is no more."""
+
+    replica: str
+    cluster: Cluster
+    undoable: ClassVar[bool] = False
+
+    @property
+    def words(self) -> str:
+        return f"release the member {self.replica} of the events' etcd"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, replicas=tuple(map(self._without, memory.replicas)))
+
+    def _without(self, record: Replica) -> Replica:
+        return replace(record, events=None) if record.name == self.replica else record

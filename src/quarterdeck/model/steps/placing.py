@@ -1,0 +1,62 @@
+"""Replicas come and go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.seats import Seat
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps.base import Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceReplica(Base):
+    """Give a slot a replica: a name that was never used, what it is to run, and a machine. The machine's site gives it
+    a ``seat`` there when the step is carried out.
+    """
+
+    replica: str
+    slot: Slot
+    machine: str
+    storage_class: str = ""
+    revision: str = ""
+    seat: Seat | None = None
+
+    @property
+    def words(self) -> str:
+        return f"place {self.replica} on machine {self.machine}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        record = Replica(
+            name=self.replica,
+            slot=self.slot,
+            machine=self.machine,
+            storage_class=self.storage_class,
+            revision=self.revision,
+            seat=self.seat,
+        )
+        # Of replicas placed together one may have failed: no name may come again all the same.
+        following = int(self.replica.rsplit("-", 1)[1]) + 1
+        ordinal = max(memory.next_ordinal, following)
+        return replace(memory, next_ordinal=ordinal, replicas=(*memory.replicas, record))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseReplica(Base):
+    """Remove the units, files and volumes of a replica that is no member any more, and its record."""
+
+    replica: str
+    undoable: ClassVar[bool] = False
+
+    @property
+    def words(self) -> str:
+        return f"release {self.replica}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(
+            memory,
+            replicas=tuple(record for record in memory.replicas if record.name != self.replica),
+            draining=tuple(entry for entry in memory.draining if entry[0] != self.replica),
+        )

@@ -1,0 +1,47 @@
+"""What replicas run: another revision, or the one before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Memory, Rejection, Replica
+from quarterdeck.model.steps.base import Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptRevision(Base):
+    """Write down that a replica is to run another revision: none of the programs that differ runs now."""
+
+    replica: str
+    revision: str
+
+    @property
+    def words(self) -> str:
+        return f"have {self.replica} run revision {self.revision}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, replicas=tuple(map(self._adopted, memory.replicas)))
+
+    def _adopted(self, record: Replica) -> Replica:
+        return replace(record, revision=self.revision) if record.name == self.replica else record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectRevision(Base):
+    """Give a revision up, since a program of a replica that runs it does not: all go back to the one before.
+    ``said``: the last words of that program, once it was asked for them.
+    """
+
+    revision: str
+    replica: str
+    component: Component
+    said: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"give up revision {self.revision}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        why = "; ".join(filter(None, (self.why, self.said)))
+        return replace(memory, rejected=Rejection(revision=self.revision, why=why))

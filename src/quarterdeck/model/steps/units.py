@@ -1,0 +1,51 @@
+"""The programs of replicas: they start and stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.steps.base import Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartUnit(Base):
+    """Write a unit's files and start it."""
+
+    replica: str
+    component: Component
+
+    @property
+    def words(self) -> str:
+        return f"start {self.component} of {self.replica}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopUnit(Base):
+    """Stop a unit gracefully (the etcd of a deleted plane at once) and see its process gone."""
+
+    replica: str
+    component: Component
+
+    @property
+    def words(self) -> str:
+        return f"stop {self.component} of {self.replica}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartUnit(Base):
+    """Kill a unit's process and start it again: once in the life of a replica, while it is only a learner."""
+
+    replica: str
+    component: Component
+
+    @property
+    def words(self) -> str:
+        return f"restart {self.component} of {self.replica}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, replicas=tuple(map(self._restarted, memory.replicas)))
+
+    def _restarted(self, record: Replica) -> Replica:
+        return replace(record, restarted=True) if record.name == self.replica else record
