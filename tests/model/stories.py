@@ -13,7 +13,7 @@ from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import apply, observe, tick
+from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.truth import Truth
 
 Stop = Callable[[Truth, Plan], bool]

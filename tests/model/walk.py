@@ -29,7 +29,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.planner import plan as real_plan
-from quarterdeck.planner.simulator import RefusedError, apply, observe, tick
+from quarterdeck.planner.simulated import RefusedError, apply, observe, tick
 from quarterdeck.planner.truth import Truth
 
 Planner = Callable[[World], Plan]

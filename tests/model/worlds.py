@@ -11,7 +11,7 @@ from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import apply, observe, tick
+from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.slots import slots
 from quarterdeck.planner.truth import SimMachine, SimReplica, Truth
 

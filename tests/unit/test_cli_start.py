@@ -25,7 +25,7 @@ HEAVY = (
     "quarterdeck.api.documents",
     "quarterdeck.app.face",
     "quarterdeck.engine.drive",
-    "quarterdeck.planner.simulator",
+    "quarterdeck.planner.simulated",
     "quarterdeck.probe",
     "quarterdeck.report",
     "quarterdeck.upstream",

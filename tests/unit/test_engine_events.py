@@ -13,7 +13,7 @@ from quarterdeck.engine.events import warnings as told
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.stores.port import Event, EventType
 
 

@@ -14,7 +14,7 @@ from quarterdeck.model.steps import SetBackends, SetRecord
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.traffic import backends, relight
 from quarterdeck.planner.view import view
 

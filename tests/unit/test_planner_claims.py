@@ -24,7 +24,7 @@ from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import Aside, bare
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 
 
 def failing(world: World, *steps: Step) -> World:

@@ -18,7 +18,7 @@ from quarterdeck.model.world import Membership, World, WrongData
 from quarterdeck.planner.data import withhold
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
 LOW = "etcd revision 12, and 5,000 was seen before"

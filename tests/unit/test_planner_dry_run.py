@@ -13,7 +13,7 @@ from model.worlds import empty, machines, moving, settled, wanted
 from quarterdeck.model.components import CONTROLLERS
 from quarterdeck.model.steps import RemoveMember, StartUnit, Step, StopUnit, Swap
 from quarterdeck.planner.dry_run import DryRun, dry_run
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 
 SHAPES = ((1, 1), (3, 3), (1, 3), (3, 1), (5, 5), (5, 3))
 

@@ -37,7 +37,7 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.release import release
 from quarterdeck.planner.rolling import roll
 from quarterdeck.planner.serving import serve
-from quarterdeck.planner.simulator import apply, observe
+from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.truth import Power, Truth
 from quarterdeck.planner.view import view
 

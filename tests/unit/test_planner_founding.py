@@ -18,7 +18,7 @@ from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership,
 from quarterdeck.planner.founding import found, place
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
 IDLE = (UnitState.ABSENT, UnitState.STOPPED)

@@ -11,7 +11,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.steps import AddLearner, DecideBootstrap, PlaceReplica, ReleaseReplica, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import apply, observe, tick
+from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.truth import Power, Truth
 
 

@@ -26,7 +26,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.membership import remove_dead
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import apply, observe, tick
+from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.truth import ETCD, Power, Truth
 from quarterdeck.planner.view import view
 

@@ -13,7 +13,7 @@ from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import NoteLifetime, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.notes import note
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.traffic import let_go, may_drain, record
 from quarterdeck.planner.view import view
 

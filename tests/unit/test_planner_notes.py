@@ -16,7 +16,7 @@ from quarterdeck.model.steps import NoteCluster, NoteCreated, NoteDraining, Note
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, Health, Membership, World
 from quarterdeck.planner.notes import note
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
 EAST = ("east-1", "east-2", "east-3")

@@ -15,7 +15,7 @@ from quarterdeck.model.steps import AddLearner, ReleaseReplica, RemoveMember, St
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, ReplicaFact, World, WrongData
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.traffic import backends
 from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view

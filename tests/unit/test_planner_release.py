@@ -14,7 +14,7 @@ from quarterdeck.model.steps import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, MemberFact, World
 from quarterdeck.planner.release import release, take_down
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
 EAST = ("east-1", "east-2", "east-3")

@@ -17,7 +17,7 @@ from quarterdeck.model.world import BalancerFact, Health, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.serving import control, rescue, retire, serve
 from quarterdeck.planner.serving import settled as as_wanted
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
 EAST = ("east-1", "east-2", "east-3")

@@ -19,7 +19,7 @@ from quarterdeck.model.world import Health, MachineFact, ReplicaFact, World
 from quarterdeck.planner.founding import place
 from quarterdeck.planner.machines import machine_for, no_machine
 from quarterdeck.planner.serving import settled
-from quarterdeck.planner.simulator import observe
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
 ANEW = Change(exchange=True)

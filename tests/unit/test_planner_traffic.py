@@ -22,7 +22,7 @@ from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.serving import control
-from quarterdeck.planner.simulator import apply, observe, tick
+from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.traffic import backends, let_go, may_drain
 from quarterdeck.planner.truth import DNS, Truth, edge
 from quarterdeck.planner.view import view

@@ -25,7 +25,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulator import apply, observe, tick
+from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.truth import Truth, all_of, edge
 
 UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)

@@ -1,4 +1,4 @@
-"""How a step changes the plane's memory. Pure, and used by the real actions and by the simulator alike."""
+"""How a step changes the plane's memory. Pure, and used by the real actions and in the simulated world alike."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from quarterdeck.model.steps import Step, cluster_of
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import margin
-from quarterdeck.planner.simulator import apply, from_world, observe, tick
+from quarterdeck.planner.simulated import apply, from_world, observe, tick
 from quarterdeck.planner.truth import Truth
 
 #: More rounds than any plan has: reaching it means that the plan makes no progress.

@@ -1,0 +1,43 @@
+"""A small world in which steps have their effects, for dry runs and for the model checker of the tests.
+
+From what is true (``Truth``) an observation is derived, and time passes in ticks. Membership changes obey etcd's
+rules; apiservers need healthy voters of their own; supervisors restart what crashed. What each kind of step does there
+is in the module of its family.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.model.remember import remember
+from quarterdeck.model.steps import NOTES, PlaceReplica, RejectRevision, Step
+from quarterdeck.planner.simulated import clusters, members, placing, traffic, units
+from quarterdeck.planner.simulated.effects import Effects, RefusedError
+from quarterdeck.planner.simulated.guessed import from_world
+from quarterdeck.planner.simulated.members import found
+from quarterdeck.planner.simulated.observed import observe
+from quarterdeck.planner.simulated.time import tick
+from quarterdeck.planner.truth import Truth
+
+#: What a kind of step does to the truth, and the kinds that do nothing but to the memory.
+EFFECTS: Effects = {
+    **placing.EFFECTS,
+    **clusters.EFFECTS,
+    **members.EFFECTS,
+    **units.EFFECTS,
+    **traffic.EFFECTS,
+}
+ONLY_REMEMBERED = (*(kind for kind in NOTES if kind not in EFFECTS), PlaceReplica, RejectRevision)
+
+
+def apply(truth: Truth, step: Step) -> Truth:
+    """The truth after one step. Raises RefusedError when the world refuses, as the real one would."""
+    if isinstance(step, PlaceReplica):
+        step = placing.seated(truth, step)
+    effect = EFFECTS.get(type(step))
+    changed = effect(truth, step) if effect is not None else truth
+    memory = remember(changed.memory, step, truth.now)
+    return changed if memory is changed.memory else replace(changed, memory=memory)
+
+
+__all__ = ["EFFECTS", "ONLY_REMEMBERED", "RefusedError", "apply", "found", "from_world", "observe", "tick"]

@@ -1,0 +1,65 @@
+"""The truth that an observation suggests."""
+
+from __future__ import annotations
+
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Health, Membership, World
+from quarterdeck.planner.simulated.members import CATCH_UP
+from quarterdeck.planner.simulated.time import GRACE
+from quarterdeck.planner.truth import Power, SimMachine, SimMember, SimReplica, Truth
+
+
+def from_world(world: World) -> Truth:
+    """The truth that an observation suggests, for dry runs: what is unknown is taken to be well."""
+    running = {record.name: _from_fact(world, record.name) for record in world.memory.replicas}
+    power = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.OFF}
+    known = [each for each in (world.membership, world.events_membership) if each is not None]
+    ids = [member.id for each in known for member in each.members]
+    return Truth(
+        slots=world.slots,
+        memory=world.memory,
+        revision=world.revision,
+        changes=world.changes,
+        condemned=world.condemned,
+        machines=tuple(
+            SimMachine(name=each.name, site=each.site, zone=each.zone, power=power[each.state])
+            for each in world.machines
+        ),
+        replicas=tuple(sorted(running.items())),
+        balancers=tuple((each.site, each.backends) for each in world.balancers if each.running),
+        checked=tuple((each.site, each.healthy) for each in world.balancers if each.running),
+        record=world.record,
+        front=world.front,
+        leader=world.membership.leader if world.membership else None,
+        events_leader=world.events_membership.leader if world.events_membership else None,
+        separate=world.separate,
+        next_member=max(ids, default=0) + 1,
+        now=world.now,
+        deleting=world.deleting,
+        settings=world.settings,
+    )
+
+
+def _from_fact(world: World, name: str) -> SimReplica:
+    fact = world.replica(name)
+    on = {component for component, state in fact.units if state not in (UnitState.ABSENT, UnitState.STOPPED)}
+    revision = world.memory.replica(name).revision
+    shapes = tuple(sorted((component, revision) for component in on)) if revision else ()
+    return SimReplica(
+        units=frozenset(on),
+        shapes=shapes,
+        data=fact.has_data is not False,
+        warm=fact.ready is True,
+        member=_member_from(world.membership, name, world.settings.lag_bound),
+        events=_member_from(world.events_membership, name, world.settings.lag_bound),
+        events_data=fact.events.has_data is True,
+    )
+
+
+def _member_from(membership: Membership | None, name: str, bound: int) -> SimMember | None:
+    listed = membership.of(name) if membership is not None else None
+    if listed is None:
+        return None
+    behind = 0 if not listed.learner or (listed.lag is not None and listed.lag <= bound) else CATCH_UP
+    silent = GRACE if listed.health is Health.DOWN else 0
+    return SimMember(id=listed.id, learner=listed.learner, behind=behind, silent=silent)

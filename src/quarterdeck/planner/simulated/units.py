@@ -1,0 +1,74 @@
+"""The simulated programs of replicas: they start and stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.model.clusters import MEMBER
+from quarterdeck.model.components import Component
+from quarterdeck.model.steps import RestartUnit, StartUnit, StopUnit
+from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
+from quarterdeck.planner.truth import SimReplica, Truth
+
+
+def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
+    """A program starts or stops. Raises RefusedError."""
+    must_answer(truth, step.replica)
+    replica = truth.replica(step.replica)
+    if isinstance(step, RestartUnit):
+        replica = _served(replica, step.component)
+    data, events_data = replica.data, replica.events_data
+    if isinstance(step, StartUnit | RestartUnit):
+        _must_fit(truth, step)
+        units = replica.units | {step.component}
+        data |= step.component is Component.ETCD
+        events_data |= step.component is Component.EVENTS_ETCD
+        shapes = dict(replica.shapes) | {step.component: truth.memory.replica(step.replica).revision}
+    else:
+        units = replica.units - {step.component}
+        shapes = {component: shape for component, shape in replica.shapes if component in units}
+    replica = replace(
+        replica,
+        units=units,
+        shapes=tuple(sorted(shapes.items())) if any(shapes.values()) else (),
+        data=data,
+        events_data=events_data,
+        warm=replica.warm and Component.APISERVER in units,
+    )
+    crashed = (replica.crashed - {step.component}) & units | ended(truth, replica)
+    return truth.with_replica(step.replica, replace(replica, crashed=crashed))
+
+
+def _served(replica: SimReplica, component: Component) -> SimReplica:
+    """A member that is restarted has its own publication."""
+    if component is Component.EVENTS_ETCD and replica.events is not None:
+        return replace(replica, events=replace(replica.events, unserved=0))
+    if component is Component.ETCD and replica.member is not None:
+        return replace(replica, member=replace(replica.member, unserved=0))
+    return replica
+
+
+def ended(truth: Truth, replica: SimReplica) -> frozenset[Component]:
+    """The programs that end as soon as they have started."""
+    if not truth.broken:
+        return frozenset()
+    return frozenset(component for component, shape in replica.shapes if (shape, component) in truth.broken)
+
+
+def _must_fit(truth: Truth, step: StartUnit | RestartUnit) -> None:
+    """A seat has one set of ports; and etcd that had its data starts on nothing else."""
+    for cluster, component in MEMBER.items():
+        if step.component is component and _lacks_its_data(truth.of(cluster), step.replica):
+            raise RefusedError(f"the data of {step.replica} is gone")
+    seat = truth.memory.replica(step.replica).seat
+    for record in truth.memory.replicas:
+        other = truth.replica(record.name)
+        if record.name != step.replica and record.seat == seat is not None and step.component in other.units:
+            raise RefusedError(f"{step.component} of {record.name} has the ports of {record.machine}")
+
+
+def _lacks_its_data(truth: Truth, name: str) -> bool:
+    return truth.memory.replica(name).started and not truth.replica(name).data
+
+
+EFFECTS: Effects = {StartUnit: unit, StopUnit: unit, RestartUnit: unit}
