@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.cli_lab import Cli
+from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -100,7 +101,9 @@ def test_a_file_that_is_no_text_is_one_line(cli: Cli) -> None:
 
 def commands(group: TyperGroup, *path: str) -> Iterator[tuple[str, ...]]:
     """The words of every command."""
-    for name, command in group.commands.items():
+    context = Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, TyperGroup):
             yield from commands(command, *path, name)
         else:
