@@ -238,6 +238,39 @@ async def test_a_changed_file_is_another_spec(lab: SiteUnderTest, site: SiteFaul
     assert lab.file(A, path).content == b"two"
 
 
+async def test_a_unit_is_reloaded_under_its_running_process(lab: SiteUnderTest, site: SiteFaults) -> None:
+    path = site.folder(A, "runs") / "conf"
+    files = (UnitFile(path, b"one"), UnitFile(path.with_name("key"), b"key"))
+    before = await start(site, runs(files=files))
+    after = runs(files=(UnitFile(path, b"two", 0o640), files[1], UnitFile(path.with_name("more"), b"more")))
+    await site.reload_unit(A, after)
+    await site.reload_unit(A, after)
+    seen = await status(site, A, "runs")
+    assert (seen.state, seen.pid, seen.digest) == (UnitState.RUNNING, before.pid, after.digest)
+    assert [lab.file(A, each.path) for each in after.files] == list(after.files)
+    await site.start_unit(A, after)
+    assert (await status(site, A, "runs")).pid == before.pid, "it runs as wanted"
+    await site.kill_machine(A)
+    await site.boot_machine(A)
+    assert (await status(site, A, "runs")).digest == after.digest, "its machine remembers"
+
+
+async def test_what_does_not_run_so_is_not_reloaded(lab: SiteUnderTest, site: SiteFaults) -> None:
+    path = site.folder(A, "runs") / "conf"
+    before = await start(site, runs(files=(UnitFile(path, b"one"),)))
+    for other in (
+        runs(files=(UnitFile(path, b"two"),), env=(("ANSWER", "42"),)),
+        runs("never", files=(UnitFile(path, b"two"),)),
+    ):
+        with pytest.raises(Conflict):
+            await site.reload_unit(A, other)
+    assert await site.units(A) == (before,)
+    await site.stop_unit(A, "runs")
+    with pytest.raises(Conflict):
+        await site.reload_unit(A, runs(files=(UnitFile(path, b"two"),)))
+    assert lab.file(A, path).content == b"one"
+
+
 async def test_watched_files_change_under_a_running_unit(lab: SiteUnderTest, site: SiteFaults) -> None:
     folder = site.folder(A, "runs")
     before = await start(site, runs())
@@ -469,6 +502,7 @@ async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> Non
         site.set_priority(A, "runs", Priority.SERVING),
         site.hold_unit(A, "runs", 1.0),
         site.let_go_unit(A, "runs"),
+        site.reload_unit(A, runs()),
         site.guard_unit(A, "runs", PurePosixPath("/x")),
         site.remove_unit(A, "runs"),
         site.write_files(A, ()),
@@ -593,6 +627,7 @@ async def test_a_machine_does_nothing_to_units_for_a_driver_once_a_newer_one_was
     before = await site.units(A)
     for late in (
         old.start_unit(A, runs(env=(("ANSWER", "42"),))),
+        old.reload_unit(A, runs()),
         old.stop_unit(A, "runs"),
         old.stop_unit(A, "runs", kill=True),
         old.hold_unit(A, "runs", 1.0),

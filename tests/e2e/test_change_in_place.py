@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
+from support.issuer import issuer
 from support.plane_lab import Done, PlaneLab, started
 from support.planes import KeptPlane
 from support.watched import watched
 
+from quarterdeck.actions.addresses import apiserver_address
+from quarterdeck.actions.plane import Plane
 from quarterdeck.api.operation import OperationPhase
+from quarterdeck.pki.tls import client_context
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -24,6 +30,7 @@ metadata: {name: tight}
 spec: {zones: [a, b, c], machinesPerZone: 1, storageClasses: [{name: standard}, {name: fast}]}
 """
 NAME = "inplace"
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 #: Files of the apiserver that a user can have written; the issuer and the collector need not answer.
 CONFIGURED = {
     "authentication": {
@@ -117,6 +124,46 @@ def test_flags_and_files_roll_through_the_replicas_and_a_driver_that_dies_costs_
         assert yaml.safe_load(Path(files["tracing-config-file"]).read_text())["samplingRatePerMillion"] == 100
         plugins = yaml.safe_load(Path(files["admission-control-config-file"]).read_text())["plugins"]
         assert [each["name"] for each in plugins] == ["EventRateLimit", "PodSecurity"]
+
+
+async def user_of(plane: Plane, token: str) -> set[str]:
+    """Who shows this token, as each apiserver has it."""
+    users: set[str] = set()
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    async with httpx2.AsyncClient(verify=client_context(plane.secrets.kubernetes_ca.certificate)) as client:
+        for record in plane.memory.replicas:
+            at = apiserver_address(plane, record)
+            where = f"https://{at.host}:{at.port}/apis/authentication.k8s.io/v1/selfsubjectreviews"
+            answer = await client.post(where, json=review, headers={"Authorization": f"Bearer {token}"})
+            users.add(answer.json()["status"]["userInfo"]["username"] if answer.is_success else str(answer.status_code))
+    return users
+
+
+def processes(lab: PlaneLab) -> dict[str, int]:
+    """What runs of the plane, with its process id."""
+    records = lab.plane(NAME).status.memory.replicas
+    units = [(each.machine, f"{NAME}-{each.name}-{kind}") for each in records for kind in PROGRAMS]
+    return {unit: lab.pid("tight", machine, unit) for machine, unit in units}
+
+
+def test_an_issuer_is_taken_up_by_apiservers_that_run_and_taken_back(kept: KeptPlane, tmp_path: Path) -> None:
+    lab = kept.ready(3)
+    lab.run("apply", "-f", str(declared(lab, authentication=None)))
+    before = processes(lab)
+    with issuer(tmp_path) as made, watched(lab, NAME, "issuer"):
+        token = made.token("jane")
+        assert lab.opened(NAME, lambda plane: user_of(plane, token)) == {"401"}
+        path = declared(lab, authentication=made.authentication())
+        shown = lab.run("apply", "--dry-run", "-f", str(path)).out
+        assert "takes it up while it runs" in shown
+        assert shown.count("reload its files") == 3
+        began = time.monotonic()
+        lab.run("apply", "-f", str(path))
+        print(f"\nan issuer through three replicas: {time.monotonic() - began:.1f} s")
+        assert lab.opened(NAME, lambda plane: user_of(plane, token)) == {"oidc:jane"}
+        lab.run("apply", "-f", str(declared(lab, authentication=None)))
+        assert lab.opened(NAME, lambda plane: user_of(plane, token)) == {"401"}
+    assert processes(lab) == before, "nothing was started anew"
 
 
 def test_a_flag_that_no_apiserver_starts_with_is_taken_back_by_itself(kept: KeptPlane) -> None:

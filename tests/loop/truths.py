@@ -23,6 +23,7 @@ from quarterdeck.model.steps import (
     AddLearner,
     Promote,
     ReleaseReplica,
+    ReloadUnit,
     RemoveMember,
     RemoveRecord,
     RestartUnit,
@@ -264,7 +265,7 @@ def step_of(call: Call, truths: Truths, doing: Sequence[Step]) -> Step | None:
     """The step that a call amounts to; None for one that changes nothing that the planner knows of."""
     port, method, args = call.port.partition(":")[0], call.method, call.args
     match port, method:
-        case "site", "start_unit" | "stop_unit" | "remove_unit" | "delete_volume":
+        case "site", "start_unit" | "reload_unit" | "stop_unit" | "remove_unit" | "delete_volume":
             return _unit_step(call, doing, truths)
         case "balancer", "apply":
             return SetBackends(site=call.site, why="", backends=tuple(args[0]))
@@ -296,6 +297,8 @@ def _unit_step(call: Call, doing: Sequence[Step], truths: Truths) -> Step | None
     replica, component = replica_of(name)
     for step in doing:
         if isinstance(step, RestartUnit) and (step.replica, step.component) == (replica, component):
+            return step
+        if isinstance(step, ReloadUnit) and call.method == "reload_unit" and step.replica == replica:
             return step
     kind = StartUnit if call.method == "start_unit" else StopUnit
     return kind(site=call.site, why="", replica=replica, component=component)

@@ -18,6 +18,7 @@ from model.clients import Clients, listed
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
@@ -27,6 +28,7 @@ from quarterdeck.model.steps import (
     Plan,
     Promote,
     ReleaseReplica,
+    ReloadUnit,
     RemoveMember,
     RemoveRecord,
     RestartUnit,
@@ -93,7 +95,7 @@ def _name(step: Step) -> str:
 
 def _named(step: Step) -> str:
     match step:
-        case StartUnit() | StopUnit() | RestartUnit():
+        case StartUnit() | StopUnit() | RestartUnit() | ReloadUnit():
             return f"{type(step).__name__} {step.component} of {step.replica}"
         case SetBackends():
             return f"SetBackends {step.site}: {' '.join(step.backends)}"
@@ -191,13 +193,15 @@ def _check_one_rests(world: World, plan: Plan) -> None:
     if world.membership is None or world.deleting:
         return
     for step in plan.now:
-        if not isinstance(step, StopUnit) or step.component not in (Component.ETCD, Component.APISERVER):
+        if not isinstance(step, StopUnit | ReloadUnit) or step.component not in (Component.ETCD, Component.APISERVER):
             continue
         rested = next((each for each in now.wanted if each.name == step.replica), None)
         if rested is None or rested.revision == now.revision or _ends_anyway(world, step):
             continue
         out = [each.name for each in now.wanted if each is not rested and not serves(world, each)]
-        claim(not out, f"11: {step.component} of {step.replica} stops while {out} does not serve")
+        claim(not out, f"11: {_name(step)} while {out} does not serve")
+        spared = step.component in now.change(rested).reload and not _withholds(world, step)
+        claim(isinstance(step, ReloadUnit) or not spared, f"11: {_name(step)}, which takes its new files up as it runs")
 
 
 def _check_known(world: World, step: Step) -> None:
@@ -206,7 +210,7 @@ def _check_known(world: World, step: Step) -> None:
         claim(world.record_known, f"8: {type(step).__name__} while it is not known where the name leads")
     if isinstance(step, SetBackends | StopBalancer):
         claim(world.balancer(step.site).reachable, f"8: {type(step).__name__} on a machine that does not answer")
-    if isinstance(step, StartUnit | StopUnit | RestartUnit | ReleaseReplica):
+    if isinstance(step, StartUnit | StopUnit | RestartUnit | ReloadUnit | ReleaseReplica):
         state = world.replica(step.replica).machine
         claim(state is MachineState.UP, f"8: {type(step).__name__} on a machine that does not answer")
 
@@ -392,7 +396,9 @@ def _check_adoption(before: Truth, step: AdoptRevision) -> None:
     former = before.memory.replica(step.replica).revision
     change = next(each for one, other, each in before.changes if (one, other) == (former, step.revision))
     claim(not change.exchange, f"13: {step.replica} adopts a revision that it can never have")
-    runs = change.restart & before.replica(step.replica).units
+    there = before.replica(step.replica)
+    has = {component for component, shape in there.shapes if shape == step.revision}
+    runs = (change.restart | change.reload) & there.units - has
     claim(not runs, f"13: {step.replica} adopts a revision while {runs} run as the one before has them")
 
 
@@ -601,7 +607,11 @@ def _check_shape(truth: Truth, name: str) -> None:
 
 def _same(truth: Truth, one: str, other: str, component: Component) -> bool:
     change = next((each for each in truth.changes if each[:2] == (one, other)), None)
-    return one == other or (change is not None and component not in change[2].restart and not change[2].exchange)
+    return one == other or (change is not None and not _is_another(change[2], component))
+
+
+def _is_another(change: Change, component: Component) -> bool:
+    return change.exchange or component in change.restart | change.reload
 
 
 def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from model.faults import Kind
-from model.searches import APART, SEED, Search, sampled
+from model.searches import APART, RELOADED, SEED, Search, sampled
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -37,6 +37,7 @@ from quarterdeck.planner import (
     notes,
     planner,
     release,
+    reloading,
     resting,
     rolling,
     serving,
@@ -57,6 +58,8 @@ FAULT_ONE = Search(replicas=1, to=1, faults=1, data_loss=True)
 BEHIND = Search(replicas=1, to=1, faults=1, data_loss=True, front="north")
 ROLL = Search(replicas=3, to=3, change=Change(restart=frozenset({Component.ETCD})), wishes=1)
 ROLL_FAULT = Search(replicas=3, to=3, change=Change(restart=frozenset({Component.APISERVER})), faults=1, data_loss=True)
+RELOAD = Search(replicas=3, to=3, change=RELOADED, wishes=1)
+RELOAD_FAULT = Search(replicas=3, to=3, change=RELOADED, faults=1, data_loss=True)
 BROKEN = Search(
     replicas=3,
     to=3,
@@ -447,7 +450,7 @@ def a_failing_step_holds_back_all(patch: Patch) -> None:
 
 
 def a_replica_rests_whoever_else_does_not_serve(patch: Patch) -> None:
-    patch.setattr(resting, "_spared", lambda view, record: view.membership is not None)
+    patch.setattr(resting, "spared", lambda view, record: view.membership is not None)
 
 
 def a_revision_is_adopted_while_programs_run_as_before(patch: Patch) -> None:
@@ -458,9 +461,17 @@ def a_revision_is_adopted_while_programs_run_as_before(patch: Patch) -> None:
     _rule(patch, rolling.roll, roll)
 
 
+def replicas_reload_whoever_else_does_not_serve(patch: Patch) -> None:
+    patch.setattr(reloading, "spared", lambda *_: True)
+
+
+def who_was_given_other_files_keeps_them(patch: Patch) -> None:
+    patch.setattr(reloading, "_has_others", lambda *_: False)
+
+
 def the_leader_is_stopped_as_it_is(patch: Patch) -> None:
     patch.setattr(
-        rolling, "_stop_member", lambda plane, record, component: Outcome((rolling._stop(record, component),))
+        rolling, "_stop_member", lambda plane, record, component: Outcome((rolling._stop(plane, record, component),))
     )
 
 
@@ -521,6 +532,9 @@ def what_is_left_of_a_cluster_founds_the_next_one(patch: Patch) -> None:
 MUTATIONS = (
     Mutation(a_replica_rests_whoever_else_does_not_serve, 11, ROLL_FAULT),
     Mutation(a_revision_is_adopted_while_programs_run_as_before, 13, ROLL),
+    Mutation(a_revision_is_adopted_while_programs_run_as_before, 13, RELOAD),
+    Mutation(replicas_reload_whoever_else_does_not_serve, 11, RELOAD_FAULT),
+    Mutation(who_was_given_other_files_keeps_them, 13, RELOAD),
     Mutation(the_leader_is_stopped_as_it_is, 4, ROLL),
     Mutation(apiservers_rest_before_they_have_drained, 6, ROLL),
     Mutation(a_revision_that_does_not_run_is_not_given_up, 10, BROKEN),

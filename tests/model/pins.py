@@ -38,6 +38,8 @@ def least_of(search: Search) -> int:
     if search.kinds is not None:
         return 1_000
     if search.change is not None:
+        if search.change.reload:
+            return 100 if search.faults else 30  # nothing stops, so that little can happen meanwhile
         return 900 if search.faults else 6
     if (search.faults, search.wishes) == (1, 0):
         return ONE_FAULT.get((search.replicas, search.to, search.front), (500, ALL))[0]

@@ -44,8 +44,10 @@ class Search:
         between += f", a fixed address at {self.front}" if self.front else ""
         between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
         if self.change is not None:
-            what = "an exchange" if self.change.exchange else " and ".join(sorted(self.change.restart)) or "nothing"
-            between += f", {what} changed{f', {self.broken} broken' if self.broken else ''}, {self.per_zone} a zone"
+            programs = sorted(self.change.restart | self.change.reload)
+            what = "an exchange" if self.change.exchange else " and ".join(programs) or "nothing"
+            how = "reloaded" if self.change.reload else "changed"
+            between += f", {what} {how}{f', {self.broken} broken' if self.broken else ''}, {self.per_zone} a zone"
         between += f", events apart as {' and '.join(sorted(self.apart))} has it" if self.apart else ""
         between += f", a sample with seed {self.sample.seed}" if self.sample else ""
         match self.to:
@@ -134,6 +136,7 @@ def _restarts(*components: Component) -> Change:
 
 
 ANEW = Change(exchange=True)
+RELOADED = Change(reload=frozenset({Component.APISERVER}))
 #: What changes inside a site: a program is started anew, replicas are exchanged (also with no spare machine), there are
 #: more or fewer of them, or what is asked for does not run.
 INSIDE = (
@@ -145,6 +148,9 @@ INSIDE = (
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), broken=Component.ETCD),
     Search(replicas=3, to=3, change=_restarts(Component.SCHEDULER), broken=Component.SCHEDULER),
     Search(replicas=1, to=1, change=_restarts(Component.APISERVER), broken=Component.APISERVER),
+    Search(replicas=3, to=3, change=RELOADED),
+    Search(replicas=1, to=1, change=RELOADED),
+    Search(replicas=3, to=3, change=RELOADED, broken=Component.APISERVER),
     Search(replicas=3, to=3, change=ANEW, per_zone=1),
     Search(replicas=1, to=1, change=ANEW, per_zone=1),
     Search(replicas=1, to=3, change=Change()),

@@ -107,7 +107,8 @@ def test_what_is_restarted_is_what_is_rendered_anew_and_the_apiserver_of_a_resta
     if needed.exchange:
         assert path in {"etcd.storage_class", "service_cidr", "endpoint_name"}
     else:
-        assert needed.restart == rendered != set()
+        assert needed.restart | needed.reload == rendered != set()
+        assert needed.reload == ({Component.APISERVER} if path == "authentication" else set())
 
 
 def test_feature_gates_of_etcd_restart_it_although_they_are_no_part_of_what_tells_units_apart() -> None:

@@ -172,6 +172,24 @@ async def test_a_lease_of_another_holder_is_not_even_tried(server: Canned, kube:
     assert all(request.startswith("GET") for request in server.requests)
 
 
+INFO = "apiserver_authentication_config_controller_last_config_info"
+
+
+@pytest.mark.parametrize(
+    ("text", "loaded"),
+    [
+        (f'up 1\n{INFO}{{apiserver_id_hash="sha256:1f",hash="sha256:ab"}} 1\nx 1\n', "sha256:ab"),
+        (f'# TYPE {INFO} gauge\n{INFO}{{apiserver_id_hash="sha256:1f",hash=""}} 1\n', None),
+        ("up 1\n", None),
+    ],
+)
+async def test_an_apiserver_says_itself_which_file_it_goes_by(
+    server: Canned, kube: HttpKube, text: str, loaded: str | None
+) -> None:
+    server.answers["GET"] = (200, text)
+    assert await kube.loaded(server.address) == loaded
+
+
 @pytest.mark.parametrize(
     ("status", "text", "leads"),
     [

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from quarterdeck.actions import members, units
 from quarterdeck.actions.addresses import backend_address
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.reloading import reload_unit
 from quarterdeck.actions.seats import take_seat
 from quarterdeck.actions.status import remember
 from quarterdeck.actions.together import together
@@ -24,6 +25,7 @@ from quarterdeck.model.steps import (
     RejectRevision,
     ReleaseMember,
     ReleaseReplica,
+    ReloadUnit,
     RemoveMember,
     RemoveRecord,
     RestartUnit,
@@ -64,12 +66,8 @@ async def _effect(plane: Plane, step: Step, world: World) -> Detail | PersonMust
     match step:
         case PlaceReplica():
             pass  # it has its seat, and is written down
-        case StartUnit():
-            await units.start_unit(plane, step, world)
-        case StopUnit():
-            await units.stop_unit(plane, step, world)
-        case RestartUnit():
-            await units.restart_unit(plane, step, world)
+        case StartUnit() | StopUnit() | RestartUnit() | ReloadUnit():
+            await _unit(plane, step, world)
         case ReleaseReplica():
             await units.release_replica(plane, step)
         case ReleaseMember():
@@ -88,6 +86,18 @@ async def _effect(plane: Plane, step: Step, world: World) -> Detail | PersonMust
         case _:
             return await _traffic(plane, step, world)
     return {}
+
+
+async def _unit(plane: Plane, step: StartUnit | StopUnit | RestartUnit | ReloadUnit, world: World) -> None:
+    match step:
+        case StartUnit():
+            await units.start_unit(plane, step, world)
+        case StopUnit():
+            await units.stop_unit(plane, step, world)
+        case RestartUnit():
+            await units.restart_unit(plane, step, world)
+        case ReloadUnit():
+            await reload_unit(plane, step, world)
 
 
 async def _traffic(plane: Plane, step: Step, world: World) -> Detail | PersonMust:

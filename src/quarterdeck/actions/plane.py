@@ -31,7 +31,8 @@ class Plane:
 
     ``machines`` maps (site, machine) to the machine; addresses never change. ``balancers`` has one for each site
     that can be used, whether it runs or not. ``revisions`` has what its replicas run, and what is wanted of them.
-    ``holding`` is taken while load balancers are held, ``writing`` while its status or its keys are written.
+    ``holding`` is taken while load balancers are held, ``writing`` while its status or its keys are written. ``given``:
+    which replica was given the files of which revision while it ran, and when (on ``steady``).
 
     ``clock`` is the wall clock, for what people read. What is waited for is counted by ``steady``, the clock of
     ``boot`` that nobody sets (``quarterdeck.clocks``). All in seconds.
@@ -54,6 +55,7 @@ class Plane:
     boot: str
     holding: asyncio.Lock = field(default_factory=asyncio.Lock)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    given: dict[tuple[str, str], float] = field(default_factory=dict)
     _memory: tuple[MemoryStatus, Memory] | None = None
 
     @property

@@ -17,14 +17,14 @@ from quarterdeck.actions.volumes import delete_events_volumes, replica_settings,
 from quarterdeck.components.catalogue import CATALOGUE, ComponentSpec, Stopping
 from quarterdeck.components.etcd import PORTS, boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
-from quarterdeck.components.settings import ClusterState, InitialCluster
+from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings
 from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import RejectRevision, ReleaseMember, ReleaseReplica, RestartUnit, StartUnit, StopUnit
-from quarterdeck.model.units import Priority
+from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.model.world import Health, World
 
 #: Characters of a program's last words that are kept.
@@ -38,17 +38,25 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
     """
     cluster = CATALOGUE[step.component].cluster or Cluster.MAIN
     record = await _with_room(plane, plane.memory.replica(step.replica), cluster)
-    spec = component_unit(
-        step.component,
-        plane.settings_of(record),
-        await replica_settings(plane, record, step.component),
+    spec = await rendered(plane, record, step.component, plane.settings_of(record), world)
+    fresh = spec.needs is not None and not plane.memory.of(cluster).replica(record.name).started
+    await plane.check()
+    await plane.site(record.site).start_unit(record.machine, replace(spec, fresh=fresh))
+
+
+async def rendered(
+    plane: Plane, record: Replica, component: Component, settings: PlaneSettings, world: World
+) -> UnitSpec:
+    """The unit of one of a replica's programs, of a plane with these settings."""
+    cluster = CATALOGUE[component].cluster or Cluster.MAIN
+    return component_unit(
+        component,
+        settings,
+        await replica_settings(plane, record, component),
         plane.secrets,
         await certificates_of(plane, record),
         _initial_cluster(plane, record, world, cluster),
     )
-    fresh = spec.needs is not None and not plane.memory.of(cluster).replica(record.name).started
-    await plane.check()
-    await plane.site(record.site).start_unit(record.machine, replace(spec, fresh=fresh))
 
 
 async def _with_room(plane: Plane, record: Replica, cluster: Cluster) -> Replica:

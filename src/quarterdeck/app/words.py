@@ -36,6 +36,9 @@ def _needs(difference: Difference) -> str:
     match difference.needs:
         case Need.NOTHING:
             return "nothing is restarted"
+        case Need.RELOAD:
+            taken_up = ", ".join(map(str, difference.reload))
+            return f"{taken_up} takes it up while it runs, in one replica after the other"
         case Need.RESTART:
             return f"restarts {', '.join(map(str, difference.restart))}, in one replica after the other"
         case Need.EXCHANGE:

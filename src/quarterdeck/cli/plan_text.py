@@ -53,6 +53,7 @@ def examined_fact(examined: Examined) -> dict[str, JsonValue]:
                 "needs": each.needs.value,
                 "restart": [str(component) for component in each.restart],
                 "note": each.note or None,
+                "reload": [str(component) for component in each.reload],
             }
             for each in examined.differences
         ],

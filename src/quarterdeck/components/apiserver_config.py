@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from functools import lru_cache
 
 from quarterdeck.api.apiserver import Tracing
@@ -12,6 +13,12 @@ from quarterdeck.yaml_text import dumped
 
 #: What anybody may ask: whether it is alive. Exact paths; ``/readyz/etcd`` is not among them.
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
+
+
+def authentication_hash(kubernetes: str, authenticators: tuple[JwtAuthenticator, ...]) -> str:
+    """As what an apiserver tells the file that it goes by."""
+    file = authentication_configuration(kubernetes, authenticators)
+    return f"sha256:{hashlib.sha256(file.encode()).hexdigest()}"
 
 
 @lru_cache(maxsize=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.differences import leaves
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import DEPENDS, Component
 from quarterdeck.model.revisions import Change
 
@@ -26,6 +27,7 @@ class Need(StrEnum):
     """What a difference needs."""
 
     NOTHING = "nothing"  # it counts from the next look on
+    RELOAD = "reload"  # programs of each replica take new files up while they run
     RESTART = "restart"  # programs of each replica are started anew
     EXCHANGE = "exchange"  # replicas come and go
 
@@ -33,7 +35,7 @@ class Need(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One value that differs. ``before`` and ``after`` are short; ``restart`` says which programs of each replica are
-    made from it; ``note`` is what a user has to know besides.
+    started anew for it, ``reload`` which take it up while they run; ``note`` is what a user has to know besides.
     """
 
     path: str
@@ -41,6 +43,7 @@ class Difference:
     after: str
     needs: Need
     restart: tuple[Component, ...] = ()
+    reload: tuple[Component, ...] = ()
     note: str = ""
 
 
@@ -85,6 +88,10 @@ _NOTES = {
     "etcd.events": "events are not copied (they are kept for an hour only): those of before are not seen any more"
 }
 
+#: Parts that programs take up while they run. (An apiserver watches its authentication file. It takes up no change of
+#: who may come in without a token; there is none between two revisions.)
+_RELOADED = frozenset({"authentication"})
+
 #: Fields of the spec that no unit is rendered from, and that replicas come and go by.
 _PLACING = ("placement.site", "placement.zones", "replicas", "replaceReplicas")
 _RENDERED = frozenset(path.removeprefix("spec.") for path, _ in PARTS.values()) | {"placement.storageClass"}
@@ -93,7 +100,10 @@ _RENDERED = frozenset(path.removeprefix("spec.") for path, _ in PARTS.values()) 
 def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Difference, ...]:
     """All that differs, by path."""
     separate = before.etcd.events is not None or after.etcd.events is not None
-    found = [_difference(*each, separate=separate) for each in _leaves("", _plain(before), _plain(after))]
+    reloaded = _RELOADED if tells_what_it_loaded(before.kubernetes_version) else frozenset()
+    found = [
+        _difference(*each, separate=separate, reloaded=reloaded) for each in _leaves("", _plain(before), _plain(after))
+    ]
     return tuple(sorted(found, key=lambda each: each.path))
 
 
@@ -120,10 +130,14 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
     restart = {component for each in found for component in each.restart}
     if restart.intersection(DEPENDS[Component.APISERVER]):
         restart.add(Component.APISERVER)
-    return Change(exchange=any(each.needs is Need.EXCHANGE for each in found), restart=frozenset(restart))
+    needed = Change(exchange=any(each.needs is Need.EXCHANGE for each in found), restart=frozenset(restart))
+    reload = frozenset(component for each in found for component in each.reload)
+    return replace(needed, reload=reload - needed.stops)  # who starts anew reads all of its files
 
 
-def _difference(path: str, before: JsonValue, after: JsonValue, *, separate: bool) -> Difference:
+def _difference(
+    path: str, before: JsonValue, after: JsonValue, *, separate: bool, reloaded: frozenset[str]
+) -> Difference:
     part = _part(path, PARTS)
     if part is None:
         raise ValueError(f"nobody says what a change of {path} needs")
@@ -132,14 +146,11 @@ def _difference(path: str, before: JsonValue, after: JsonValue, *, separate: boo
     where += path.removeprefix(part)
     if path in _SWITCHES:
         where, before, after = f"{where}.{_SWITCHES[path]}", before is not None, after is not None
-    return Difference(
-        path=where,
-        before=_shown(before),
-        after=_shown(after),
-        needs=Need.RESTART if components else Need.EXCHANGE,
-        restart=components,
-        note=_NOTES.get(path, ""),
-    )
+    note = _NOTES.get(path, "")
+    told = Difference(path=where, before=_shown(before), after=_shown(after), needs=Need.EXCHANGE, note=note)
+    if part in reloaded:
+        return replace(told, needs=Need.RELOAD, reload=components)
+    return replace(told, needs=Need.RESTART, restart=components) if components else told
 
 
 def _part(path: str, parts: Mapping[str, object] | frozenset[str] | tuple[str, ...]) -> str | None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
+from quarterdeck.components.apiserver_config import authentication_hash
 from quarterdeck.components.difference import change
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
+from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.revisions import Change
 
@@ -51,6 +53,14 @@ class Revisions:
         """What it takes to bring a replica from each of them to each other one."""
         pairs = ((before, after) for before in self.templates for after in self.templates if before != after)
         return tuple((before, after, change(self.templates[before], self.templates[after])) for before, after in pairs)
+
+
+def loaded_hash(template: ReplicaTemplate) -> str | None:
+    """What an apiserver of that revision says of the files that it takes up while it runs; None if it says nothing."""
+    if not tells_what_it_loaded(template.kubernetes_version):
+        return None
+    issuers = template.authentication.jwt if template.authentication is not None else ()
+    return authentication_hash(template.kubernetes_version.removeprefix("v"), issuers)
 
 
 def settings_of(plane: str, template: ReplicaTemplate, events: EventsTemplate | None = None) -> PlaneSettings:

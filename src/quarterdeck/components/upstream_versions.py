@@ -50,6 +50,13 @@ def authentication_api(kubernetes: str) -> str:
     return "apiserver.config.k8s.io/" + ("v1" if minor(kubernetes) >= (1, 34) else "v1beta1")
 
 
+def tells_what_it_loaded(kubernetes: str) -> bool:
+    """Whether an apiserver, which reloads its authentication file when that changes, tells the hash of the one that it
+    goes by: since 1.34 (kubernetes: authentication_config_controller_last_config_info).
+    """
+    return minor(kubernetes) >= (1, 34)
+
+
 def tracing_api(kubernetes: str) -> str:
     """The apiVersion of the apiserver's TracingConfiguration: v1 since 1.34 (KEP-647)."""
     return "apiserver.config.k8s.io/" + ("v1" if minor(kubernetes) >= (1, 34) else "v1beta1")

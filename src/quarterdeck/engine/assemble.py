@@ -55,13 +55,17 @@ class EtcdFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """What a replica's own processes said: whether its apiserver is ready (None: unknown), and whether etcd's peer port
-    answers, or that of the events' etcd.
+    """What a replica's own processes said: whether its apiserver is ready (None: unknown), whether etcd's peer port
+    answers, or that of the events' etcd, and as which revisions the apiserver has its files, if it was asked and said
+    so. ``given`` and ``stuck``: see ``ReplicaFact``.
     """
 
     ready: bool | None = None
     peer_up: bool = False
     events_peer_up: bool = False
+    loaded: frozenset[str] | None = None
+    given: frozenset[str] = frozenset()
+    stuck: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +144,9 @@ def _replica(
         ready=servers.ready,
         has_data=_has_data(place.volume, place.storage_class, site, there),
         events=_events(place, site, there, servers, units[Component.EVENTS_ETCD].refused),
+        loaded=servers.loaded,
+        given=servers.given,
+        stuck=servers.stuck,
         refused=units[Component.ETCD].refused,
         restless=frozenset(component for component, unit in units.items() if (record.site, unit.name) in restless),
     )

@@ -12,29 +12,36 @@ from quarterdeck.components.etcd import PORTS
 from quarterdeck.engine.asking import SOON
 from quarterdeck.engine.assemble import Dated, ServerFacts
 from quarterdeck.engine.observe_sites import SeenSites, machine_of
+from quarterdeck.engine.reloads import Loads
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory, Replica
 
 
 @dataclass(kw_only=True)
 class ServersObserver:
-    """Observes those of one plane, again and again. It remembers who was ready."""
+    """Observes those of one plane, again and again. It remembers who was ready, and what each said it has loaded."""
 
     plane: Plane
     _were_ready: set[str] = field(default_factory=set)
+    _loads: Loads = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._loads = Loads(plane=self.plane)
 
     async def observe(self, memory: Memory, sites: SeenSites) -> Mapping[str, Dated[ServerFacts]]:
         """One look at those whose machines answer."""
         asked = [record for record in memory.replicas if machine_of(record, sites) is not None]
         at = self.plane.steady()
-        found = await asyncio.gather(*(self._look(record) for record in asked))
+        found = await asyncio.gather(*(self._look(memory, record) for record in asked))
         return {record.name: Dated(at, facts) for record, facts in zip(asked, found, strict=True)}
 
-    async def _look(self, record: Replica) -> ServerFacts:
+    async def _look(self, memory: Memory, record: Replica) -> ServerFacts:
         main, events, ready = await asyncio.gather(
             self._peer_up(record, Cluster.MAIN), self._peer_up(record, Cluster.EVENTS), self._ready(record)
         )
-        return ServerFacts(ready=ready, peer_up=main, events_peer_up=events)
+        loaded = await self._loads.of(memory, record, ready=ready)
+        given, stuck = self._loads.given(record)
+        return ServerFacts(ready=ready, peer_up=main, events_peer_up=events, loaded=loaded, given=given, stuck=stuck)
 
     async def _peer_up(self, record: Replica, cluster: Cluster) -> bool:
         if cluster is Cluster.EVENTS and record.events is None:

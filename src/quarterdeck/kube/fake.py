@@ -17,6 +17,7 @@ class FakeApiserver:
     hangs: bool = False
     ready: bool = True
     has_roles: bool = True
+    loaded: str | None = None
 
 
 @dataclass
@@ -60,6 +61,10 @@ class FakeKube:
     async def version(self, apiserver: Address) -> str:
         """See the port."""
         return self._reach(apiserver).version
+
+    async def loaded(self, apiserver: Address) -> str | None:
+        """See the port."""
+        return self._reach(apiserver).loaded
 
     async def leads(self, controller: Address, lease: str) -> bool | None:
         """See the port."""

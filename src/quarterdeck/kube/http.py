@@ -25,6 +25,9 @@ HEALTH_DEADLINE = 1.0
 CALL_DEADLINE = 5.0
 _DIAL_DEADLINE = 0.5
 
+_LOADED = re.compile(
+    r'^apiserver_authentication_config_controller_last_config_info\{[^}]*\bhash="([^"]+)"[^}]*\} 1$', re.MULTILINE
+)
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 _Document = TypeVar("_Document", bound=BaseModel)
@@ -74,6 +77,12 @@ class HttpKube:
         """See the port."""
         answer = await self._call("GET", apiserver, "/version")
         return _parsed(VersionDocument, answer, apiserver, "/version").release.removeprefix("v")
+
+    async def loaded(self, apiserver: Address) -> str | None:
+        """See the port. Its metrics say so (kubernetes: authenticationconfig/metrics)."""
+        answer = await self._call("GET", apiserver, "/metrics")
+        found = _LOADED.search(answer.text)
+        return found[1] if found is not None else None
 
     async def leads(self, controller: Address, lease: str) -> bool | None:
         """See the port. Its metric says so (client-go: leader_election_master_status)."""

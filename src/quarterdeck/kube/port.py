@@ -68,6 +68,12 @@ class Kube(Protocol):
         """Its release, as ``1.36.3``. Raises Unavailable."""
         ...
 
+    async def loaded(self, apiserver: Address) -> str | None:
+        """The hash of the authentication file that the apiserver goes by, as it says (``sha256:...``); None if it does
+        not say. Raises Unavailable.
+        """
+        ...
+
     async def leads(self, controller: Address, lease: str) -> bool | None:
         """Whether this controller manager or scheduler itself says that it holds ``lease``; None if unknown."""
         ...

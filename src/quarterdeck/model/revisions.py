@@ -10,11 +10,13 @@ from quarterdeck.model.components import Component, with_dependents
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What a replica of another revision needs to be as the wanted one says: all of it made anew (``exchange``: another
-    replica takes its place), or some of its programs started anew.
+    replica takes its place), some of its programs started anew, or no more than new files for programs that take these
+    up while they run (``reload``: none of those that stop).
     """
 
     exchange: bool = False
     restart: frozenset[Component] = frozenset()
+    reload: frozenset[Component] = frozenset()
 
     @property
     def stops(self) -> frozenset[Component]:

@@ -73,6 +73,15 @@ class UnitSpec:
     fresh: bool = False
     owns: tuple[PurePosixPath, ...] = ()
 
+    def differs_in_files_alone(self, other: UnitSpec) -> bool:
+        """Whether another spec is of the same program with the same arguments."""
+        return (self.name, self.argv, self.env, self.stop_timeout) == (
+            other.name,
+            other.argv,
+            other.env,
+            other.stop_timeout,
+        )
+
     @property
     def digest(self) -> str:
         """Equal for equal specs: tells a running unit from the one wanted."""
@@ -91,8 +100,8 @@ class UnitSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitStatus:
-    """What was seen of a unit. ``digest`` is that of the spec it was last started with. ``refused``: why its machine
-    does not start it, in a sentence (it FAILED then; "" in any other state); see ``UnitSpec.needs``.
+    """What was seen of a unit. ``digest`` is that of the spec it was last started, or reloaded, with. ``refused``: why
+    its machine does not start it, in a sentence (it FAILED then; "" in any other state); see ``UnitSpec.needs``.
     """
 
     name: str

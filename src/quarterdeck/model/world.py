@@ -97,7 +97,9 @@ class ReplicaFact:
     ``ready`` is the apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a
     write-ahead log (None: unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``:
     programs that have ended several times since they were started. ``digests`` are those of what the units that are
-    known were last started with. What is said of its member is said of that of the main cluster; ``events`` has the
+    known were last started with. ``loaded``: the revisions as which its apiserver says that it has its files (None: it
+    was not asked, or does not say); ``given``: those whose files it was given while it runs; ``stuck``: those that it
+    was given and did not take up. What is said of its member is said of that of the main cluster; ``events`` has the
     other one.
     """
 
@@ -110,6 +112,9 @@ class ReplicaFact:
     refused: str = ""
     restless: frozenset[Component] = frozenset()
     digests: tuple[tuple[Component, str], ...] = ()
+    loaded: frozenset[str] | None = None
+    given: frozenset[str] = frozenset()
+    stuck: frozenset[str] = frozenset()
     events: MemberData = MemberData()
 
     def unit(self, component: Component) -> UnitState:

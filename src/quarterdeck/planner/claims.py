@@ -14,6 +14,7 @@ from quarterdeck.model.steps import (
     Promote,
     ReleaseMember,
     ReleaseReplica,
+    ReloadUnit,
     RemoveMember,
     RemoveRecord,
     RestartUnit,
@@ -47,7 +48,7 @@ def claim(step: Step) -> Claim | None:
     match step:
         case AddLearner() | Promote() | RemoveMember() | TransferLeadership() | Swap():
             return Claim("membership", step.cluster)
-        case StartUnit() | StopUnit() | RestartUnit():
+        case StartUnit() | StopUnit() | RestartUnit() | ReloadUnit():
             return Claim("unit", f"{step.component} of {step.replica}")
         case PlaceReplica() | ReleaseReplica() | ReleaseMember():
             return Claim("replica", step.replica)

@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import Membership, World
-from quarterdeck.planner import data, events, founding, members, membership, notes, release, rolling, serving, traffic
+from quarterdeck.planner import (
+    data,
+    events,
+    founding,
+    members,
+    membership,
+    notes,
+    release,
+    reloading,
+    rolling,
+    serving,
+    traffic,
+)
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.clusters import Rule, ask, waits_for_events
 from quarterdeck.planner.outcome import Outcome
@@ -38,6 +50,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     membership.remove_dead,
     rolling.reject,
     rolling.roll,
+    reloading.reload,
     membership.join,
     membership.rejoin,
     membership.promote,
@@ -65,6 +78,7 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
         traffic.relight,
         membership.keep_running,
         rolling.roll,
+        reloading.reload,
         serving.serve,
         serving.rescue,
         traffic.backends,

@@ -30,19 +30,19 @@ def rest(view: View) -> Rest | None:
     """
     if view.heading != view.world.slots[0].site:
         return None
-    behind = [each for each in view.behind if view.reachable(each)]
+    behind = [each for each in view.behind if view.reachable(each) and not view.loads(each)]
     free = [each for each in behind if costs_nothing(view.world, each, view.change(each).stops)]
     if free:
         return Rest(free[0], view.change(free[0]).stops)
     leader = view.world.membership.leader if view.world.membership is not None else None
     begun = dict(view.world.memory.draining)
     behind.sort(key=lambda each: (each.name not in begun and view.runs_all(each), each.name == leader))
-    if behind and _spared(view, behind[0]):
+    if behind and spared(view, behind[0]):
         return Rest(behind[0], view.change(behind[0]).stops)
     return None
 
 
-def _spared(view: View, record: Replica) -> bool:
+def spared(view: View, record: Replica) -> bool:
     """Whether all others are well and carry the traffic, and nobody else joins or leaves."""
     world, stops = view.world, view.change(record).stops
     if world.membership is None or view.home != view.heading or view.missing:

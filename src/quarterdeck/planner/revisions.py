@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.units import IDLE
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.revisions import Change
+from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.world import Health, ReplicaFact, World
 from quarterdeck.planner.members import lost_its_events
 
 
@@ -36,13 +37,25 @@ def _outdated(world: World, record: Replica, revision: str) -> bool:
         return _other_class(record.storage_class, world.storage_class) or (
             record.events is not None and _other_class(record.events.storage_class, world.events_class)
         )
-    change = world.change(record.revision, revision)
+    change = as_it_is(world.change(record.revision, revision), world.replica(record.name), revision)
     alone = len(world.slots) == 1 and Component.APISERVER in change.stops
     return change.exchange or (alone and not costs_nothing(world, record, change.stops))
 
 
 def _other_class(has: str, wanted: str) -> bool:
     return "" not in (has, wanted) and has != wanted
+
+
+def as_it_is(change: Change, fact: ReplicaFact, revision: str) -> Change:
+    """What a change to ``revision`` needs of a replica as it was seen: a program that does not run, or was given new
+    files and did not take them up, is started anew with them.
+    """
+    if not change.reload:
+        return change
+    runs = all(fact.unit(each) in (UnitState.RUNNING, UnitState.UNKNOWN) for each in change.reload)
+    if runs and revision not in fact.stuck:
+        return change
+    return Change(exchange=change.exchange, restart=change.restart | change.reload)
 
 
 def costs_nothing(world: World, record: Replica, stops: Iterable[Component]) -> bool:

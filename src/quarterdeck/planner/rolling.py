@@ -25,40 +25,43 @@ def roll(view: View) -> Outcome:
     record = rest.replica
     running = [each for each in reversed(Component) if each in rest.stops and view.unit(record, each) not in IDLE]
     if not running:
-        why = "none of its programs that differ runs"
+        why = "none of its programs runs as another revision has it"
         return Outcome((AdoptRevision(site="", why=why, replica=record.name, revision=view.revision),))
     controllers = tuple(each for each in running if each in CONTROLLERS)
     if controllers:
-        return Outcome(tuple(_stop(record, each) for each in controllers))
+        return Outcome(tuple(_stop(view, record, each) for each in controllers))
     free = costs_nothing(view.world, record, rest.stops)
     if running[0] is Component.APISERVER:
-        return Outcome((_stop(record, Component.APISERVER),)) if free else _drained(view, record)
+        return Outcome((_stop(view, record, Component.APISERVER),)) if free else _drained(view, record)
     return _stop_member(view, record, running[0])
 
 
 def _not_yet(view: View) -> tuple[str, ...]:
     """Why no replica rests though one is behind."""
-    if not view.behind:
+    behind = [each for each in view.behind if not view.loads(each)]
+    if not behind:
         return ()
-    apart = not_ready_for(view, view.behind[0]) if view.revision in view.world.separate else ()
-    return apart or (f"all others to be well before {view.behind[0].name} is started anew",)
+    apart = not_ready_for(view, behind[0]) if view.revision in view.world.separate else ()
+    return apart or (f"all others to be well before {behind[0].name} is started anew",)
 
 
-def _stop(record: Replica, component: Component) -> Step:
+def _stop(view: View, record: Replica, component: Component) -> Step:
     why = "it is started anew, as its next revision says"
+    if view.revision in view.fact(record).stuck:
+        why = "it has not taken up its new files while it ran: it is started anew"
     return StopUnit(site=record.site, why=why, replica=record.name, component=component)
 
 
 def _drained(view: View, record: Replica) -> Outcome:
     drain = drains(view, record)
-    return Outcome(waiting=(drain,)) if drain else Outcome((_stop(record, Component.APISERVER),))
+    return Outcome(waiting=(drain,)) if drain else Outcome((_stop(view, record, Component.APISERVER),))
 
 
 def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
     """Stop etcd: never while it leads others that could."""
     view = plane if component is MEMBER[plane.cluster] else plane.events
     if view is None or view.world.membership is None or view.world.membership.leader != record.name:
-        return Outcome((_stop(record, component),))
+        return Outcome((_stop(plane, record, component),))
     others = (each for each in view.voting if each.name != record.name)
     step = hand_over(view, others, f"{record.name} leads, and its etcd is started anew")
     if step is None:
@@ -98,4 +101,4 @@ def reject(view: View) -> Outcome:
 
 def _changes(view: View, former: str, component: Component) -> bool:
     change = view.world.change(former, view.revision)
-    return change.exchange or component in change.restart
+    return change.exchange or component in change.restart | change.reload

@@ -45,8 +45,9 @@ class SimMember:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimReplica:
     """What is on a machine for one replica. ``units`` are wanted to run, each of the revision in ``shapes``;
-    ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting. ``events``
-    and ``events_data`` are its member of the events' cluster, and whether there is any data for that one.
+    ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting; ``stuck``:
+    revisions whose files it was given, and did not take up. ``events`` and ``events_data`` are its member of the
+    events' cluster, and whether there is any data for that one.
     """
 
     units: frozenset[Component] = frozenset()
@@ -54,6 +55,7 @@ class SimReplica:
     crashed: frozenset[Component] = frozenset()
     data: bool = False
     warm: bool = False
+    stuck: frozenset[str] = frozenset()
     member: SimMember | None = None
     events: SimMember | None = None
     events_data: bool = False
@@ -177,6 +179,11 @@ class Truth:
     def recorded(self) -> Collection[str]:
         """The names of the replicas that the memory has."""
         return self._sites.keys()
+
+    @cached_property
+    def reloads(self) -> bool:
+        """Whether there are revisions that differ in files which programs take up while they run."""
+        return any(change.reload for _, _, change in self.changes)
 
     def replica(self, name: str) -> SimReplica:
         """What is on the machine of a replica."""

@@ -16,7 +16,7 @@ from quarterdeck.planner.events import is_stale, wants_events
 from quarterdeck.planner.members import has_the_data, is_lost, is_of_no_use, voters
 from quarterdeck.planner.quorum import Voter, home
 from quarterdeck.planner.resting import Rest, rest
-from quarterdeck.planner.revisions import outdated, wanted_revision
+from quarterdeck.planner.revisions import as_it_is, outdated, wanted_revision
 from quarterdeck.planner.stage import stage
 
 
@@ -137,7 +137,13 @@ class View:
 
     def change(self, replica: Replica) -> Change:
         """What a replica needs to be of the wanted revision."""
-        return self.world.change(replica.revision, self.revision)
+        change = self.world.change(replica.revision, self.revision)
+        return as_it_is(change, self.fact(replica), self.revision)
+
+    def loads(self, replica: Replica) -> frozenset[Component]:
+        """The programs of a replica that are to take up the files of the wanted revision, and have not said so yet."""
+        taken = self.revision in (self.fact(replica).loaded or ())
+        return frozenset() if replica not in self.behind or taken else self.change(replica).reload
 
     def runs_all(self, replica: Replica) -> bool:
         """Whether none of its programs was stopped."""

@@ -122,6 +122,15 @@ class FakeSite(FakeMachines):
         if made.refused:
             raise Unavailable(f"asking machine {machine} to start {spec.name}", made.refused)
 
+    async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
+        """See Site."""
+        where = self._admit(machine)
+        unit = where.units.get(spec.name)
+        if unit is None or unit.state is not UnitState.RUNNING or not unit.spec.differs_in_files_alone(spec):
+            raise Conflict(f"reloading {spec.name} on machine {machine}", "it does not run as the one that is given")
+        where.files |= {each.path: each for each in spec.files}
+        unit.spec, unit.digest = spec, spec.digest
+
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
         found = self._admit(machine).units.get(unit)

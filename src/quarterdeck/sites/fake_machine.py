@@ -24,7 +24,7 @@ class FakeUnit:
     log: str = ""
     refused: str = ""
     had_data: bool = False
-    #: That of the spec it was last started with.
+    #: That of the spec it was last started, or reloaded, with.
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -58,6 +58,10 @@ class FormerSite:
         """See Site."""
         self._refuse(machine)
 
+    async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
+        """See Site."""
+        self._refuse(machine)
+
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
         """See Site."""
         self._refuse(machine)

@@ -77,6 +77,13 @@ class Site(Protocol):
         """
         ...
 
+    async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
+        """Have a unit that runs have the files of ``spec``, each replaced atomically, and leave its process alone: for
+        a program that takes changed files up by itself. From then on its digest is that of ``spec``. Raises Conflict
+        for a unit that does not run, or differs in more than its files.
+        """
+        ...
+
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
         """Give a running unit this share of its machine from now on, however far its start has come; it has that of
         its spec again when it is started anew. Nothing happens to one that does not run.

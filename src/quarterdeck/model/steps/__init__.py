@@ -32,7 +32,7 @@ from quarterdeck.model.steps.traffic import (
     SetRecord,
     StopBalancer,
 )
-from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, StartUnit, StopUnit
 
 Step: TypeAlias = (
     PlaceReplica
@@ -45,6 +45,7 @@ Step: TypeAlias = (
     | StartUnit
     | StopUnit
     | RestartUnit
+    | ReloadUnit
     | AddLearner
     | Promote
     | TransferLeadership
@@ -121,6 +122,7 @@ __all__ = [
     "RejectRevision",
     "ReleaseMember",
     "ReleaseReplica",
+    "ReloadUnit",
     "RemoveMember",
     "RemoveRecord",
     "RestartUnit",

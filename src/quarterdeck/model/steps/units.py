@@ -22,6 +22,19 @@ class StartUnit(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadUnit(Base):
+    """Give a unit that runs its files as a revision has them: its program takes them up by itself."""
+
+    replica: str
+    component: Component
+    revision: str
+
+    @property
+    def words(self) -> str:
+        return f"have {self.component} of {self.replica} reload its files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopUnit(Base):
     """Stop a unit gracefully (the etcd of a deleted plane at once) and see its process gone."""
 

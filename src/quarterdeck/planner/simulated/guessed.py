@@ -53,6 +53,7 @@ def _from_fact(world: World, name: str) -> SimReplica:
         member=_member_from(world.membership, name, world.settings.lag_bound),
         events=_member_from(world.events_membership, name, world.settings.lag_bound),
         events_data=fact.events.has_data is True,
+        stuck=fact.stuck,
     )
 
 

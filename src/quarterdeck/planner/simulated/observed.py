@@ -7,6 +7,7 @@ from functools import lru_cache
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import (
     BalancerFact,
@@ -134,7 +135,22 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
             has_data=replica.events_data,
             refused="its data is gone" if Component.EVENTS_ETCD in refused else "",
         ),
+        loaded=_loaded(truth, record),
+        stuck=replica.stuck,
     )
+
+
+def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:
+    """The revisions as which an apiserver that answers has its files; nobody asks where none differs in these alone."""
+    if not truth.reloads or record.name not in truth.serving or not truth.apiserver_answers(record.name):
+        return None
+    has = dict(truth.replica(record.name).shapes).get(Component.APISERVER, "")
+    alike = {one for one, other, change in truth.changes if other == has and not _differs(change)}
+    return frozenset({has} | alike)
+
+
+def _differs(change: Change) -> bool:
+    return change.exchange or Component.APISERVER in change.stops | change.reload
 
 
 def _without_its_data(truth: Truth, record: Replica, replica: SimReplica) -> frozenset[Component]:

@@ -1,4 +1,4 @@
-"""The simulated programs of replicas: they start and stop."""
+"""The simulated programs of replicas: they start, take up new files, and stop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import MEMBER
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps import ReloadUnit, RestartUnit, StartUnit, StopUnit
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
 from quarterdeck.planner.truth import SimReplica, Truth
 
@@ -37,6 +37,20 @@ def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
     )
     crashed = (replica.crashed - {step.component}) & units | ended(truth, replica)
     return truth.with_replica(step.replica, replace(replica, crashed=crashed))
+
+
+def reloaded(truth: Truth, step: ReloadUnit) -> Truth:
+    """A program that runs has its files as a revision has them, or goes on with what it had if it cannot have these.
+    Raises RefusedError.
+    """
+    must_answer(truth, step.replica)
+    replica = truth.replica(step.replica)
+    if not replica.runs(step.component):
+        raise RefusedError(f"{step.component} of {step.replica} does not run")
+    if (step.revision, step.component) in truth.broken:
+        return truth.with_replica(step.replica, replace(replica, stuck=replica.stuck | {step.revision}))
+    shapes = dict(replica.shapes) | {step.component: step.revision}
+    return truth.with_replica(step.replica, replace(replica, shapes=tuple(sorted(shapes.items()))))
 
 
 def _served(replica: SimReplica, component: Component) -> SimReplica:
@@ -71,4 +85,4 @@ def _lacks_its_data(truth: Truth, name: str) -> bool:
     return truth.memory.replica(name).started and not truth.replica(name).data
 
 
-EFFECTS: Effects = {StartUnit: unit, StopUnit: unit, RestartUnit: unit}
+EFFECTS: Effects = {StartUnit: unit, StopUnit: unit, RestartUnit: unit, ReloadUnit: reloaded}

@@ -54,6 +54,11 @@ class UnitRecord:
             owns=tuple(map(str, spec.owns)),
         )
 
+    def differs_in_files_alone(self, spec: UnitSpec) -> bool:
+        """Whether a spec is of the same program with the same arguments (those of its first start apart)."""
+        given = self.argv[: len(spec.argv)]
+        return (self.name, given, self.env, self.stop_timeout) == (spec.name, spec.argv, spec.env, spec.stop_timeout)
+
     def guarded(self, needs: str, boot_argv: tuple[str, ...]) -> UnitRecord:
         """The same unit, which never starts without ``needs``. ``boot_argv`` (``--flag=value``) take the place of those
         of the same flags.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from quarterdeck.errors import LeaseLost, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.errors import Conflict, LeaseLost, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.files import remove_folder
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.jobs import Job, JobResult
@@ -48,6 +48,7 @@ from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_na
 from quarterdeck.sites.local.supervisor_client import Outdated
 from quarterdeck.sites.local.unit_files import (
     Staged,
+    changed_files,
     check_watched,
     drop_staged,
     is_at_it,
@@ -156,6 +157,22 @@ class LocalSite:
                 stop_timeout = spec.stop_timeout if known is None else known.stop_timeout
                 await where.client.stop(spec.name, self._fence, kill=False, stop_timeout=stop_timeout)
             await where.client.start(spec.name, self._fence)
+
+    async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
+        """See Site. The record is written last: one that has the digest says that all files are there."""
+        where = self._machine(machine)
+        folder = self._unit_folder(where, spec.name)
+        async with self._unit_locks[machine, spec.name]:
+            status = _of(spec.name, await where.units())
+            known = await on_disk(where.name, known_record, folder)
+            if status.state is not UnitState.RUNNING or known is None or not known.differs_in_files_alone(spec):
+                raise Conflict(
+                    f"reloading {spec.name} on machine {machine}", "it does not run as the one that is given"
+                )
+            await self.write_files(machine, await on_disk(where.name, changed_files, spec.files))
+            await on_disk(where.name, keep_record, folder, known, replace(known, digest=spec.digest))
+            with suppress(Outdated):  # that one tells the digest of before until the unit is started anew
+                await where.client.read_again(spec.name, self._fence)
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""

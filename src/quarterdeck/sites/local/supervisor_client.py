@@ -101,6 +101,12 @@ class SupervisorClient:
         """Drop a stopped unit."""
         await self._change("forget", (unit,), fence)
 
+    async def read_again(self, unit: str, fence: Fence | None = None) -> None:
+        """Have the unit known as its record says by now. Raises Outdated."""
+        await self._call(
+            "read_again", (unit, self._expires(), "" if fence is None else on_the_wire(fence)), self._patience
+        )
+
     def _expires(self) -> float:
         return time.monotonic() + self._patience
 

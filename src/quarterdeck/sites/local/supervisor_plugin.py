@@ -160,6 +160,18 @@ class MachineInterface:
             raise RPCError(Faults.FAILED, process.refused)
         return True
 
+    def read_again(self, name: str, expires: float, fence: str) -> bool:
+        """Know a unit that runs as its record says by now: its files were changed. Fine if there is none."""
+        self.admit(expires, fence)
+        process = self._find(name)
+        try:
+            record = read_record(self._units / name)
+        except Corrupt as error:
+            raise RPCError(Faults.FAILED, str(error)) from error
+        if process is not None and record is not None:
+            process.config.record = record
+        return True
+
     def stop(self, name: str, kill: bool, expires: float, fence: str = "") -> bool | Callable[[], Any]:
         """Stop the unit; the answer comes when its process is gone."""
         self.admit(expires, fence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -47,6 +48,19 @@ def put_staged(staged: Staged) -> None:
     """Put files in their places: see Site.write_files. Quick: nothing waits for the disk."""
     for new, old in staged:
         new.replace(old)
+
+
+def changed_files(files: tuple[UnitFile, ...]) -> tuple[UnitFile, ...]:
+    """Those that are not there as they are wanted."""
+    return tuple(each for each in files if not _is_there(each))
+
+
+def _is_there(file: UnitFile) -> bool:
+    path = Path(file.path)
+    try:
+        return path.read_bytes() == file.content and stat.S_IMODE(path.stat().st_mode) == file.mode
+    except FileNotFoundError:
+        return False
 
 
 def settle_staged(staged: Staged) -> None:
