@@ -22,13 +22,14 @@ from loop.secrets import cheap_secrets
 from loop.session import Books, Died, Session
 from loop.truths import Call, Truths
 from loop.units import PLANE
-from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
 from quarterdeck.engine.conditions import AVAILABLE, READY, RECONCILING, STALLED
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
+from quarterdeck.model.units import UnitSpec
 
 #: Seconds of the world's clock within which a life ends once nothing goes wrong any more.
 PATIENCE = 240.0
@@ -48,16 +49,18 @@ class Ended(AssertionError):
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), other ones than there are now
-    (``others``); or (``site`` empty) that the plane goes.
+    (``others``), whose events are kept in an etcd of their own (``apart``); or (``site`` empty) that the plane goes.
     """
 
     site: str = ""
     replicas: int = 0
     count: str = ""
     others: bool = False
+    apart: bool = False
 
     def __str__(self) -> str:
         so = f"{' with a flag' if self.count else ''}{', all others' if self.others else ''}"
+        so += ", events apart" if self.apart else ""
         return f"{self.replicas} at {self.site}{so}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -69,6 +72,7 @@ class Wish:
             update={
                 "spec": spec.model_copy(
                     update={
+                        "etcd": spec.etcd.model_copy(update={"events": Events(separate=self.apart)}),
                         "extra_args": spec.extra_args.model_copy(update={"etcd": flags}),
                         "replace_replicas": there,
                     }
@@ -86,12 +90,19 @@ class Story:
     wish: Wish
     back: Wish | None = None
 
+    @property
+    def start_apart(self) -> bool:
+        """Whether its events are kept apart in the beginning."""
+        return self.start is not None and self.start.apart
+
     def __str__(self) -> str:
         return self.name
 
 
 EAST1, EAST3 = Wish("east", 1), Wish("east", 3)
 WEST1, WEST3 = Wish("west", 1), Wish("west", 3)
+
+EAST3_APART, WEST3_APART = replace(EAST3, apart=True), replace(WEST3, apart=True)
 
 STORIES = (
     Story("create 1", None, EAST1),
@@ -105,6 +116,9 @@ STORIES = (
     Story("a flag of 3", EAST3, replace(EAST3, count="5000"), EAST3),
     Story("a flag of 1", EAST1, replace(EAST1, count="5000"), EAST1),
     Story("3 others", EAST3, replace(EAST3, others=True), EAST3),
+    Story("events apart", EAST3, EAST3_APART, EAST3),
+    Story("3 apart to 3", EAST3_APART, WEST3_APART, EAST3_APART),
+    Story("events back", EAST3_APART, EAST3, EAST3_APART),
     Story("delete 1", EAST1, Wish()),
     Story("delete 3", EAST3, Wish()),
 )
@@ -287,6 +301,17 @@ class Life:
         wrong = [spec.name for spec in members if (f"--{_FLAG}={count}" in spec.argv) is not bool(count)]
         if wrong or len(members) != self.wishes[-1].replicas:
             raise Ended(f"of {len(members)} members these run with other flags: {wrong}")
+        self._check_events(specs)
+
+    def _check_events(self, specs: list[UnitSpec]) -> None:
+        """Apiservers keep events apart exactly where that is wanted, and else nothing is left of their cluster."""
+        apart = self.wishes[-1].apart
+        servers = [spec for spec in specs if spec.name.endswith(f"-{Component.APISERVER}")]
+        other = [each.name for each in servers if any("overrides" in flag for flag in each.argv) is not apart]
+        members = [spec.name for spec in specs if spec.name.endswith(f"-{Component.EVENTS_ETCD}")]
+        left = [] if apart else [str(path) for path in self.world.data if "-events-" in path.parent.name]
+        if other or left or len(members) != self.wishes[-1].replicas * apart:
+            raise Ended(f"events apart: {apart}; {members}, other apiservers {other}, left {left}")
 
     def _check_conditions(self) -> None:
         """They say of the last look what is so."""
@@ -325,7 +350,8 @@ class Life:
 def _new_plane(wish: Wish) -> ControlPlane:
     plane = new_control_plane(PLANE, site=wish.site, replicas=wish.replicas)
     endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update={"endpoint": endpoint})})
+    etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
+    return plane.model_copy(update={"spec": plane.spec.model_copy(update={"endpoint": endpoint, "etcd": etcd})})
 
 
 def _run(world: Joined, life: Awaitable[None], trouble: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import warnings
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from model.invariants import Broken
 
 from loop.faults import AFTER, DEADLINE, LATENESS, Faults, Kind, NoFaults, changes, error_of
 from loop.joined import Joined
+from loop.members import Members, cluster_at
 from loop.truths import Call, Truths, step_of
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
@@ -30,9 +31,9 @@ from quarterdeck.engine.revisions import known
 from quarterdeck.engine.settings import front_site
 from quarterdeck.engine.watchers import Unwatched
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
@@ -217,7 +218,7 @@ class Session(Unwatched):
         world.settle()
         if not await self._reaches(call):
             return self._no_answer(call, Kind.HANGS)
-        if call.port == "etcd" and world.leaderless and call.method in _LED:
+        if call.port == "etcd" and call.method in _LED and self._cluster(call).leaderless:
             raise fault(f"{call.method} of etcd", Reason.NO_LEADER, "an election is under way")
         if call.method == "facts":
             return self._seen(await function(*call.args))
@@ -260,6 +261,12 @@ class Session(Unwatched):
         world.settle()
         return call.port == "etcd" or world.answers(machine)
 
+    def _cluster(self, call: Call) -> Members:
+        """The etcd cluster that a call is to."""
+        urls = call.args[0]
+        assert isinstance(urls, str | Sequence)
+        return self.world.clusters[cluster_at(urls if isinstance(urls, str) else next(iter(urls), ""))]
+
     def _asked(self, call: Call) -> str | None:
         """The one machine that a call is to."""
         first = call.args[0] if call.args else None
@@ -286,10 +293,11 @@ class Session(Unwatched):
         """What a change brings with it."""
         world, method = self.world, call.method
         if method == "move_leader":
-            world.moved_on_purpose()
+            self._cluster(call).moved_on_purpose()
         elif method == "delete_volume":
             wanted = self.truths.wanted()
-            world.forget_deleted(deleting=wanted is None or wanted.deleting)
+            there = {Cluster.MAIN} if wanted is not None and not wanted.deleting else set()
+            world.forget_deleted(there | ({Cluster.EVENTS} if there and wanted.memory.events.exists else set()))
         elif method == "hold":
             world.held[call.site] = world.clock.now + float(call.args[0])
         elif method == "let_go":
@@ -356,7 +364,7 @@ class LoopHome(Home):
             guard=guard,
             sites=sites,
             machines={(each.site, each.name): each for site in world.sites.values() for each in await site.machines()},
-            etcd=session.port("etcd", FakeEtcd(world.cluster)),
+            etcd=session.port("etcd", world.etcd()),
             kube=session.port("kube", world.kube),
             balancers={name: session.port(f"balancer:{name}", each) for name, each in world.balancers.items()},
             dns=session.port("dns", world.dns),

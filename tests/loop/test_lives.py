@@ -5,6 +5,7 @@ and lives in which one call of one port goes wrong, each call in turn.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -18,6 +19,20 @@ MOST = 10
 #: The same of what happens to the world.
 FEW = 4
 KINDS = (*OF_THE_CALL, Kind.DIES, Kind.DIES_AFTER, Kind.STOPS, Kind.ABORTS, Kind.FREEZES)
+
+
+@cache
+def points(story: Story) -> tuple[int, ...]:
+    """The calls of a story's life in which a fault may strike."""
+    recorded = Recorded()
+    Life(story=story, faults=recorded).run()
+    return tuple(sorted(recorded.points.values()))
+
+
+def some_of(story: Story, most: int) -> tuple[int, ...]:
+    """So many of them, spread over the life; of those that are twice as long as others, half as many."""
+    found = points(story)
+    return found[:: max(1, len(found) // (most // 2 if story.wish.apart or story.start_apart else most))]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -48,20 +63,14 @@ def test_the_same_life_twice_is_the_same() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name.lower())
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_with_one_fault_at_any_call_it_ends_as_wanted(story: Story, kind: Kind) -> None:
-    recorded = Recorded()
-    Life(story=story, faults=recorded).run()
-    points = sorted(recorded.points.values())
-    for number in points[:: max(1, len(points) // MOST)]:
+    for number in some_of(story, MOST):
         Life(story=story, faults=OneFault(number, kind)).run()
 
 
 @pytest.mark.parametrize("kind", OF_THE_WORLD, ids=lambda kind: kind.name.lower())
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_whatever_happens_to_machines_links_and_the_clock_meanwhile_it_ends_as_wanted(story: Story, kind: Kind) -> None:
-    recorded = Recorded()
-    Life(story=story, faults=recorded).run()
-    points = sorted(recorded.points.values())
-    for number in points[:: max(1, len(points) // FEW)]:
+    for number in some_of(story, FEW):
         Life(story=story, faults=OneFault(number, kind)).run()
 
 

@@ -9,19 +9,23 @@ from model.clients import Clients
 from model.invariants import check_blind, check_calm, check_step, claim
 
 from loop.joined import Joined
+from loop.members import cluster_at
 from loop.units import PLANE, replica_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.components.etcd import PORTS
 from quarterdeck.components.ports import seat_of_before
 from quarterdeck.engine.settings import goal_of, planner_settings
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.seats import PortName
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
     Promote,
+    ReleaseMember,
     ReleaseReplica,
     ReloadUnit,
     RemoveMember,
@@ -52,6 +56,7 @@ class Wanted:
     revision: str
     condemned: tuple[str, ...]
     deleting: bool
+    separate: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -83,9 +88,16 @@ class Truths:
                 revision=plane.status.revision,
                 condemned=plane.spec.replace_replicas,
                 deleting=plane.metadata.deletion_timestamp is not None,
+                separate=self._separate(),
             )
             self._read = body, wanted
         return self._read[1]
+
+    def _separate(self) -> frozenset[str]:
+        """The revisions that keep events apart."""
+        stored = [body for (kind, _), body in self.world.store._bodies.items() if kind == ReplicaRevision.__name__]
+        found = (ReplicaRevision.model_validate_json(body, by_alias=True, by_name=False) for body in stored)
+        return frozenset(each.metadata.name for each in found if each.spec.etcd.events is not None)
 
     def now(self) -> Truth | None:
         """What is true now; None without a plane."""
@@ -104,26 +116,24 @@ class Truths:
     def _truth(self, wanted: Wanted) -> Truth:
         world = self.world
         units = self._units()
-        names = self.names()
         volumes = {path.parent.name for path in world.data}
-        nodes = {names.get(node.peer_url): node for node in world.cluster.nodes}
+        there = {Cluster.MAIN: True, Cluster.EVENTS: wanted.memory.events.exists}
+        members = {kind: self._members(kind) if there[kind] else {} for kind in Cluster}
+        apart, epoch = self._apart(wanted), wanted.memory.events.epoch
         warm = self._warm()
         replicas = {}
         for record in wanted.memory.replicas:
             on = units.get(record.name, {})
-            node = nodes.get(record.name)
-            member = None
-            if node is not None:
-                unserved = int(node.up and (node.address is None or not node.address.client_url))
-                member = SimMember(id=node.id, learner=node.learner, behind=int(node.behind > 0), unserved=unserved)
             replicas[record.name] = SimReplica(
                 units=frozenset(on),
                 crashed=frozenset(each for each, runs in on.items() if not runs),
                 data=f"{PLANE}-{record.name}" in volumes,
                 warm=record.name in warm,
-                member=member,
+                member=members[Cluster.MAIN].get(record.name),
+                events=members[Cluster.EVENTS].get(record.name),
+                events_data=f"{PLANE}-{record.name}-events-{epoch}" in volumes,
+                shapes=apart.get(record.name, ()),
             )
-        leader = world.cluster.by_id(world.cluster.leader)
         return Truth(
             slots=wanted.slots,
             memory=wanted.memory,
@@ -139,7 +149,9 @@ class Truths:
             ),
             dead_edges=frozenset(site for site, each in world.balancers.items() if not each.reachable),
             record=self.record(),
-            leader=names.get(leader.peer_url) if leader is not None else None,
+            leader=self._leader(Cluster.MAIN),
+            events_leader=self._leader(Cluster.EVENTS),
+            separate=wanted.separate,
             now=world.clock.monotonic(),
             cuts=frozenset((one, other) for pair in world.cuts for one in pair for other in pair - {one}),
             mute=_mute(world, wanted.memory),
@@ -148,6 +160,29 @@ class Truths:
             condemned=wanted.condemned,
             settings=wanted.settings,
         )
+
+    def _members(self, kind: Cluster) -> dict[str, SimMember]:
+        """The members of a cluster by replica."""
+        names, found = self.names(kind), {}
+        for node in self.world.clusters[kind].cluster.nodes:
+            unserved = int(node.up and (node.address is None or not node.address.client_url))
+            member = SimMember(id=node.id, learner=node.learner, behind=int(node.behind > 0), unserved=unserved)
+            found[names.get(node.peer_url, "")] = member
+        return found
+
+    def _leader(self, kind: Cluster) -> str | None:
+        cluster = self.world.clusters[kind].cluster
+        leader = cluster.by_id(cluster.leader)
+        return self.names(kind).get(leader.peer_url) if leader is not None else None
+
+    def _apart(self, wanted: Wanted) -> dict[str, tuple[tuple[Component, str], ...]]:
+        """The replicas whose apiservers keep events apart, with the revision that says so."""
+        own = {each.name: each.revision for each in wanted.memory.replicas}
+        return {
+            each.replica: ((Component.APISERVER, _one_of(wanted.separate, own.get(each.replica, ""))),)
+            for each in self.world.of(Component.APISERVER)
+            if "etcd-servers-overrides" in each.flags
+        }
 
     def _warm(self) -> frozenset[str]:
         return frozenset(each.replica for each in self.world.of(Component.APISERVER) if each.warm)
@@ -162,15 +197,16 @@ class Truths:
                     found.setdefault(replica, {})[component] = seen.pid is not None or seen.power is MachineState.DOWN
         return found
 
-    def names(self) -> dict[str, str]:
-        """The replica of a peer URL: of those that were given the seat, the one that came last."""
+    def names(self, kind: Cluster = Cluster.MAIN) -> dict[str, str]:
+        """The replica of a peer URL of a cluster: of those that were given the seat, the one that came last."""
         wanted = self.wanted()
         records = wanted.memory.replicas if wanted is not None else ()
         seats = {
             record.name: record.seat or seat_of_before(record.machine, self.world.machines[record.machine], 0)
             for record in records
         }
-        return {seat.advertised(PortName.ETCD_PEER).url(): name for name, seat in seats.items()}
+        port = PORTS[kind].peer
+        return {seat.advertised(port).url(): name for name, seat in seats.items() if seat.has(port)}
 
     def record(self) -> str | None:
         """The site that the plane's name leads to."""
@@ -222,6 +258,10 @@ class Truths:
             voter = not before.members[step.replica].learner if step.replica in before.members else False
             unseen = before.machine_of(step.replica).name in self.world.unseen
             claim(not (voter and unseen and step.replica in before.following), f"8: {step.replica} is only not seen")
+
+
+def _one_of(separate: frozenset[str], own: str) -> str:
+    return own if own in separate else min(separate, default="")
 
 
 def _mute(world: Joined, memory: Memory) -> frozenset[str]:
@@ -277,9 +317,10 @@ def step_of(call: Call, truths: Truths, doing: Sequence[Step]) -> Step | None:
         case "dns", "remove":
             return RemoveRecord(site="", why="")
         case "etcd", "add_learner":
-            if any(node.peer_url == args[1] for node in truths.world.cluster.nodes):
+            kind = cluster_at(args[1])
+            if any(node.peer_url == args[1] for node in truths.world.clusters[kind].cluster.nodes):
                 return None  # it is a member already
-            return AddLearner(site="", why="", replica=truths.names()[args[1]])
+            return AddLearner(site="", why="", replica=truths.names(kind)[args[1]], cluster=kind)
         case "etcd", "promote" | "remove" | "move_leader":
             return _member_step(method, args[1], truths)
         case _:
@@ -289,8 +330,12 @@ def step_of(call: Call, truths: Truths, doing: Sequence[Step]) -> Step | None:
 def _unit_step(call: Call, doing: Sequence[Step], truths: Truths) -> Step | None:
     what = call.args[1]
     name = what.name if isinstance(what, UnitSpec) else str(what)
+    for step in doing:
+        if isinstance(step, ReleaseMember) and name.startswith(f"{PLANE}-{step.replica}-"):
+            return step
     if call.method in ("remove_unit", "delete_volume"):
-        replica = name.removeprefix(f"{PLANE}-") if call.method == "delete_volume" else replica_of(name)[0]
+        volume = call.method == "delete_volume"
+        replica = name.removeprefix(f"{PLANE}-").partition("-events-")[0] if volume else replica_of(name)[0]
         known = truths.wanted()
         mine = known is not None and any(record.name == replica for record in known.memory.replicas)
         return ReleaseReplica(site=call.site, why="", replica=replica) if mine else None
@@ -305,12 +350,13 @@ def _unit_step(call: Call, doing: Sequence[Step], truths: Truths) -> Step | None
 
 
 def _member_step(method: str, member: int, truths: Truths) -> Step | None:
-    node = truths.world.cluster.by_id(member)
+    found = ((kind, each.cluster.by_id(member)) for kind, each in truths.world.clusters.items())
+    kind, node = next(((kind, node) for kind, node in found if node is not None), (Cluster.MAIN, None))
     if node is None:
         return None
-    name = truths.names().get(node.peer_url, "")
+    name = truths.names(kind).get(node.peer_url, "")
     if method == "promote":
-        return Promote(site="", why="", replica=name, member=member)
+        return Promote(site="", why="", replica=name, member=member, cluster=kind)
     if method == "remove":
-        return RemoveMember(site="", why="", replica=name, member=member)
-    return TransferLeadership(site="", why="", to=name, member=member)
+        return RemoveMember(site="", why="", replica=name, member=member, cluster=kind)
+    return TransferLeadership(site="", why="", to=name, member=member, cluster=kind)

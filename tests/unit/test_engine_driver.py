@@ -100,6 +100,9 @@ class Lab:
     failures: list[Exception] = field(default_factory=list)
 
     async def drive(self) -> Plan:
+        return await asyncio.wait_for(self.driver().run(), 20)
+
+    def driver(self) -> Driver:
         troubles = Troubles(
             store=self.store,
             plane="alpha",
@@ -107,8 +110,7 @@ class Lab:
             watchers=Watchers(self.watchers),
             operation="op",
         )
-        driver = Driver(plane=self.small.plane, observer=self.small.observer(), troubles=troubles)
-        return await asyncio.wait_for(driver.run(), 20)
+        return Driver(plane=self.small.plane, observer=self.small.observer(), troubles=troubles)
 
     async def carry_out(self, plane: Plane, step: Step, world: World) -> dict[str, object]:
         assert isinstance(step, StartUnit), step
@@ -344,3 +346,17 @@ def test_connections_are_written_down_with_what_else_changes_and_now_and_then(la
     changed = timeline.news(replace(with_connections(world, 9), record="west"), 3 * CONNECTIONS_EVERY + 1)
     assert changed is not None
     assert changed["connections"] == {"east": 9}
+
+
+def test_only_what_two_looks_in_a_row_find_left_is_left(lab: Lab) -> None:
+    """Who does not answer one call is back with the next."""
+    driver = lab.driver()
+    left, other = Plan(leftovers=("east-1",)), Plan(leftovers=("east-2",))
+    assert driver._is_over(Plan())
+    assert [driver._is_over(each) for each in (left, Plan(waiting=("it",)), left, other, other)] == [
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]

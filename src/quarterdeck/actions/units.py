@@ -143,8 +143,9 @@ async def restart_unit(plane: Plane, step: RestartUnit, world: World) -> None:
 async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
     """Stop the unit gracefully. A controller manager that led hands its lease on once its process is gone.
 
-    Members of a plane that is deleted are killed: their data goes too, and a leader would wait 7 s for a follower to
-    take over (etcd: TransferLeadership, ReqTimeout) while all of them stop.
+    Members of a plane that is deleted are killed, as are those of a cluster that there is no more: their data goes too,
+    and a leader would wait 7 s for a follower to take over (etcd: TransferLeadership, ReqTimeout) while all of them
+    stop.
     """
     record, spec = plane.memory.replica(step.replica), CATALOGUE[step.component]
     unit, site = plane.unit(record, step.component), plane.site(record.site)
@@ -158,7 +159,12 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
             if holder is not None:
                 await _hand_on(plane, holder, spec.lease, world)
         case Stopping.ASKED:
-            await site.stop_unit(record.machine, unit, kill=world.deleting and spec.cluster is not None)
+            await site.stop_unit(record.machine, unit, kill=_goes_for_good(spec, world))
+
+
+def _goes_for_good(spec: ComponentSpec, world: World) -> bool:
+    """Whether a program is a member of a cluster that comes to an end as a whole."""
+    return spec.cluster is not None and (world.deleting or not world.memory.of(spec.cluster).bootstrap)
 
 
 async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World) -> None:

@@ -54,6 +54,7 @@ class Driver:
     _asked: dict[Step, float] = field(default_factory=dict)
     _aside: Aside = field(default_factory=Aside)
     _worded: float = -math.inf
+    _left: tuple[str, ...] = ()
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
         """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
@@ -84,9 +85,16 @@ class Driver:
         await self._see_done(world)
         plan = await self._write_down(world)
         await self._tell(world, plan)
-        if plan.done:
+        if self._is_over(plan):
             return plan, None
         return None, await self._act(plan, world) if plan.now else None
+
+    def _is_over(self, plan: Plan) -> bool:
+        """Whether nothing is left to do. That somebody does not answer in one look is no reason to leave anything: only
+        what two looks in a row find to be left is.
+        """
+        before, self._left = self._left, plan.leftovers if plan.done else ()
+        return plan.done and plan.leftovers in ((), before)
 
     async def _look(self) -> World:
         """One observation. With the first one, whatever a driver before this one may have held is let go."""

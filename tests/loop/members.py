@@ -1,0 +1,194 @@
+"""One etcd cluster of the joined world: what becomes of its members as their processes run, and where its data is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from loop.units import Etcd, etcd_of
+from quarterdeck.components.etcd import WRITE_AHEAD_LOG
+from quarterdeck.components.ports import BLOCK, STRIDE
+from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
+from quarterdeck.etcd.fake import _Node as Member
+from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.seats import PortName
+from quarterdeck.planner.quorum import quorum
+
+if TYPE_CHECKING:
+    from loop.joined import Joined, Process
+
+#: Seconds: until a joiner's client port opens, until it has copied the data, how long an election takes, until a member
+#: counts as connected (etcd: HealthInterval), and until a second publication.
+PUBLISHES = 0.3
+COPIES = 0.7
+ELECTS = 1.0
+CONNECTED = 5.0
+PUBLISHES_AGAIN = 7.0
+#: Entries that a joiner lags at first.
+BEHIND = 50_000
+
+
+def cluster_at(url: str) -> Cluster:
+    """The cluster whose member has this URL, by its port."""
+    beside = ((urlsplit(url).port or 0) - BLOCK[PortName.ETCD_CLIENT]) % STRIDE
+    return Cluster.EVENTS if beside >= BLOCK[PortName.EVENTS_CLIENT] - BLOCK[PortName.ETCD_CLIENT] else Cluster.MAIN
+
+
+@dataclass(slots=True)
+class Etcds:
+    """The etcd port of a plane with several clusters: by the URLs that are asked."""
+
+    clusters: Mapping[Cluster, FakeEtcd]
+
+    def __getattr__(self, method: str) -> Any:
+        clusters = self.clusters
+
+        async def called(urls: str | Collection[str], *args: object, **kwargs: object) -> object:
+            first = urls if isinstance(urls, str) else next(iter(urls), "")
+            return await getattr(clusters[cluster_at(first)], method)(urls, *args, **kwargs)
+
+        return called
+
+
+@dataclass(slots=True)
+class Members:
+    """``unlucky``: joiners whose own publication is part of the snapshot that they get, by peer URL."""
+
+    world: Joined
+    kind: Cluster
+    cluster: FakeCluster
+    unlucky: set[str] = field(default_factory=set)
+    electing: float = -math.inf
+    _leader: int = 0
+
+    def serves(self, replica: str) -> bool:
+        """Whether a replica's member is a voter that serves."""
+        return self.cluster.quorate and any(
+            node.up and not node.learner and node.address is not None and node.address.name == replica
+            for node in self.cluster.nodes
+        )
+
+    def moved_on_purpose(self) -> None:
+        """The leader that there is now was asked to lead: nobody had to elect it."""
+        self._leader = self.cluster.leader
+
+    @property
+    def leaderless(self) -> bool:
+        """Whether an election is under way."""
+        return self.world.clock.now < self.electing
+
+    def over(self) -> None:
+        """There is no such cluster any more; the next one has nothing of it."""
+        self.cluster.nodes.clear()
+        self.cluster.leader, self._leader, self.electing = 0, 0, -math.inf
+        self.unlucky.clear()
+
+    def may_run(self, etcd: Etcd) -> bool:
+        member = self.world.data.get(etcd.data)
+        if member is not None:
+            return self.cluster.by_id(member) is not None
+        node = next((node for node in self.cluster.nodes if node.peer_url == etcd.peer_url), None)
+        if etcd.founds:
+            if not self.cluster.nodes or (node is not None and node.address is None):
+                return True
+            self.world.broken.append(f"9: {etcd.name} starts on no data, and would found a second cluster")
+            return False
+        listed = {node.peer_url for node in self.cluster.nodes}
+        return node is not None and node.address is None and set(etcd.members.values()) == listed
+
+    def settle(self) -> None:
+        running = {etcd.peer_url: (each, etcd) for each, etcd in self._etcds() if not each.frozen}
+        if not self.cluster.nodes:
+            self._found([etcd for _, etcd in running.values() if etcd.founds])
+        together = self._together({url: process.site for url, (process, _) in running.items()})
+        for node in tuple(self.cluster.nodes):
+            process, etcd = running.pop(node.peer_url, (None, None))
+            if node.peer_url not in together:
+                process = None  # for all that follows from it, it is down
+            if process is not None and etcd is not None and self.world.data.get(etcd.data, node.id) == node.id:
+                self._runs(node, process, etcd)
+            elif node.up:
+                node.stopped_at, node.up, node.settled = self.cluster.applied(node), False, False
+        self.cluster._elect()
+        if self.cluster.nodes:
+            for process, _ in running.values():
+                # A member that was taken out ends by itself.
+                self.world.sites[process.site].crash(process.seen.machine, process.seen.spec.name)
+        self._elected()
+
+    def _together(self, sites: Mapping[str, str]) -> Collection[str]:
+        """The members (by peer URL; ``sites`` has those that run) which talk with a leader that a quorum can follow."""
+        if not self.world.cuts:
+            return sites.keys()
+        voters = [node.peer_url for node in self.cluster.voters]
+        leader = self.cluster.by_id(self.cluster.leader)
+        candidates = [url for url in voters if url in sites]
+        candidates.sort(key=lambda url: leader is None or url != leader.peer_url)
+        for candidate in candidates:
+            followers = {url for url, site in sites.items() if self.world.connected(sites[candidate], site)}
+            if len(followers.intersection(voters)) >= quorum(len(voters)):
+                return followers
+        return ()
+
+    def hide(self) -> None:
+        """Members on machines that we do not see."""
+        hosts = {self.world.machines[machine] for machine in self.world.unseen}
+        for node in self.cluster.nodes:
+            node.hidden = urlsplit(node.peer_url).hostname in hosts
+
+    def _etcds(self) -> Iterator[tuple[Process, Etcd]]:
+        return ((each, etcd_of(each.seen.spec)) for each in self.world.of(MEMBER[self.kind]))
+
+    def _found(self, founders: list[Etcd]) -> None:
+        """A quorum of founders makes the cluster."""
+        if not founders:
+            return
+        members = founders[0].members
+        if any(etcd.members != members for etcd in founders):
+            self.world.broken.append("9: founders do not agree on who they are")
+        if len(founders) >= quorum(len(members)):
+            self.cluster.found(tuple(members.values()))
+
+    def _runs(self, node: Member, process: Process, etcd: Etcd) -> None:
+        """A member's process runs, and it is whose data that is."""
+        if etcd.data not in self.world.data:
+            self.world.data[etcd.data] = node.id
+            wal = f"{WRITE_AHEAD_LOG}/0.wal"
+            self.world.sites[process.site].put_file(
+                process.seen.machine, etcd.data.parent.name, wal, 1, at=self.world.clock.wall()
+            )
+            if node.learner:
+                node.behind = BEHIND
+                if self.world.random.random() >= self.world.luck:
+                    self.unlucky.add(node.peer_url)
+        elif not node.up:
+            self.unlucky.discard(node.peer_url)  # started again, it has the data
+        node.up = True
+        if node.behind and self.world.at_moment(process.since + COPIES):
+            node.behind = 0
+        if node.address is None and node.learner and not self.world.at_moment(process.since + PUBLISHES):
+            return
+        node.settled = self.world.at_moment(process.since + CONNECTED)
+        unlucky = node.peer_url in self.unlucky and not self.world.at_moment(process.since + PUBLISHES_AGAIN)
+        node.address = MemberAddress(
+            name=etcd.name,
+            peer_url=node.peer_url,
+            client_url="" if unlucky else etcd.client_url,
+            metrics_url=etcd.metrics_url,
+        )
+
+    def _elected(self) -> None:
+        """A leader that nobody asked for was elected: by chance, and it took its time."""
+        if self.cluster.leader == self._leader:
+            self.world.at_moment(self.electing)
+            return
+        if self.cluster.leader:
+            able = [node.id for node in self.cluster.voters if node.up and node.address is not None]
+            if able:
+                self.cluster.leader = self.world.random.choice(able)
+            self.electing = self.world.clock.now + (ELECTS if self._leader else 0.0)
+            self.world.at_moment(self.electing)
+        self._leader = self.cluster.leader

@@ -1,0 +1,139 @@
+"""A replica's member of the events' cluster: what it starts as, where its data is, and what is left when it goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.small_plane import NAME, SmallPlane, small_plane
+
+from quarterdeck.actions.addresses import candidates, client_urls, seat_of
+from quarterdeck.actions.seats import settle_seats
+from quarterdeck.actions.status import write_status
+from quarterdeck.actions.units import _initial_cluster, _with_room, release_member
+from quarterdeck.actions.volumes import replica_settings, volume_name
+from quarterdeck.components.ports import seat_with
+from quarterdeck.components.settings import ClusterState
+from quarterdeck.engine.conditions import judged
+from quarterdeck.engine.events import warnings
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
+from quarterdeck.model.components import Component
+from quarterdeck.model.seats import TakenSeat
+from quarterdeck.model.steps import AddLearner, Plan, ReleaseMember, StartUnit, Swap
+from quarterdeck.model.world import Health, MemberData, MemberFact, Membership, World
+
+A1 = "east-a1"
+EVENTS = Cluster.EVENTS
+RELEASE = ReleaseMember(site="east", why="", replica="east-1", cluster=EVENTS)
+
+
+async def apart(*, epoch: int = 1, created: bool = True, started: bool = True) -> SmallPlane:
+    """A plane of three replicas, each with a member of an events' cluster, on seats that have room for it."""
+    small = await small_plane()
+    await settle_seats(small.plane)
+    member = MemberMemory(epoch=epoch, storage_class="standard", listed=created, started=started)
+    memory = small.plane.memory
+    replicas = tuple(replace(each, events=member, storage_class="standard") for each in memory.replicas)
+    events = ClusterMemory(epoch=epoch, bootstrap=("east-1", "east-2", "east-3"), created=created)
+    await write_status(small.plane, memory=replace(memory, replicas=replicas, events=events))
+    return replace(small, world=replace(small.world, memory=small.plane.memory))
+
+
+async def test_founders_of_the_events_cluster_found_one_of_its_own() -> None:
+    small = await apart(created=False, started=False)
+    initial = _initial_cluster(small.plane, small.record("east-1"), small.world, EVENTS)
+    assert initial.state is ClusterState.NEW
+    assert [url.rpartition(":")[2] for _, url in initial.members] == ["2383"] * 3
+    uid = small.plane.resource.metadata.uid
+    assert initial.token == f"{NAME}-{uid}-events-1"
+    main = _initial_cluster(small.plane, small.record("east-1"), None)
+    assert (main.state, main.token) == (ClusterState.EXISTING, f"{NAME}-{uid}")
+    again = await apart(epoch=2, created=False, started=False)
+    assert _initial_cluster(again.plane, again.record("east-1"), None, EVENTS).token.endswith("-events-2")
+
+
+async def test_a_member_of_a_former_events_cluster_is_none_of_this_one() -> None:
+    small = await apart(epoch=2)
+    memory, old = small.plane.memory, MemberMemory(epoch=1, listed=True, started=True)
+    records = (replace(memory.replicas[0], events=old), *memory.replicas[1:])
+    events = replace(memory.events, bootstrap=("east-2",))
+    await write_status(small.plane, memory=replace(memory, replicas=records, events=events))
+    assert [each.name for each in candidates(small.plane, EVENTS)] == ["east-2", "east-3"]
+    assert len(client_urls(small.plane)) == 3
+
+
+async def test_each_member_has_a_volume_of_its_own() -> None:
+    small = await apart(started=False)
+    record = small.record("east-1")
+    for component, name in ((Component.ETCD, "alpha-east-1"), (Component.EVENTS_ETCD, "alpha-east-1-events-1")):
+        await small.sites["east"].create_volume(A1, "alpha-east-1", "standard")
+        settings = await replica_settings(small.plane, record, component)
+        assert settings.volume.name == name
+    assert volume_name(small.plane, record) == "alpha-east-1"
+
+
+async def test_the_data_of_a_member_that_has_started_is_put_back_and_never_made_anew() -> None:
+    small = await apart()
+    with pytest.raises(Unavailable, match="alpha-east-1-events-1 is gone"):
+        await replica_settings(small.plane, small.record("east-1"), Component.EVENTS_ETCD)
+
+
+async def test_what_a_replica_has_of_any_events_cluster_goes_and_nothing_else() -> None:
+    small = await apart(epoch=3)
+    site = small.sites["east"]
+    names = ("alpha-east-1", "alpha-east-1-events-1", "alpha-east-1-events-3", "alpha-east-10-events-3")
+    for name in names:
+        await site.create_volume(A1, name, "standard")
+    await release_member(small.plane, RELEASE)
+    await release_member(small.plane, RELEASE)
+    assert [each.name for each in await site.volumes(A1)] == ["alpha-east-1", "alpha-east-10-events-3"]
+
+
+async def test_a_port_that_somebody_has_is_named_and_taken_once_it_is_free() -> None:
+    small = await small_plane()
+    site, record = small.sites["east"], small.record("east-1")
+    taken = seat_with(A1, seat_of(small.plane, record).hosts[0], {"kube-apiserver": 2382})
+    await site.occupy(A1, TakenSeat(plane="other", replica="any-1", seat=taken))
+    with pytest.raises(Unavailable, match=f"somebody else has port 2382 of machine {A1}"):
+        await _with_room(small.plane, record, EVENTS)
+    await site.release(A1, "other", "any-1")
+    assert seat_of(small.plane, await _with_room(small.plane, record, EVENTS)).has("events-client")
+
+
+def ill(world: World) -> World:
+    """One member of the events' cluster is down, its data is lost, and there is no room in the cluster."""
+    members = tuple(
+        MemberFact(id=number, replica=f"east-{number}", learner=False, health=health, lag=0)
+        for number, health in ((1, Health.DOWN), (2, Health.HEALTHY), (3, Health.HEALTHY))
+    )
+    alarms = ("memberID:2 alarm:NOSPACE ",)
+    lost = replace(world.replica("east-1"), events=MemberData(has_data=False))
+    return replace(
+        world,
+        events_membership=Membership(members=members, leader="east-2", alarms=alarms),
+        replicas=(lost, *world.replicas[1:]),
+    )
+
+
+async def test_what_is_not_well_is_said_of_the_cluster_that_it_is_in() -> None:
+    small = await apart()
+    assert warnings(replace(small.world, events_membership=None)) == ("no quorum of its events' etcd members answers",)
+    world = ill(small.world)
+    assert warnings(world) == (
+        "the data of east-1 in the events' etcd is gone from machine east-a1",
+        "the events' etcd raised an alarm: memberID:2 alarm:NOSPACE ",
+        "voter east-1 of the events' etcd is down: it does not answer, and the leader hears nothing of it",
+    )
+    found = {each.type: each for each in judged((), world, Plan(now=()), asked=(), generation=1, now=0.0)}
+    assert found["Stalled"].message == "the events' etcd has raised memberID:2 alarm:NOSPACE "
+
+
+def test_a_step_says_when_it_is_about_the_events_etcd() -> None:
+    here: dict[str, Any] = {"site": "east", "why": ""}
+    assert AddLearner(**here, replica="east-1").words == "add learner east-1"
+    assert AddLearner(**here, replica="east-1", cluster=EVENTS).words == "add learner east-1 of the events' etcd"
+    assert Swap(**here, changes=(), cluster=EVENTS).words.endswith(" of the events' etcd")
+    assert RELEASE.words == "release the member east-1 of the events' etcd"
+    assert StartUnit(**here, replica="east-1", component=Component.EVENTS_ETCD).words == "start etcd-events of east-1"
