@@ -163,6 +163,14 @@ def test_the_swap_window_is_what_the_swap_measured() -> None:
     assert swap_window(entries, moments_of(entries, ZERO)) == pytest.approx(0.009)
 
 
+def test_a_swap_of_the_events_etcd_is_no_swap_of_the_planes_quorum() -> None:
+    entries = journal()
+    events = [replace(each, detail={**each.detail, "cluster": "events"}) for each in entries if each.kind == "Swap"]
+    twice = [*entries, *events]
+    assert moments_of(twice, ZERO) == moments_of(entries, ZERO)
+    assert swap_window(twice, moments_of(twice, ZERO)) == pytest.approx(0.009)
+
+
 def test_where_the_plane_stays_at_one_site_there_is_no_window() -> None:
     it = Journal()
     it.saw(0, ["demo-1"], leader="demo-1", backends={}, record="east")

@@ -82,7 +82,8 @@ async def _effect(plane: Plane, step: Step, world: World) -> Detail | PersonMust
             await members.transfer_leadership(plane, step, world)
         case Swap():
             times = await members.swap(plane, step, world)
-            return {**asdict(times), "changes": [list(change) for change in times.changes]}
+            changes: list[JsonValue] = [list(change) for change in times.changes]
+            return {**asdict(times), "changes": changes, "cluster": step.cluster.value}
         case _:
             return await _traffic(plane, step, world)
     return {}

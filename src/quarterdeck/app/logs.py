@@ -35,6 +35,7 @@ async def tails(
     await require_in_reach(home, plane)
     for record in records:
         site = home.sites.open(await home.site(record.slot.site))
-        for each in Component if component is None else (component,):
+        has = (each for each in Component if each is not Component.EVENTS_ETCD or record.events is not None)
+        for each in has if component is None else (component,):
             text = await site.logs(record.machine, unit_name(name, record.name, each), lines=lines)
             yield Tail(record.name, each, text)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from pydantic import JsonValue
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.report.schema import (
     BalancerState,
     MemberState,
@@ -80,7 +81,7 @@ def _step(begin: JournalEntry, end: JournalEntry | None, started: float) -> Step
 
 
 def _phase(entry: JournalEntry) -> Phase:
-    if entry.kind == "StartUnit" and " etcd " not in entry.text:
+    if entry.kind == "StartUnit" and " etcd" not in entry.text:
         return Phase.SERVE
     return _PHASES.get(entry.kind, Phase.JOIN)
 
@@ -104,7 +105,7 @@ def moments_of(entries: Sequence[JournalEntry], started: float) -> tuple[Moment,
         last = moments[-1] if moments else None
         if entry.kind == OBSERVED:
             moments.append(_observed(entry, started, sites, last))
-        elif entry.kind == _SWAP and entry.outcome is EntryOutcome.DONE and last is not None:
+        elif _is_swap(entry) and last is not None:
             moments += _swapped(entry, started, last)
     return tuple(sorted(moments, key=lambda moment: moment.at))
 
@@ -142,6 +143,12 @@ def _observed(entry: JournalEntry, started: float, sites: Mapping[str, str], las
     )
 
 
+def _is_swap(entry: JournalEntry) -> bool:
+    """Whether members of the main cluster were swapped: who votes in the events' one is not told of here."""
+    of_main = entry.detail.get("cluster", Cluster.MAIN.value) == Cluster.MAIN.value
+    return entry.kind == _SWAP and entry.outcome is EntryOutcome.DONE and of_main
+
+
 def _swapped(entry: JournalEntry, started: float, before: Moment) -> Iterator[Moment]:
     """``changes`` are [kind, replica, seconds since the swap began]."""
     whole = entry.detail.get("whole")
@@ -173,7 +180,7 @@ def swap_window(entries: Sequence[JournalEntry], moments: Sequence[Moment]) -> f
     sites = {member.site for moment in moments for member in moment.members}
     if len(sites) < 2 or "" in sites:
         return None
-    swaps = [entry.detail for entry in entries if entry.kind == _SWAP and entry.outcome is EntryOutcome.DONE]
+    swaps = [entry.detail for entry in entries if _is_swap(entry)]
     if swaps:
         return sum(_number(detail.get("homeless")) for detail in swaps)
     return sum(later.at - moment.at for moment, later in pairwise(moments) if _homeless(moment))
