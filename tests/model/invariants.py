@@ -27,6 +27,7 @@ from quarterdeck.model.steps import (
     PlaceReplica,
     Plan,
     Promote,
+    RejectRevision,
     ReleaseReplica,
     ReloadUnit,
     RemoveMember,
@@ -361,6 +362,9 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
         case DecideBootstrap():
             old = [name for name in step.replicas if before.replica(name).data]
             claim(not old, f"9: {old} found a cluster with the data of another one")
+        case RejectRevision():
+            bad = (step.revision, step.component) in before.broken | before.stuck
+            claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
         case AddLearner():
             _check_room(before, step)
         case StartUnit(component=Component.ETCD):

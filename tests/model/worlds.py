@@ -65,13 +65,15 @@ def changing(
     change: Change,
     *,
     broken: Component | None = None,
+    stuck: Component | None = None,
     per_zone: int = 2,
     front: str | None = None,
     condemned: tuple[str, ...] = (),
     apart: frozenset[str] = frozenset(),
 ) -> Truth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
-    again and again as that has it; ``apart``: the revisions that keep events apart.
+    again and again as that has it, ``stuck``: one that runs and is never ready; ``apart``: the revisions that keep
+    events apart.
     """
     sites = ("east",) if per_zone == 1 else SITES
     start = Truth(
@@ -84,6 +86,7 @@ def changing(
         changes=((FORMER, NEW, change), (NEW, FORMER, change)),
         separate=apart,
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
+        stuck=frozenset({(NEW, stuck)}) if stuck is not None else frozenset(),
     )
     asked = replace(settled(start), slots=wanted("east", to), condemned=condemned)
     return asked if condemned else replace(asked, revision=NEW)
@@ -101,8 +104,9 @@ def normal(truth: Truth) -> Truth:
     memory, settings = truth.memory, truth.settings
     held = ages(memory.held, truth.now, settings.ttl + settings.drain)
     draining = ages(memory.draining, truth.now, settings.drain)
-    if (held, draining) != (memory.held, memory.draining):
-        memory = replace(memory, held=held, draining=draining)
+    unready = ages(memory.unready, truth.now, settings.start)
+    if (held, draining, unready) != (memory.held, memory.draining, memory.unready):
+        memory = replace(memory, held=held, draining=draining, unready=unready)
     replicas = _ranked(truth.replicas)
     following = len(ranks(replicas)) + 1
     if (memory, replicas, following, 0.0) == (truth.memory, truth.replicas, truth.next_member, truth.now):

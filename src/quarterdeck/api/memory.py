@@ -119,8 +119,8 @@ class ClusterStatus(Model):
 
 
 class MemoryStatus(Model):
-    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas; ``cluster_id`` is in hexadecimal, as etcd
-    prints it, since many readers of JSON know no numbers of 64 bits.
+    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas, ``unready`` units; ``cluster_id`` is in
+    hexadecimal, as etcd prints it, since many readers of JSON know no numbers of 64 bits.
     """
 
     next_ordinal: int = 1
@@ -132,6 +132,7 @@ class MemoryStatus(Model):
     served_site: str | None = None
     held: tuple[Moment, ...] = ()
     draining: tuple[Moment, ...] = ()
+    unready: tuple[Moment, ...] = ()
     timeline: TimelineStatus | None = None
     unsettled: tuple[str, ...] = ()
     rejected: RejectionStatus | None = None
@@ -151,6 +152,7 @@ def memory_to_status(memory: Memory) -> MemoryStatus:
         served_site=memory.served_site,
         held=_moments(memory.held),
         draining=_moments(memory.draining),
+        unready=_moments(memory.unready),
         timeline=_timeline_to_status(memory.timeline),
         unsettled=memory.unsettled,
         rejected=_rejection_to_status(memory.rejected),
@@ -171,6 +173,7 @@ def memory_from_status(status: MemoryStatus) -> Memory:
         served_site=status.served_site,
         held=tuple((moment.name, moment.time) for moment in status.held),
         draining=tuple((moment.name, moment.time) for moment in status.draining),
+        unready=tuple((moment.name, moment.time) for moment in status.unready),
         timeline=_timeline_from_status(status.timeline),
         unsettled=status.unsettled,
         rejected=_rejection_from_status(status.rejected),

@@ -53,8 +53,8 @@ class Replica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """A revision that was given up, since a program of a replica that runs it ended again and again; ``why`` has its
-    last words.
+    """A revision that was given up, since a program of a replica that runs it ended again and again, or was not
+    ready for long; ``why`` has its last words.
     """
 
     revision: str
@@ -93,6 +93,7 @@ class Memory:
     ``held``: sites whose address clients may still hold, with the time at which it was last handed out.
     ``unsettled``: sites whose address some DNS server may have handed out while not all of them answered the same.
     ``draining``: replicas that no load balancer sends new connections to, with the time since when.
+    ``unready``: programs of a revision that is rolled out which run without being ready, with the time since when.
     ``rejected``: the last revision that was given up. ``longer``: for how long addresses were handed out before the
     time to live became shorter.
     ``events``: the cluster that has the events alone; all that is said of a cluster here is said of the main one.
@@ -108,6 +109,7 @@ class Memory:
     served_site: str | None = None
     held: tuple[tuple[str, float], ...] = ()
     draining: tuple[tuple[str, float], ...] = ()
+    unready: tuple[tuple[str, float], ...] = ()
     timeline: Timeline | None = None
     unsettled: tuple[str, ...] = ()
     rejected: Rejection | None = None

@@ -37,4 +37,10 @@ def _at_most(memory: Memory, newest: float | None, now: float) -> Memory:
     if longer is not None and longer.until is not None:
         ((_, until),) = counted((("", longer.until),))
         longer = replace(longer, until=until)
-    return replace(memory, held=counted(memory.held), draining=counted(memory.draining), longer=longer)
+    return replace(
+        memory,
+        held=counted(memory.held),
+        draining=counted(memory.draining),
+        unready=counted(memory.unready),
+        longer=longer,
+    )

@@ -175,13 +175,17 @@ class Settings:
 
     ``ttl`` is the DNS record's time to live; ``drain`` how long a backend that gets no new connections keeps
     its old ones before its apiserver is told to stop, and how long an old address is kept past ``ttl``.
-    ``goes_back``: whether a revision whose programs do not run is given up.
+    ``goes_back``: whether a revision whose programs do not run is given up. ``start``: for how long a program of one
+    that is rolled out may run without being ready, though all that it depends on is well. kubeadm allows 240 s (its
+    startup probe, 24 times 10 s), within which 8 GiB of data are read, or copied to a member; on a machine under load
+    all takes longer, and nobody suffers meanwhile: so two and a half times as long.
     """
 
     lag_bound: int = 1_000
     ttl: float = 5.0
     drain: float = 1.0
     goes_back: bool = True
+    start: float = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

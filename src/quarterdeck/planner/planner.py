@@ -32,6 +32,7 @@ from quarterdeck.planner.view import View, view
 ALWAYS: tuple[Rule, ...] = (
     data.withhold,
     founding.place,
+    rolling.watch,
     rolling.reject,
     rolling.roll,
     founding.found,
@@ -48,6 +49,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     membership.keep_running,
     membership.remove_strays,
     membership.remove_dead,
+    rolling.watch,
     rolling.reject,
     rolling.roll,
     reloading.reload,
@@ -77,6 +79,7 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
         notes.note,
         traffic.relight,
         membership.keep_running,
+        rolling.watch,
         rolling.roll,
         reloading.reload,
         serving.serve,

@@ -66,7 +66,9 @@ def costs_nothing(world: World, record: Replica, stops: Iterable[Component]) -> 
     running = [component for component in stops if fact.unit(component) not in IDLE]
     if any(_of_use(world, record, component) for component in running):
         return False
-    return not running or any(ends_by_itself(world, record, component) for component in running)
+    rejected = world.memory.rejected
+    given_up = never_ready(world, record) if rejected and rejected.revision == record.revision else ()
+    return not running or any(ends_by_itself(world, record, each) or each in given_up for each in running)
 
 
 def _of_use(world: World, record: Replica, component: Component) -> bool:
@@ -89,12 +91,37 @@ def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
         if component is member:
             return not _is_well(world, record, cluster) and not fact.of(cluster).refused
     if component is Component.APISERVER:
-        needs = [Cluster.MAIN, *([Cluster.EVENTS] if record.revision in world.separate else [])]
-        return fact.ready is False and all(_is_well(world, record, each) for each in needs)
+        return fact.ready is False and all(_is_well(world, record, each) for each in _needs(world, record))
     return fact.ready is True
 
 
-def _is_well(world: World, record: Replica, cluster: Cluster) -> bool:
+def never_ready(world: World, record: Replica) -> tuple[Component, ...]:
+    """The programs of a replica that run and are not ready, though all that they depend on is known to be well: a
+    member of which neither we nor the cluster hears anything, while all others are healthy; or an apiserver that says
+    so itself, on a healthy voter.
+    """
+    fact = world.replica(record.name)
+    running = [component for component in Component if fact.unit(component) is UnitState.RUNNING]
+    deaf = (each for cluster, each in MEMBER.items() if each in running and _is_unheard(world, record, cluster))
+    late = Component.APISERVER in running and fact.ready is False
+    serves = late and all(_is_well(world, record, each, votes=True) for each in _needs(world, record))
+    return (*deaf, *((Component.APISERVER,) if serves else ()))
+
+
+def _needs(world: World, record: Replica) -> list[Cluster]:
+    """The clusters that an apiserver needs a member of."""
+    return [Cluster.MAIN, *([Cluster.EVENTS] if record.revision in world.separate else [])]
+
+
+def _is_unheard(world: World, record: Replica, cluster: Cluster) -> bool:
     membership = world.membership_of(cluster)
     member = membership.of(record.name) if membership is not None else None
-    return member is not None and member.health is Health.HEALTHY
+    if membership is None or member is None or member.health is not Health.DOWN:
+        return False
+    return all(each.health is Health.HEALTHY for each in membership.members if each is not member)
+
+
+def _is_well(world: World, record: Replica, cluster: Cluster, *, votes: bool = False) -> bool:
+    membership = world.membership_of(cluster)
+    member = membership.of(record.name) if membership is not None else None
+    return member is not None and member.health is Health.HEALTHY and not (votes and member.learner)

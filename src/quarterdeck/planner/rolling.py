@@ -5,12 +5,13 @@ from __future__ import annotations
 from quarterdeck.model.clusters import MEMBER
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import AdoptRevision, RejectRevision, Step, StopUnit
+from quarterdeck.model.steps import AdoptRevision, NoteUnready, RejectRevision, Step, StopUnit
 from quarterdeck.model.units import IDLE
 from quarterdeck.planner.events import not_ready_for
+from quarterdeck.planner.members import all_raised
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.revisions import costs_nothing, ends_by_itself
+from quarterdeck.planner.revisions import costs_nothing, ends_by_itself, never_ready
 from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
 
@@ -69,36 +70,60 @@ def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
     return Outcome((step,))
 
 
+def watch(view: View) -> Outcome:
+    """Since when programs of the revision that is rolled out run without being ready. None of them counts any more once
+    a replica of that revision serves, nor while etcd has an alarm: then it is something else that is wrong.
+    """
+    world = view.world
+    trial = [] if all_raised(world) else _on_trial(view)
+    if any(world.replica(record.name).ready for record, _ in trial):
+        trial = []
+    units = tuple(
+        unit(each, record) for record, changed in trial for each in never_ready(world, record) if each in changed
+    )
+    if units == tuple(name for name, _ in world.memory.unready):
+        return Outcome()
+    return Outcome((NoteUnready(site="", why="a program that never becomes ready is given up", units=units),))
+
+
+def unit(component: Component, record: Replica) -> str:
+    """How the memory calls a program of a replica."""
+    return f"{component} of {record.name}"
+
+
 def reject(view: View) -> Outcome:
-    """A revision is given up when a program that it changes ends again and again on the first replica that runs it,
-    while there are others that run another revision. (Across sites nothing is given up: the source serves on, and the
-    user can go back.)
+    """A revision is given up when a program that it changes ends again and again on the first replica that runs it, or
+    runs for long without ever being ready, while there are others that run another revision. (Across sites nothing is
+    given up: the source serves on, and the user can go back.)
+    """
+    world, unready = view.world, dict(view.world.memory.unready)
+    for record, changed in _on_trial(view):
+        for component in changed:
+            since = unready.get(unit(component, record), world.now)
+            if ends_by_itself(world, record, component):
+                why = f"{unit(component, record)} ends again and again"
+            elif component in never_ready(world, record) and world.now - since >= world.settings.start:
+                why = f"{unit(component, record)} runs, and has not been ready for {world.settings.start:g} s"
+            else:
+                continue
+            return Outcome(
+                (
+                    RejectRevision(
+                        site=record.site, why=why, revision=view.revision, replica=record.name, component=component
+                    ),
+                )
+            )
+    return Outcome()
+
+
+def _on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
+    """The replicas that run the revision that is rolled out inside a site, each with the programs that it changes; none
+    where no other has another revision, or nothing is given up.
     """
     world = view.world
     here = {each.site for each in world.memory.replicas} == {world.slots[0].site}
     if view.revision != world.revision or not world.settings.goes_back or not here:
-        return Outcome()
-    former = {each.revision for each in world.memory.replicas}
-    for record in world.memory.replicas:
-        if record.revision != view.revision:
-            continue
-        for component in Component:
-            if ends_by_itself(world, record, component) and any(_changes(view, each, component) for each in former):
-                why = f"{component} of {record.name} ends again and again"
-                return Outcome(
-                    (
-                        RejectRevision(
-                            site=record.site,
-                            why=why,
-                            revision=view.revision,
-                            replica=record.name,
-                            component=component,
-                        ),
-                    )
-                )
-    return Outcome()
-
-
-def _changes(view: View, former: str, component: Component) -> bool:
-    change = view.world.change(former, view.revision)
-    return change.exchange or component in change.restart | change.reload
+        return []
+    changes = [world.change(former, view.revision) for former in {each.revision for each in world.memory.replicas}]
+    changed = tuple(each for each in Component if any(one.exchange or each in one.restart | one.reload for one in changes))
+    return [(record, changed) for record in world.memory.replicas if record.revision == view.revision]

@@ -105,8 +105,9 @@ class Truth:
     ``mute`` is what works but does not answer the manager: machines, members (``etcd_of``), apiservers
     (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
     ``revision``, ``changes`` and ``condemned`` are as in ``World``; ``broken``: programs that end again and again as
-    this revision would have them. ``front`` is the site of a fixed address: then there is no name, and ``record`` is
-    that site always. ``separate`` are the revisions that keep events apart, ``events_leader`` who leads their cluster.
+    this revision would have them, ``stuck``: those that run and are never ready. ``front`` is the site of a fixed
+    address: then there is no name, and ``record`` is that site always. ``separate`` are the revisions that keep events
+    apart, ``events_leader`` who leads their cluster.
     """
 
     slots: tuple[Slot, ...]
@@ -127,10 +128,11 @@ class Truth:
     revision: str = ""
     changes: tuple[tuple[str, str, Change], ...] = ()
     broken: frozenset[tuple[str, Component]] = frozenset()
+    stuck: frozenset[tuple[str, Component]] = frozenset()
     condemned: tuple[str, ...] = ()
     separate: frozenset[str] = frozenset()
     events_leader: str | None = None
-    settings: Settings = field(default_factory=lambda: Settings(ttl=2.0, drain=1.0))
+    settings: Settings = field(default_factory=lambda: Settings(ttl=2.0, drain=1.0, start=3.0))
 
     def of(self, cluster: Cluster) -> Truth:
         """The same truth, with that cluster where the main one is."""
@@ -143,6 +145,7 @@ class Truth:
             memory=self.memory.of(Cluster.EVENTS),
             replicas=tuple((name, each.of_events()) for name, each in self.replicas),
             leader=self.events_leader,
+            stuck=frozenset(),
         )
 
     def with_events(self, changed: Truth) -> Truth:
@@ -241,7 +244,12 @@ class Truth:
             name
             for name, replica in self.replicas
             if replica.member is not None and replica.data and replica.runs(Component.ETCD) and self.up(name)
+            if not self.hangs(replica, Component.ETCD)
         )
+
+    def hangs(self, replica: SimReplica, component: Component) -> bool:
+        """Whether a program runs without ever being ready."""
+        return bool(self.stuck) and (dict(replica.shapes).get(component, ""), component) in self.stuck
 
     def passes(self, one: str, other: str) -> bool:
         """Whether packets of one site get to another one."""

@@ -21,7 +21,7 @@ from quarterdeck.model.steps.clusters import (
 )
 from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
-from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.revisions import AdoptRevision, NoteUnready, RejectRevision
 from quarterdeck.model.steps.traffic import (
     NoteDraining,
     NoteLifetime,
@@ -41,6 +41,7 @@ Step: TypeAlias = (
     | NoteCluster
     | NoteMembers
     | AdoptRevision
+    | NoteUnready
     | RejectRevision
     | StartUnit
     | StopUnit
@@ -84,6 +85,7 @@ NOTES = (
     NoteUnsettled,
     NoteLifetime,
     NoteDraining,
+    NoteUnready,
     AdoptRevision,
     ForgetCluster,
 )
@@ -115,6 +117,7 @@ __all__ = [
     "NoteLifetime",
     "NoteMembers",
     "NoteRecord",
+    "NoteUnready",
     "NoteUnsettled",
     "PlaceReplica",
     "Plan",

@@ -28,6 +28,23 @@ class AdoptRevision(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteUnready(Base):
+    """Write down which programs of a revision that is rolled out run without being ready (or that one is): units, as
+    ``rolling.unit`` calls them.
+    """
+
+    units: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"note that {', '.join(self.units) or 'nothing'} runs without being ready"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        since = dict(memory.unready)
+        return replace(memory, unready=tuple((name, since.get(name, now)) for name in self.units))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RejectRevision(Base):
     """Give a revision up, since a program of a replica that runs it does not: all go back to the one before.
     ``said``: the last words of that program, once it was asked for them.

@@ -64,6 +64,7 @@ def _later(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
     if events is not None:
         events = _aged(truth.of(Cluster.EVENTS), name, events)
     warm = Component.APISERVER in replica.units and (replica.warm or _starts(truth, name))
+    warm = warm and not truth.hangs(replica, Component.APISERVER)
     if member is replica.member and events is replica.events and warm == replica.warm:
         return replica
     return replace(replica, member=member, events=events, warm=warm)

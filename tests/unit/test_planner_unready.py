@@ -1,0 +1,168 @@
+"""A program of a revision that is rolled out may run without being ready for a long time, but not for ever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from model.stories import told, until, with_fact, with_member, with_unit
+from model.worlds import FORMER, NEW, changing
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.remember import remember
+from quarterdeck.model.revisions import Change
+from quarterdeck.model.steps import NoteUnready, RejectRevision
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Health, Settings, World
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.resting import rest
+from quarterdeck.planner.rolling import reject, watch
+from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.view import view
+
+ETCD, APISERVER = Component.ETCD, Component.APISERVER
+START = Settings().start
+
+
+@cache
+def stuck(component: Component) -> World:
+    """The first replica runs another revision now, of which a program has just been noted not to be ready."""
+    truth = changing(3, 3, Change(restart=frozenset({component})), stuck=component)
+    truth = until(truth, lambda now, _: bool(now.memory.unready))
+    return replace(observe(truth), settings=Settings())
+
+
+def name(world: World) -> str:
+    return next(record.name for record in world.memory.replicas if record.revision == NEW)
+
+
+def later(world: World, seconds: float) -> World:
+    return replace(world, now=world.now + seconds)
+
+
+def noted(world: World) -> tuple[str, ...] | None:
+    """What is to be written down; None: nothing new."""
+    steps = watch(view(world)).steps
+    assert all(isinstance(step, NoteUnready) for step in steps)
+    return next((step.units for step in steps if isinstance(step, NoteUnready)), None)
+
+
+def given_up(world: World) -> bool:
+    return any(isinstance(step, RejectRevision) for step in reject(view(world)).steps)
+
+
+@pytest.mark.parametrize("component", [ETCD, APISERVER])
+def test_a_program_that_runs_and_is_never_ready_is_given_up_after_the_time_that_any_start_takes(
+    component: Component,
+) -> None:
+    world = stuck(component)
+    assert [unit for unit, _ in world.memory.unready] == [f"{component} of {name(world)}"]
+    assert not given_up(later(world, START - 1.0))
+    (step,) = reject(view(later(world, START))).steps
+    assert isinstance(step, RejectRevision)
+    assert (step.revision, step.replica, step.component) == (NEW, name(world), component)
+    assert step.why == f"{component} of {name(world)} runs, and has not been ready for 600 s"
+
+
+@pytest.mark.parametrize("component", [ETCD, APISERVER])
+def test_after_it_was_given_up_its_replica_goes_back_at_once_and_the_note_with_it(component: Component) -> None:
+    world = later(stuck(component), START)
+    (step,) = reject(view(world)).steps
+    after = replace(world, memory=remember(world.memory, step, world.now))
+    assert noted(after) == ()
+    assert not given_up(after)
+    resting = rest(view(after))
+    assert resting is not None
+    assert resting.replica.name == name(world)
+
+
+def unwell(world: World, health: Health) -> World:
+    return with_member(world, name(world), lambda member: replace(member, health=health))
+
+
+def learner(world: World) -> World:
+    return with_member(world, name(world), lambda member: replace(member, learner=True))
+
+
+def unseen(world: World) -> World:
+    units = tuple((component, UnitState.UNKNOWN) for component in Component)
+    return with_fact(
+        world,
+        name(world),
+        lambda fact: replace(fact, machine=MachineState.UNREACHABLE, units=units, ready=None),
+    )
+
+
+def silent(world: World) -> World:
+    return with_fact(world, name(world), lambda fact: replace(fact, ready=None))
+
+
+def unread(world: World) -> World:
+    return replace(world, membership=None)
+
+
+def alarmed(world: World) -> World:
+    assert world.membership is not None
+    return replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:NOSPACE",)))
+
+
+def another_down(world: World) -> World:
+    other = next(record.name for record in world.memory.replicas if record.revision == FORMER)
+    return with_member(world, other, lambda member: replace(member, health=Health.DOWN))
+
+
+@pytest.mark.parametrize(
+    ("component", "seen"),
+    [
+        pytest.param(APISERVER, unwell(stuck(APISERVER), Health.DOWN), id="its member is down"),
+        pytest.param(APISERVER, unwell(stuck(APISERVER), Health.SUSPECT), id="its member may be down"),
+        pytest.param(APISERVER, learner(stuck(APISERVER)), id="its member does not vote yet"),
+        pytest.param(APISERVER, silent(stuck(APISERVER)), id="it is not known whether it is ready"),
+        pytest.param(ETCD, unwell(stuck(ETCD), Health.UNREACHABLE), id="the leader hears it"),
+        pytest.param(ETCD, another_down(stuck(ETCD)), id="another member is down"),
+        *(
+            pytest.param(each, change(stuck(each)), id=f"{each}: {why}")
+            for each in (ETCD, APISERVER)
+            for change, why in (
+                (unseen, "its machine does not answer"),
+                (unread, "nobody knows who is a member"),
+            )
+        ),
+    ],
+)
+def test_the_time_begins_anew_when_something_else_may_be_the_reason(component: Component, seen: World) -> None:
+    world = later(seen, 10 * START)
+    assert not given_up(world)
+    assert noted(world) == ()
+
+
+def test_the_time_begins_anew_after_an_alarm() -> None:
+    assert noted(alarmed(stuck(APISERVER))) == ()
+
+
+def test_the_time_begins_anew_after_a_stop() -> None:
+    world = stuck(APISERVER)
+    assert noted(with_unit(world, name(world), APISERVER, UnitState.STOPPED)) == ()
+
+
+def test_what_is_ready_in_the_end_or_was_with_another_replica_is_not_given_up() -> None:
+    world = stuck(APISERVER)
+    assert noted(with_fact(world, name(world), lambda fact: replace(fact, ready=True))) == ()
+    other = next(record.name for record in world.memory.replicas if record.revision == FORMER)
+    records = tuple(replace(each, revision=NEW) if each.name == other else each for each in world.memory.replicas)
+    assert noted(replace(world, memory=replace(world.memory, replicas=records))) == ()
+
+
+def test_nothing_is_noted_of_a_program_that_the_change_does_not_touch_or_where_nothing_is_given_up() -> None:
+    world = stuck(APISERVER)
+    assert noted(replace(world, changes=((FORMER, NEW, Change(restart=frozenset({ETCD}))),))) == ()
+    assert noted(replace(world, settings=replace(world.settings, goes_back=False))) == ()
+
+
+def test_it_is_noted_once_and_keeps_its_moment() -> None:
+    world = stuck(APISERVER)
+    assert noted(world) is None
+    assert [told(step) for step in plan(later(world, 5.0)).now] == []
+    again = NoteUnready(site="", why="", units=tuple(unit for unit, _ in world.memory.unready))
+    assert remember(world.memory, again, world.now + 5.0).unready == world.memory.unready
