@@ -363,7 +363,7 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             old = [name for name in step.replicas if before.replica(name).data]
             claim(not old, f"9: {old} found a cluster with the data of another one")
         case RejectRevision():
-            bad = (step.revision, step.component) in before.broken | before.stuck
+            bad = (step.revision, step.component) in before.broken | before.hanging
             claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
         case AddLearner():
             _check_room(before, step)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from model.faults import Kind
-from model.searches import APART, RELOADED, SEED, STUCK, Search, sampled
+from model.searches import APART, HANGS, RELOADED, SEED, Search, sampled
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -61,7 +61,7 @@ ROLL_FAULT = Search(replicas=3, to=3, change=Change(restart=frozenset({Component
 RELOAD = Search(replicas=3, to=3, change=RELOADED, wishes=1)
 RELOAD_FAULT = Search(replicas=3, to=3, change=RELOADED, faults=1, data_loss=True)
 ROLL_APISERVER = Search(replicas=3, to=3, change=Change(restart=frozenset({Component.APISERVER})), wishes=1)
-STUCK_ONE = replace(STUCK[0], faults=1)
+HANGS_ONE = replace(HANGS[0], faults=1)
 BROKEN = Search(
     replicas=3,
     to=3,
@@ -552,7 +552,7 @@ MUTATIONS = (
     Mutation(the_leader_is_stopped_as_it_is, 4, ROLL),
     Mutation(apiservers_rest_before_they_have_drained, 6, ROLL),
     Mutation(a_revision_that_does_not_run_is_not_given_up, 10, BROKEN),
-    Mutation(a_program_that_is_never_ready_is_waited_for, 10, STUCK_ONE),
+    Mutation(a_program_that_is_never_ready_is_waited_for, 10, HANGS_ONE),
     Mutation(a_program_gets_no_time_to_become_ready, 13, ROLL_APISERVER),
     Mutation(all_replicas_are_exchanged_at_once, 11, ANEW),
     Mutation(a_crowded_machine_is_taken_though_another_is_free, 12, ANEW_FREE),

@@ -20,7 +20,7 @@ class Search:
     """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west.
     ``front``: the site of the fixed address that the plane is behind, if it has no name; ``kinds``: the classes of
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
-    there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``stuck``: the
+    there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
     one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
     events apart; ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all).
     """
@@ -36,7 +36,7 @@ class Search:
     sample: Sample | None = None
     change: Change | None = None
     broken: Component | None = None
-    stuck: Component | None = None
+    hangs: Component | None = None
     per_zone: int = 2
     apart: frozenset[str] = frozenset()
 
@@ -48,7 +48,7 @@ class Search:
             programs = sorted(self.change.restart | self.change.reload)
             what = "an exchange" if self.change.exchange else " and ".join(programs) or "nothing"
             how = "reloaded" if self.change.reload else "changed"
-            broken = f", {self.broken} broken" if self.broken else f", {self.stuck} stuck" if self.stuck else ""
+            broken = f", {self.broken} broken" if self.broken else f", {self.hangs} hangs" if self.hangs else ""
             between += f", {what} {how}{broken}, {self.per_zone} a zone"
         between += f", events apart as {' and '.join(sorted(self.apart))} has it" if self.apart else ""
         between += f", a sample with seed {self.sample.seed}" if self.sample else ""
@@ -75,7 +75,7 @@ class Search:
                     self.to,
                     self.change,
                     broken=self.broken,
-                    stuck=self.stuck,
+                    hangs=self.hangs,
                     per_zone=self.per_zone,
                     front=self.front,
                     apart=self.apart,
@@ -94,7 +94,7 @@ class Search:
                 return ()
             case _ if self.change is not None:
                 back = Wish("to go back", wanted("east", self.replicas), FORMER)
-                stays = self.per_zone == 1 or self.broken or self.stuck
+                stays = self.per_zone == 1 or self.broken or self.hangs
                 return (back,) if stays else (back, Wish("north", wanted("north", self.to)))
             case _:
                 return Wish("to go back", wanted("east", self.replicas)), Wish("north", wanted("north", self.to))
@@ -176,10 +176,10 @@ APART = (
 
 
 #: What runs without ever being ready. (A member that does not join leaves no room for the loss of another one's data.)
-STUCK = (
-    Search(replicas=3, to=3, change=_restarts(Component.APISERVER), stuck=Component.APISERVER, data_loss=True),
-    Search(replicas=1, to=1, change=_restarts(Component.APISERVER), stuck=Component.APISERVER, data_loss=True),
-    Search(replicas=3, to=3, change=_restarts(Component.ETCD), stuck=Component.ETCD),
+HANGS = (
+    Search(replicas=3, to=3, change=_restarts(Component.APISERVER), hangs=Component.APISERVER, data_loss=True),
+    Search(replicas=1, to=1, change=_restarts(Component.APISERVER), hangs=Component.APISERVER, data_loss=True),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD), hangs=Component.ETCD),
 )
 
 
@@ -190,8 +190,8 @@ SEARCHES = (
     *(sampled(search, SEED) for search in MORE),
     *(replace(search, faults=1, data_loss=True) for search in INSIDE),
     *(replace(search, wishes=1) for search in INSIDE),
-    *(replace(search, faults=1) for search in STUCK),
-    *(replace(search, wishes=1) for search in STUCK),
+    *(replace(search, faults=1) for search in HANGS),
+    *(replace(search, wishes=1) for search in HANGS),
     *(sampled(replace(search, faults=2, wishes=1, data_loss=True), SEED) for search in INSIDE[:2]),
     *(replace(search, faults=1, data_loss=True) for search in APART[:2]),
     *(replace(search, wishes=1) for search in APART),

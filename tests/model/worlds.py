@@ -65,14 +65,14 @@ def changing(
     change: Change,
     *,
     broken: Component | None = None,
-    stuck: Component | None = None,
+    hangs: Component | None = None,
     per_zone: int = 2,
     front: str | None = None,
     condemned: tuple[str, ...] = (),
     apart: frozenset[str] = frozenset(),
 ) -> Truth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
-    again and again as that has it, ``stuck``: one that runs and is never ready; ``apart``: the revisions that keep
+    again and again as that has it, ``hangs``: one that runs and is never ready; ``apart``: the revisions that keep
     events apart.
     """
     sites = ("east",) if per_zone == 1 else SITES
@@ -86,7 +86,7 @@ def changing(
         changes=((FORMER, NEW, change), (NEW, FORMER, change)),
         separate=apart,
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
-        stuck=frozenset({(NEW, stuck)}) if stuck is not None else frozenset(),
+        hanging=frozenset({(NEW, hangs)}) if hangs is not None else frozenset(),
     )
     asked = replace(settled(start), slots=wanted("east", to), condemned=condemned)
     return asked if condemned else replace(asked, revision=NEW)

@@ -28,7 +28,7 @@ START = Settings().start
 @cache
 def stuck(component: Component) -> World:
     """The first replica runs another revision now, of which a program has just been noted not to be ready."""
-    truth = changing(3, 3, Change(restart=frozenset({component})), stuck=component)
+    truth = changing(3, 3, Change(restart=frozenset({component})), hangs=component)
     truth = until(truth, lambda now, _: bool(now.memory.unready))
     return replace(observe(truth), settings=Settings())
 

@@ -125,5 +125,7 @@ def _on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
     if view.revision != world.revision or not world.settings.goes_back or not here:
         return []
     changes = [world.change(former, view.revision) for former in {each.revision for each in world.memory.replicas}]
-    changed = tuple(each for each in Component if any(one.exchange or each in one.restart | one.reload for one in changes))
+    changed = tuple(
+        each for each in Component if any(one.exchange or each in one.restart | one.reload for one in changes)
+    )
     return [(record, changed) for record in world.memory.replicas if record.revision == view.revision]

@@ -105,7 +105,7 @@ class Truth:
     ``mute`` is what works but does not answer the manager: machines, members (``etcd_of``), apiservers
     (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
     ``revision``, ``changes`` and ``condemned`` are as in ``World``; ``broken``: programs that end again and again as
-    this revision would have them, ``stuck``: those that run and are never ready. ``front`` is the site of a fixed
+    this revision would have them, ``hanging``: those that run and are never ready. ``front`` is the site of a fixed
     address: then there is no name, and ``record`` is that site always. ``separate`` are the revisions that keep events
     apart, ``events_leader`` who leads their cluster.
     """
@@ -128,7 +128,7 @@ class Truth:
     revision: str = ""
     changes: tuple[tuple[str, str, Change], ...] = ()
     broken: frozenset[tuple[str, Component]] = frozenset()
-    stuck: frozenset[tuple[str, Component]] = frozenset()
+    hanging: frozenset[tuple[str, Component]] = frozenset()
     condemned: tuple[str, ...] = ()
     separate: frozenset[str] = frozenset()
     events_leader: str | None = None
@@ -145,7 +145,7 @@ class Truth:
             memory=self.memory.of(Cluster.EVENTS),
             replicas=tuple((name, each.of_events()) for name, each in self.replicas),
             leader=self.events_leader,
-            stuck=frozenset(),
+            hanging=frozenset(),
         )
 
     def with_events(self, changed: Truth) -> Truth:
@@ -249,7 +249,7 @@ class Truth:
 
     def hangs(self, replica: SimReplica, component: Component) -> bool:
         """Whether a program runs without ever being ready."""
-        return bool(self.stuck) and (dict(replica.shapes).get(component, ""), component) in self.stuck
+        return bool(self.hanging) and (dict(replica.shapes).get(component, ""), component) in self.hanging
 
     def passes(self, one: str, other: str) -> bool:
         """Whether packets of one site get to another one."""
