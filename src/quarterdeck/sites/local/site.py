@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from quarterdeck.errors import Conflict, LeaseLost, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.errors import Conflict, Corrupt, LeaseLost, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.files import remove_folder
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.jobs import Job, JobResult
@@ -313,8 +313,7 @@ class LocalSite:
         """See Site."""
         where = self._machine(machine)
         seat = await seating.allocate(where, self._fence, plane, replica, ports)
-        edges = (each for each in self._machines.values() if each.stand.role is MachineRole.EDGE)
-        await asyncio.gather(*(self._wake(each) for each in (where, *edges)))
+        await self._wake(where)
         return seat
 
     async def occupy(self, machine: str, taken: TakenSeat) -> None:
@@ -334,14 +333,26 @@ class LocalSite:
         await self._let_rest(where)
 
     async def _wake(self, where: LocalMachine) -> None:
-        """A supervisor takes a while to come up: it does so now, not when the first unit is to be quick."""
-        with suppress(Unavailable):  # whoever starts a unit there is told
+        """A supervisor takes a while to come up: it does so now, not when the first unit is to be quick. So does
+        that of the site's load balancer, which comes last.
+        """
+
+        async def woken(edge: LocalMachine) -> None:
+            with suppress(Unavailable):  # whoever starts a unit there is told
+                await edge.started()
+
+        edges = (each for each in self._machines.values() if each.stand.role is MachineRole.EDGE)
+        waking = asyncio.gather(*(woken(each) for each in edges))
+        try:
             await where.started()
+        finally:
+            await waking
 
     async def _let_rest(self, where: LocalMachine) -> None:
         """A machine without any unit, on which nobody has a seat, keeps nothing running."""
-        if not await seating.seats(where):
-            await where.rest()
+        with suppress(Corrupt):  # whoever needs the ledger is told
+            if not await seating.seats(where):
+                await where.rest()
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""
