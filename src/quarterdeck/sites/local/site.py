@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import os
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Self
 
-from quarterdeck.errors import Conflict, Corrupt, LeaseLost, NotFound, PreconditionFailed, Unavailable
-from quarterdeck.files import remove_folder
-from quarterdeck.model.capabilities import Capability
+from quarterdeck.errors import Conflict, Corrupt, LeaseLost, PreconditionFailed, Unavailable
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import Seat, TakenSeat
-from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import (
     Fence,
-    Machine,
     MachineRole,
     Priority,
     UnitFile,
@@ -36,15 +29,14 @@ from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import seating
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.jobs import run_job
-from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
 from quarterdeck.sites.local.limits import available_memory, require_inotify
 from quarterdeck.sites.local.logs import last_lines
-from quarterdeck.sites.local.look import Looks
 from quarterdeck.sites.local.machine import LocalMachine
+from quarterdeck.sites.local.machines import LocalMachines
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.local.records import FILES, LOG, NICE, UnitRecord
 from quarterdeck.sites.local.round_trip import round_trip
-from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, stands
+from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.supervisor_client import Outdated
 from quarterdeck.sites.local.unit_files import (
     Staged,
@@ -62,64 +54,10 @@ from quarterdeck.sites.local.unit_files import (
     want_no_longer,
     write_unit,
 )
-from quarterdeck.sites.local.volumes import VolumeFolders
 
 
-class LocalSite:
-    """A site below ``home``/sites; offers the ports Site, Holds and Faults. All it knows is on disk.
-
-    ``number`` is the site's own in its home (``numbers.site_number``); ``patience`` how many seconds a machine
-    has to answer before it counts as unreachable.
-    """
-
-    def __init__(
-        self,
-        home: Path,
-        settings: LocalSiteSettings,
-        isolation: Isolation,
-        *,
-        number: int,
-        patience: float = 2.0,
-    ) -> None:
-        self._home = home.resolve()
-        self._settings = settings
-        self._isolation = isolation
-        self._stands = kept_stands(self._site_folder / "machines", stands(settings, number), number)
-        for name, stand in self._stands.items():
-            # A disk that is full must not keep anybody from looking: the next command tries again.
-            with suppress(OSError):
-                keep_stand(self._folder_of(name), stand)
-        self._machines = {
-            name: LocalMachine(self._folder_of(name), each, isolation, patience) for name, each in self._stands.items()
-        }
-        self._looks = Looks(self._machines, {name: self._volumes(name) for name in self._machines})
-        self._fence: Fence | None = None
-        self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    @property
-    def name(self) -> str:
-        """See Site."""
-        return self._settings.name
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """See Site."""
-        return frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
-
-    def fenced(self, fence: Fence) -> Self:
-        """See Site."""
-        view = copy.copy(self)
-        view._fence = fence  # noqa: SLF001 - of its own class
-        return view
-
-    async def machines(self) -> tuple[Machine, ...]:
-        """See Site."""
-        return tuple(await asyncio.gather(*(each.seen() for each in self._machines.values())))
-
-    async def facts(self, below: str = "") -> SiteFacts:
-        """See Site. All planes of a process share their looks: views for their fences are of one site."""
-        machines = await self._looks(below)
-        return SiteFacts(name=self.name, machines=machines, storage_classes=await self.storage_classes())
+class LocalSite(LocalMachines):
+    """A site below ``home``/sites; offers the ports Site, Holds and Faults. All it knows is on disk."""
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         """See Site."""
@@ -295,10 +233,6 @@ class LocalSite:
         await self._machine(machine).admit(self._fence)
         await on_disk(machine, self._volumes(machine).delete, name)
 
-    async def storage_classes(self) -> tuple[str, ...]:
-        """See Site."""
-        return tuple(self._settings.storage_classes)
-
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         """See Site."""
         await self._machine(machine).reach()
@@ -374,58 +308,6 @@ class LocalSite:
                 return float(await on_disk(self.name, available_memory))
             case ClockOffset():
                 return 0.0
-
-    async def kill_machine(self, machine: str) -> None:
-        """See Faults."""
-        await self._machine(machine).cut_power()
-
-    async def boot_machine(self, machine: str) -> None:
-        """See Faults."""
-        await self._machine(machine).boot()
-
-    async def freeze_machine(self, machine: str) -> None:
-        """See Faults."""
-        await self._machine(machine).freeze()
-
-    async def thaw_machine(self, machine: str) -> None:
-        """See Faults."""
-        await self._machine(machine).thaw()
-
-    async def processes(self, machine: str) -> tuple[int, ...]:
-        """The process ids of everything that runs on a machine, its supervisord among them."""
-        return await self._machine(machine).processes()
-
-    async def destroy(self) -> None:
-        """See Site: its networks, files and number as well."""
-        for name, machine in self._machines.items():
-            if machine.folder.exists():
-                await machine.cut_power()
-            await self._isolation.release(machine.stand.place)
-            await on_disk(name, self._volumes(name).delete_all)
-        if self._site_folder.exists():
-            await on_disk(self.name, remove_folder, self._site_folder)
-
-    @property
-    def _site_folder(self) -> Path:
-        return self._home / "sites" / self.name
-
-    def _folder_of(self, machine: str) -> Path:
-        return self._site_folder / "machines" / machine
-
-    def _machine(self, name: str) -> LocalMachine:
-        try:
-            return self._machines[name]
-        except KeyError:
-            offered = ", ".join(self._machines)
-            raise NotFound(f"using machine {name}", f"site {self.name} has only: {offered}") from None
-
-    def _unit_folder(self, machine: LocalMachine, unit: str) -> Path:
-        require_entry_name(f"using a unit on machine {machine.name}", unit)
-        return machine.units_folder / unit
-
-    def _volumes(self, machine: str) -> VolumeFolders:
-        shared = PurePosixPath(f"quarterdeck-{self.name}", machine)
-        return VolumeFolders.of(machine, self._folder_of(machine), shared, self._settings.storage_classes)
 
 
 def open_local_site(
