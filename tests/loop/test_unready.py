@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from loop.joined import Joined, Process
+from loop.joined import Process
 from loop.lives import STORIES, Life, many
+from loop.members import Members
 from loop.units import Etcd
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationPhase
@@ -49,16 +50,16 @@ def cheap() -> Iterator[None]:
 
 
 def test_an_etcd_that_runs_and_never_joins_is_given_up_and_all_are_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Joined._runs
+    runs = Members._runs
 
-    def never_joins(self: Joined, node: Member, process: Process, etcd: Etcd) -> None:
+    def never_joins(self: Members, node: Member, process: Process, etcd: Etcd) -> None:
         if "snapshot-count" not in process.flags:
             runs(self, node, process, etcd)
 
     def soon(plane: ControlPlane) -> Settings:
         return replace(planner_settings(plane), start=START)
 
-    monkeypatch.setattr(Joined, "_runs", never_joins)
+    monkeypatch.setattr(Members, "_runs", never_joins)
     monkeypatch.setattr("quarterdeck.engine.observing.planner_settings", soon)
     life = Stuck(story=next(each for each in STORIES if each.name == "a flag of 3"))
     life.run()
