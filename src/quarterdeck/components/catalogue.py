@@ -38,8 +38,9 @@ class ComponentSpec:
     """A program of a replica. (What it depends on is in ``model.components``: the planner goes by it.)
 
     ``program`` is the name of its file, ``arguments`` under which component users give its extra arguments.
-    ``certificates`` are those of ``ReplicaSecrets`` that it has. ``lease``: of programs of its kind one works, the one
-    that has this lease ("": all work). ``cluster``: it is a member of that one.
+    ``certificates`` are those of ``ReplicaSecrets`` that it has. ``reloads`` are the parts of a revision that it takes
+    up while it runs, in versions that tell what they have taken up. ``lease``: of programs of its kind one works, the
+    one that has this lease ("": all work). ``cluster``: it is a member of that one.
     """
 
     program: str
@@ -47,6 +48,7 @@ class ComponentSpec:
     arguments: Component
     ports: tuple[PortName, ...]
     certificates: tuple[str, ...]
+    reloads: frozenset[str] = frozenset()
     stopping: Stopping = Stopping.ASKED
     lease: str = ""
     cluster: Cluster | None = None
@@ -87,6 +89,9 @@ CATALOGUE: Mapping[Component, ComponentSpec] = {
         arguments=Component.APISERVER,
         ports=(PortName.APISERVER,),
         certificates=("apiserver", "etcd_client", "kubelet_client", "front_proxy"),
+        # It watches that file. It takes up no change of who may come in without a token; there is none between two
+        # revisions.
+        reloads=frozenset({"authentication"}),
         stopping=Stopping.UNSEEN,
     ),
     Component.CONTROLLER_MANAGER: ComponentSpec(

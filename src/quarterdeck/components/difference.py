@@ -14,6 +14,7 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.differences import leaves
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import DEPENDS, Component
 from quarterdeck.model.revisions import Change
@@ -88,9 +89,8 @@ _NOTES = {
     "etcd.events": "events are not copied (they are kept for an hour only): those of before are not seen any more"
 }
 
-#: Parts that programs take up while they run. (An apiserver watches its authentication file. It takes up no change of
-#: who may come in without a token; there is none between two revisions.)
-_RELOADED = frozenset({"authentication"})
+#: Parts that programs take up while they run.
+_RELOADED = frozenset(part for spec in CATALOGUE.values() for part in spec.reloads)
 
 #: Fields of the spec that no unit is rendered from, and that replicas come and go by.
 _PLACING = ("placement.site", "placement.zones", "replicas", "replaceReplicas")
