@@ -21,6 +21,7 @@ from support.site_harness import (
     ISOLATIONS,
     LocalUnderTest,
     eventually,
+    job,
     job_hangs,
     local_lab,
     of_a_job,
@@ -32,6 +33,7 @@ from support.site_harness import (
 )
 
 from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.model.jobs import JobResult
 from quarterdeck.model.programs import Program
 from quarterdeck.model.units import Priority, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.isolation import Place
@@ -444,6 +446,12 @@ async def test_a_machine_that_runs_a_job_does_not_rest(site: LocalSite, lab: Loc
 async def test_a_program_that_is_not_there_is_not_installed(site: LocalSite, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="is no program"):
         await site.install(A, Program("etcd", PurePosixPath(tmp_path / "etcd")))
+
+
+async def test_what_a_job_leaves_behind_ends_with_it(site: LocalSite, lab: LocalUnderTest) -> None:
+    leaves = job("leaves", "setsid sleep 1000 & (sleep 1000 &) ; echo done")
+    assert await site.run_job(A, leaves) == JobResult(exit_code=0, output="done\n")
+    assert await lab.job_processes(A) == 0
 
 
 async def test_a_job_dies_with_who_waits_for_it(tmp_path: Path) -> None:
