@@ -6,9 +6,12 @@ import asyncio
 import math
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from pydantic import JsonValue
 
 from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, peer_url
+from quarterdeck.actions.handlers import Detail, Handlers
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import beside, cut_off, together
@@ -30,7 +33,7 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def add_learner(plane: Plane, step: AddLearner) -> None:
+async def add_learner(plane: Plane, step: AddLearner, _: World) -> None:
     """Tell etcd of the new member."""
     record = plane.memory.replica(step.replica)
     await plane.etcd.add_learner(client_urls(plane, step.cluster), peer_url(plane, record, step.cluster))
@@ -210,3 +213,19 @@ def healthy_urls(
     ]
     names.sort(key=lambda name: name != membership.leader)
     return tuple(client_url(plane, plane.memory.replica(name), cluster) for name in names)
+
+
+async def told_swap(plane: Plane, step: Swap, world: World) -> Detail:
+    """A swap, and how long it took, for reports."""
+    times = await swap(plane, step, world)
+    changes: list[JsonValue] = [list(change) for change in times.changes]
+    return {**asdict(times), "changes": changes, "cluster": step.cluster.value}
+
+
+HANDLERS: Handlers = {
+    AddLearner: add_learner,
+    Promote: promote,
+    RemoveMember: remove_member,
+    TransferLeadership: transfer_leadership,
+    Swap: told_swap,
+}

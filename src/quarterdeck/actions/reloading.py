@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import rendered
 from quarterdeck.components.template import settings_of
@@ -28,3 +29,6 @@ async def reload_unit(plane: Plane, step: ReloadUnit, world: World) -> None:
         doing = f"giving {step.component} of {step.replica} new files while it runs"
         raise Unavailable(doing, error.seen, "it is started anew instead") from error
     plane.given[given] = plane.steady()
+
+
+HANDLERS: Handlers = {ReloadUnit: reload_unit}

@@ -1,4 +1,4 @@
-"""Starting and stopping the units of replicas, and letting go of all that a replica had."""
+"""Starting and stopping the units of replicas."""
 
 from __future__ import annotations
 
@@ -7,28 +7,25 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from quarterdeck.actions.addresses import apiserver_address, candidates, client_url, peer_url, seat_of, server_address
-from quarterdeck.actions.audit import forget_old_audit_logs
-from quarterdeck.actions.certificates import certificates_of, forget_certificates
+from quarterdeck.actions.certificates import certificates_of
+from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.seats import leave_seat, settle_seats
+from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.together import beside, together
-from quarterdeck.actions.volumes import delete_events_volumes, replica_settings, volume_name, volume_of
+from quarterdeck.actions.volumes import replica_settings, volume_of
 from quarterdeck.components.catalogue import CATALOGUE, ComponentSpec, Stopping
 from quarterdeck.components.etcd import PORTS, boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings
-from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
+from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import RejectRevision, ReleaseMember, ReleaseReplica, RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.model.world import Health, World
-
-#: Characters of a program's last words that are kept.
-_MOST_WORDS = 400
 
 
 async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) -> None:
@@ -238,20 +235,6 @@ async def _hand_on(plane: Plane, holder: str, lease: str, world: World) -> None:
             return
 
 
-async def last_words(plane: Plane, step: RejectRevision) -> str:
-    """What a program said last, as far as its machine tells: the last line of its log that speaks of an error, or else
-    that says anything.
-    """
-    record = plane.memory.replica(step.replica)
-    try:
-        log = await plane.site(record.site).logs(record.machine, plane.unit(record, step.component), lines=20)
-    except (NotFound, Unavailable):
-        return ""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    said = [line for line in lines if "error" in line.lower()] or lines
-    return f"it said: {said[-1][:_MOST_WORDS]}" if said else ""
-
-
 async def favour(plane: Plane, record: Replica, *components: Component) -> None:
     """Give units their full share of their machine, before others come to depend on them."""
     site = plane.site(record.site)
@@ -259,32 +242,4 @@ async def favour(plane: Plane, record: Replica, *components: Component) -> None:
     await together(*(site.set_priority(record.machine, each, Priority.SERVING) for each in names))
 
 
-async def release_replica(plane: Plane, step: ReleaseReplica) -> None:
-    """Remove a replica's units and files, its volumes, its certificates, and let go of its seat last: nobody gets the
-    ports of what may still run. Its audit log stays.
-    """
-    record = plane.memory.replica(step.replica)
-    site = plane.site(record.site)
-    for component in reversed(Component):
-        await plane.check()
-        await site.remove_unit(record.machine, plane.unit(record, component))
-    await plane.check()
-    await site.delete_volume(record.machine, volume_name(plane, record))
-    await delete_events_volumes(plane, record)
-    await forget_certificates(plane, record)
-    await forget_old_audit_logs(plane)
-    await leave_seat(plane, record)
-
-
-async def release_member(plane: Plane, step: ReleaseMember) -> None:
-    """Remove what a replica has of a cluster besides the main one that there is no more: nothing asks it, and no other
-    one must ever find its data.
-    """
-    record = plane.memory.replica(step.replica)
-    site, unit = plane.site(record.site), plane.unit(record, MEMBER[step.cluster])
-    assert step.cluster is not Cluster.MAIN, "the main cluster goes with its plane"
-    await plane.check()
-    await site.stop_unit(record.machine, unit, kill=True)
-    await plane.check()
-    await site.remove_unit(record.machine, unit)
-    await delete_events_volumes(plane, record)
+HANDLERS: Handlers = {StartUnit: start_unit, StopUnit: stop_unit, RestartUnit: restart_unit}

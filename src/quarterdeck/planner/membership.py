@@ -47,8 +47,13 @@ def _start(view: View, record: Replica, why: str) -> StartUnit:
 
 def _removable(view: View, record: Replica) -> bool:
     """Rule 1: the voters that remain, counting only healthy ones, are a quorum of the new membership; and the
-    site that holds a quorum by itself goes on holding it.
+    site that holds a quorum by itself goes on holding it. Where it is not known which one does, a voter that may be
+    well in this cluster, and is lost in the other, stays.
     """
+    member = view.member(record)
+    dead = record.name in view.lost or (member is not None and member.health is Health.DOWN)
+    if view.home is None and view.plane is not view and not dead:
+        return False
     remaining = frozenset(voter for voter in view.voters if voter.replica != record.name)
     able = frozenset(voter for voter in view.up_to_date if voter.replica != record.name)
     return has_quorum(able) and (view.home is None or home(remaining) == view.home)

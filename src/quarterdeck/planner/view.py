@@ -13,7 +13,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.events import is_stale, wants_events
-from quarterdeck.planner.members import has_the_data, is_lost, is_of_no_use, voters
+from quarterdeck.planner.members import has_the_data, is_lost, is_of_no_use, voters, was_removed
 from quarterdeck.planner.quorum import Voter, home
 from quarterdeck.planner.resting import Rest, rest
 from quarterdeck.planner.revisions import as_it_is, outdated, wanted_revision
@@ -114,10 +114,13 @@ class View:
         return fact.machine is MachineState.DOWN or (member is not None and member.health is Health.DOWN)
 
     def serves_nobody(self, replica: Replica) -> bool:
-        """Whether nobody misses its member of the cluster: its apiserver is off; or the member has lost its data, and
-        it is only events that its apiserver cannot write.
+        """Whether nobody misses its member of the cluster: its apiserver is off, as it was when the main cluster let go
+        of it; or the member has lost its data, and it is only events that its apiserver cannot write.
         """
-        return self.apiserver_off(replica) or (self.plane is not self and replica.name in self.lost)
+        if self.plane is self or self.apiserver_off(replica):
+            return self.apiserver_off(replica)
+        left = was_removed(self.plane.membership, self.plane.world.memory.replica(replica.name))
+        return left or replica.name in self.lost
 
     @cached_property
     def gone(self) -> frozenset[str]:

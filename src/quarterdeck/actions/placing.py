@@ -1,0 +1,43 @@
+"""Replicas come and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.actions.audit import forget_old_audit_logs
+from quarterdeck.actions.certificates import forget_certificates
+from quarterdeck.actions.handlers import Handlers, Preparations
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.seats import leave_seat, take_seat
+from quarterdeck.actions.volumes import delete_events_volumes, volume_name
+from quarterdeck.model.components import Component
+from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
+from quarterdeck.model.world import World
+
+
+async def seated(plane: Plane, step: PlaceReplica) -> PlaceReplica:
+    """The step with a seat, which is written down with it: before anything is started there. Raises a QuarterdeckError
+    when the machine has none.
+    """
+    return replace(step, seat=await take_seat(plane, step))
+
+
+async def release_replica(plane: Plane, step: ReleaseReplica, _: World) -> None:
+    """Remove a replica's units and files, its volumes, its certificates, and let go of its seat last: nobody gets the
+    ports of what may still run. Its audit log stays.
+    """
+    record = plane.memory.replica(step.replica)
+    site = plane.site(record.site)
+    for component in reversed(Component):
+        await plane.check()
+        await site.remove_unit(record.machine, plane.unit(record, component))
+    await plane.check()
+    await site.delete_volume(record.machine, volume_name(plane, record))
+    await delete_events_volumes(plane, record)
+    await forget_certificates(plane, record)
+    await forget_old_audit_logs(plane)
+    await leave_seat(plane, record)
+
+
+PREPARED: Preparations = {PlaceReplica: seated}
+HANDLERS: Handlers = {ReleaseReplica: release_replica}
