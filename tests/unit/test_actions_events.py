@@ -9,9 +9,10 @@ import pytest
 from support.small_plane import NAME, SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import candidates, client_urls, seat_of
+from quarterdeck.actions.clusters import release_member
 from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.status import write_status
-from quarterdeck.actions.units import _initial_cluster, _with_room, release_member
+from quarterdeck.actions.units import _initial_cluster, _with_room
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.components.ports import seat_with
 from quarterdeck.components.settings import ClusterState
@@ -20,12 +21,14 @@ from quarterdeck.engine.events import warnings
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import TakenSeat
 from quarterdeck.model.steps import AddLearner, Plan, ReleaseMember, StartUnit, Swap
 from quarterdeck.model.world import Health, MemberData, MemberFact, Membership, World
 
 A1 = "east-a1"
 EVENTS = Cluster.EVENTS
+NOT_LOOKED_AT = World(slots=(), memory=Memory(), now=0.0)
 RELEASE = ReleaseMember(site="east", why="", replica="east-1", cluster=EVENTS)
 
 
@@ -86,8 +89,8 @@ async def test_what_a_replica_has_of_any_events_cluster_goes_and_nothing_else() 
     names = ("alpha-east-1", "alpha-east-1-events-1", "alpha-east-1-events-3", "alpha-east-10-events-3")
     for name in names:
         await site.create_volume(A1, name, "standard")
-    await release_member(small.plane, RELEASE)
-    await release_member(small.plane, RELEASE)
+    await release_member(small.plane, RELEASE, NOT_LOOKED_AT)
+    await release_member(small.plane, RELEASE, NOT_LOOKED_AT)
     assert [each.name for each in await site.volumes(A1)] == ["alpha-east-1", "alpha-east-10-events-3"]
 
 

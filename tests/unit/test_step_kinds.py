@@ -5,8 +5,6 @@ known to claim nothing.
 
 from __future__ import annotations
 
-import ast
-import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, get_args
@@ -40,8 +38,6 @@ KINDS: tuple[type[Base], ...] = get_args(Step)
 LEAVE_NOTHING = {StartUnit, StopUnit, ReloadUnit, Promote, RemoveMember, TransferLeadership, Swap, SetRecord}
 #: Nobody waits for what these change.
 CLAIM_NOTHING = {RejectRevision, StopBalancer, *NOTES}
-#: Once the last words of a program are known, giving up is a note as well.
-ONLY_WRITTEN = {RejectRevision, *NOTES}
 
 
 def lacks(kind: type[Base]) -> list[str]:
@@ -52,7 +48,7 @@ def lacks(kind: type[Base]) -> list[str]:
             ("words", "words" in _own(kind) or ("told" in _own(kind) and issubclass(kind, OfCluster))),
             ("memory", bool({"remembered", "new_members"} & _own(kind)) is not (kind in LEAVE_NOTHING)),
             ("simulation", (kind in EFFECTS) is not (kind in ONLY_REMEMBERED)),
-            ("handler", (kind.__name__ in handled()) is not (kind in ONLY_WRITTEN)),
+            ("handler", (kind in carry_out.HANDLERS) is not (kind in carry_out.ONLY_REMEMBERED)),
             ("claim", (claim(made(kind)) is None) is (kind in CLAIM_NOTHING)),
         )
         if not there
@@ -68,12 +64,6 @@ def made(kind: type[Base]) -> Any:
     """A step of a kind; what is in it does not matter."""
     values: dict[str, object] = {each.name: "east-1" for each in fields(kind)}
     return kind(**{**values, **({"component": Component.ETCD} if "component" in values else {})})
-
-
-def handled() -> set[str]:
-    """The kinds that the one place knows which carries them out."""
-    nodes = ast.walk(ast.parse(inspect.getsource(carry_out)))
-    return {each.cls.id for each in nodes if isinstance(each, ast.MatchClass) and isinstance(each.cls, ast.Name)}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -98,3 +88,11 @@ def test_a_kind_of_which_everything_is_forgotten_is_found() -> None:
 
     assert lacks(Forgotten) == ["words", "memory", "simulation", "handler", "claim"]
     assert lacks(AddLearner) == lacks(PlaceReplica) == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_what_is_said_of_a_kind_stands_in_modules_of_one_name(kind: type[Base]) -> None:
+    family = kind.__module__.rsplit(".", 1)[1]
+    for table in (EFFECTS, carry_out.HANDLERS):
+        if kind in table:
+            assert table[kind].__module__.rsplit(".", 1)[1] in (family, "reloading")
