@@ -4,6 +4,7 @@ load balancers find these healthy. What takes its time takes it on the world's c
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -67,6 +68,11 @@ class Process:
     component: Component
     since: float
     warm: bool = False
+
+    @property
+    def authentication(self) -> bytes:
+        """The file by which an apiserver goes: it takes up each that it is given."""
+        return next(each.content for each in self.seen.spec.files if each.path.name == "authentication.yaml")
 
     @property
     def frozen(self) -> bool:
@@ -287,7 +293,8 @@ class Joined:
             # It does not come up without what it keeps events in, and does not go down for want of that.
             able = votes and (_OVERRIDES not in each.flags or self.clusters[Cluster.EVENTS].serves(each.replica))
             each.warm = each.warm or (able and self.at_moment(each.since + WARMS))
-            servers[each.listens] = FakeApiserver(hangs=each.frozen, ready=each.warm and votes)
+            loaded = f"sha256:{hashlib.sha256(each.authentication).hexdigest()}"
+            servers[each.listens] = FakeApiserver(hangs=each.frozen, ready=each.warm and votes, loaded=loaded)
         self.kube.apiservers = servers
 
     def _controllers(self) -> None:

@@ -22,6 +22,7 @@ from loop.secrets import cheap_secrets
 from loop.session import Books, Died, Session
 from loop.truths import Call, Truths
 from loop.units import PLANE
+from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
@@ -48,19 +49,21 @@ class Ended(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), other ones than there are now
-    (``others``), whose events are kept in an etcd of their own (``apart``); or (``site`` empty) that the plane goes.
+    """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
+    ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``);
+    or (``site`` empty) that the plane goes.
     """
 
     site: str = ""
     replicas: int = 0
     count: str = ""
+    issuer: str = ""
     others: bool = False
     apart: bool = False
 
     def __str__(self) -> str:
-        so = f"{' with a flag' if self.count else ''}{', all others' if self.others else ''}"
-        so += ", events apart" if self.apart else ""
+        so = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
+        so += f"{', all others' if self.others else ''}{', events apart' if self.apart else ''}"
         return f"{self.replicas} at {self.site}{so}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -74,11 +77,18 @@ class Wish:
                     update={
                         "etcd": spec.etcd.model_copy(update={"events": Events(separate=self.apart)}),
                         "extra_args": spec.extra_args.model_copy(update={"etcd": flags}),
+                        "authentication": _trusted(self.issuer) if self.issuer else None,
                         "replace_replicas": there,
                     }
                 )
             }
         )
+
+
+def _trusted(issuer: str) -> Authentication:
+    claims = {"username": {"claim": "sub", "prefix": ""}}
+    jwt = [{"issuer": {"url": issuer, "audiences": ["a"]}, "claimMappings": claims}]
+    return Authentication.model_validate({"jwt": jwt}, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,7 @@ STORIES = (
     Story("3 to 1 here", EAST3, EAST1, EAST3),
     Story("a flag of 3", EAST3, replace(EAST3, count="5000"), EAST3),
     Story("a flag of 1", EAST1, replace(EAST1, count="5000"), EAST1),
+    Story("an issuer of 3", EAST3, replace(EAST3, issuer="https://login.example"), EAST3),
     Story("3 others", EAST3, replace(EAST3, others=True), EAST3),
     Story("events apart", EAST3, EAST3_APART, EAST3),
     Story("3 apart to 3", EAST3_APART, WEST3_APART, EAST3_APART),
@@ -301,6 +312,7 @@ class Life:
         wrong = [spec.name for spec in members if (f"--{_FLAG}={count}" in spec.argv) is not bool(count)]
         if wrong or len(members) != self.wishes[-1].replicas:
             raise Ended(f"of {len(members)} members these run with other flags: {wrong}")
+        self._check_issuers()
         self._check_events(specs)
 
     def _check_events(self, specs: list[UnitSpec]) -> None:
@@ -312,6 +324,14 @@ class Life:
         left = [] if apart else [str(path) for path in self.world.data if "-events-" in path.parent.name]
         if other or left or len(members) != self.wishes[-1].replicas * apart:
             raise Ended(f"events apart: {apart}; {members}, other apiservers {other}, left {left}")
+
+    def _check_issuers(self) -> None:
+        """Each apiserver goes by the issuers that are wanted."""
+        issuer = self.wishes[-1].issuer.encode()
+        servers = [each for each in self.world.processes.values() if each.component is Component.APISERVER]
+        strange = [each.replica for each in servers if (b"issuer" in each.authentication) is not bool(issuer)]
+        if strange:
+            raise Ended(f"these apiservers trust other issuers: {strange}")
 
     def _check_conditions(self) -> None:
         """They say of the last look what is so."""

@@ -16,7 +16,7 @@ def reload(view: View) -> Outcome:
     that it has taken them up, it is of that revision (see ``rolling``). Who was given files of a revision that is no
     longer wanted gets its own back.
     """
-    waiting = [each for each in view.wanted if view.reachable(each) and (view.loads(each) or _has_others(view, each))]
+    waiting = [each for each in view.wanted if view.loads(each) or _has_others(view, each)]
     if not waiting:
         return Outcome()
     record = waiting[0]
@@ -27,12 +27,10 @@ def reload(view: View) -> Outcome:
     if view.revision in view.fact(record).given:
         return Outcome(waiting=(f"the apiserver of {record.name} to go by its new files",))
     why = "its program takes up what differs while it runs"
-    return Outcome(
-        tuple(
-            ReloadUnit(site=record.site, why=why, replica=record.name, component=each, revision=view.revision)
-            for each in sorted(view.loads(record) or {Component.APISERVER})
-        )
+    step = ReloadUnit(
+        site=record.site, why=why, replica=record.name, component=Component.APISERVER, revision=view.revision
     )
+    return Outcome((step,))
 
 
 def _has_others(view: View, record: Replica) -> bool:
