@@ -23,9 +23,6 @@ EQUIVALENT: dict[str, str] = {
     "planner: ALWAYS: founding.found, membership.keep_running => membership.keep_running, founding.found": (
         "the one has nothing to do once a cluster was seen, and the other nothing before: it is noted with its members"
     ),
-    "planner: WITH_MEMBERSHIP: founding.place, membership.keep_running => membership.keep_running, founding.place": (
-        _EITHER
-    ),
     "planner: WITH_MEMBERSHIP: membership.remove_strays, membership.remove_dead => "
     "membership.remove_dead, membership.remove_strays": _EITHER,
     "planner: WITH_MEMBERSHIP: membership.join, membership.rejoin => membership.rejoin, membership.join": _EITHER,
@@ -37,7 +34,7 @@ EQUIVALENT: dict[str, str] = {
     "planner: WITH_MEMBERSHIP: membership.swap, membership.remove => membership.remove, membership.swap": (
         "the one has steps only before the quorum is where the plane is heading, and the other only from then on"
     ),
-    "planner: WITH_MEMBERSHIP: traffic.let_go, serving.settled => serving.settled, traffic.let_go": (
+    "planner: WITH_MEMBERSHIP: events.dissolve, serving.settled => serving.settled, events.dissolve": (
         "the second has no steps: only what is waited for is said in another order"
     ),
     "planner: BESIDE: serving.serve, serving.control => serving.control, serving.serve": (

@@ -75,14 +75,14 @@ CASES = (
     Case(Kind.CHECK_ERRS, narrow.a_load_balancer_that_finds_nobody_goes, 5, also=LOSSES),
     Case(Kind.DATA_LOST, narrow.lost_data_is_not_missed_where_etcd_has_failed, 10),
     Case(Kind.BLANK, narrow.lost_data_is_not_missed_where_nothing_runs, 9),
-    Case(Kind.SOME_STEPS, narrow.names_are_counted, 7, replicas=3, to=3, also=LOSSES),
+    Case(Kind.SOME_STEPS, narrow.names_are_counted, 7, replicas=3, to=3, also=LOSSES | {Kind.REFUSED}),
     Case(Kind.REFUSED, narrow.steps_that_fail_hold_up_all_others, 10),
     Case(Kind.SWAP_BROKEN_OFF, narrow.a_swap_is_not_finished, 10, also=REFUSES),
     Case(Kind.REPLY_LOST, narrow.no_address_may_be_remembered, 10, also=frozenset({Kind.LATE})),
     Case(Kind.LATE, narrow.strays_stay, 10),
     Case(Kind.TAKEOVER, narrow.a_record_is_stamped_beside_other_steps, 10),
-    Case(Kind.SLOW, narrow.draining_counts_from_the_decision, 6),
-    Case(Kind.OLD_LOOK, narrow.joiners_are_started_by_a_restart, 1, also=frozenset({Kind.BLANK})),
+    Case(Kind.SLOW, narrow.draining_counts_from_the_decision, 6, also=frozenset({Kind.REFUSED})),
+    Case(Kind.OLD_LOOK, narrow.joiners_are_started_by_a_restart, 1, also=frozenset({Kind.BLANK, Kind.REFUSED})),
     Case(Kind.MIXED_LOOK, narrow.who_is_heard_of_and_called_stopped_is_stopped, 1),
 )
 

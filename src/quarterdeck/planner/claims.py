@@ -76,7 +76,7 @@ class Aside:
 
     def told(self, step: Step) -> str | None:
         """Why a step is put aside; None if it is not."""
-        same = bare(step) if self.failing else step
+        same = bare(step)
         return next((each.told for each in self.failing if each.step == same), None)
 
     def sort(self, outcome: Outcome) -> tuple[Outcome, Aside]:
