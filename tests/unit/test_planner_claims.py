@@ -79,6 +79,14 @@ def test_the_membership_is_changed_by_no_later_rule_while_a_change_of_it_is_put_
     assert now(failing(world, first(world))) == []
 
 
+def test_what_is_held_back_for_one_rule_is_held_back_until_the_last_one() -> None:
+    one, two = (StartUnit(site="east", why="", replica=name, component=Component.ETCD) for name in ("east-1", "east-2"))
+    _, aside = Aside(tuple(Failing(step=each, told="no") for each in (one, two))).sort(Outcome((one,)))
+    _, aside = aside.sort(Outcome((two,)))
+    stops = tuple(StopUnit(site="east", why="", replica=each.replica, component=each.component) for each in (one, two))
+    assert aside.sort(Outcome(stops))[0].steps == ()
+
+
 def test_the_apiserver_of_a_replica_stops_although_its_etcd_cannot_be_started() -> None:
     start = StartUnit(site="east", why="", replica="east-1", component=Component.ETCD)
     stop = StopUnit(site="east", why="", replica="east-1", component=Component.APISERVER)

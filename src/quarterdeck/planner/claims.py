@@ -83,7 +83,7 @@ class Aside:
         """What a rule says without the steps that are put aside, and without those that would touch what is held back;
         and what is held back from then on. Steps of one rule do not wait for one another.
         """
-        if not (self.failing and outcome.steps):
+        if not self.failing:
             return outcome, self
         told = {step: why for step in outcome.steps if (why := self.told(step)) is not None}
         now = tuple(step for step in outcome.steps if step not in told and claim(step) not in self.held)
