@@ -5,7 +5,6 @@ from __future__ import annotations
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import ReloadUnit
-from quarterdeck.model.units import UnitState
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.resting import spared
 from quarterdeck.planner.view import View
@@ -36,5 +35,4 @@ def reload(view: View) -> Outcome:
 def _has_others(view: View, record: Replica) -> bool:
     """Whether the apiserver of a replica of the wanted revision says that it has files of another one."""
     loaded = view.fact(record).loaded
-    runs = view.unit(record, Component.APISERVER) is UnitState.RUNNING
-    return record.revision == view.revision and runs and loaded is not None and record.revision not in loaded
+    return record.revision == view.revision and loaded is not None and record.revision not in loaded
