@@ -93,10 +93,19 @@ def classes(lab: PlaneLab) -> set[str]:
     return {each.storage_class or "" for each in lab.plane(NAME).status.memory.replicas}
 
 
-def test_a_plane_grows_where_it_is(kept: KeptPlane) -> None:
+def survived(lab: PlaneLab, *command: str, steps: int) -> None:
+    """A change that comes to its end though its driver is killed after so many steps."""
+    after = lab.last_entry(NAME)
+    driver = lab.start(*command)
+    lab.journal(NAME, lambda seen: started(seen) >= steps, f"{command[0]} is under way", after=after, during=driver)
+    driver.kill()
+    lab.run("wait", NAME)
+
+
+def test_a_plane_grows_where_it_is_though_its_driver_dies(kept: KeptPlane) -> None:
     lab = kept.ready(1)
     with watched(lab, NAME, "grows"):
-        lab.run("scale", NAME, "--replicas", "3", "--yes")
+        survived(lab, "scale", NAME, "--replicas", "3", "--yes", steps=6)
     fact = lab.status(NAME, code=0)
     assert (fact["voters"], fact["site"]) == (3, "tight")
 
@@ -108,12 +117,8 @@ def test_flags_and_files_roll_through_the_replicas_and_a_driver_that_dies_costs_
     shown = lab.run("apply", "--dry-run", "-f", str(path))
     assert "spec.extraArgs.kubeApiserver" in shown.out
     assert "spec.authentication" in shown.out
-    after = lab.last_entry(NAME)
     with watched(lab, NAME, "flag"):
-        driver = lab.start("apply", "-f", str(path))
-        lab.journal(NAME, lambda seen: started(seen) >= 8, "the roll is under way", after=after, during=driver)
-        driver.kill()
-        lab.run("wait", NAME)
+        survived(lab, "apply", "-f", str(path), steps=8)
     assert [each.name for each in lab.plane(NAME).status.memory.replicas] == replicas, "nobody was exchanged"
     for replica in replicas:
         argv = flags(lab, replica)
@@ -186,6 +191,23 @@ def test_volumes_move_to_another_class_with_no_spare_machine(kept: KeptPlane) ->
     with watched(lab, NAME, "class"):
         lab.run("apply", "-f", str(path))
     assert classes(lab) == {goal}
+    assert lab.status(NAME, code=0)["voters"] == 3
+
+
+def test_with_room_volumes_move_and_it_grows_to_five_though_its_drivers_die(kept: KeptPlane) -> None:
+    lab = kept.ready(3)
+    lab.run("apply", "-f", str(lab.file(TIGHT.replace("machinesPerZone: 1", "machinesPerZone: 2"))))
+    goal = "standard" if classes(lab) == {"fast"} else "fast"
+    before = {each.machine for each in lab.plane(NAME).status.memory.replicas}
+    with watched(lab, NAME, "room"):
+        survived(lab, "apply", "-f", str(declared(lab, etcd={"storageClass": goal})), steps=12)
+        assert classes(lab) == {goal}
+        first = {each.machine for each in lab.plane(NAME).status.memory.replicas} - before
+        assert first, "nobody went to a machine that was free"
+        survived(lab, "scale", NAME, "--replicas", "5", "--yes", steps=6)
+    assert lab.status(NAME, code=0)["voters"] == 5
+    with watched(lab, NAME, "less"):
+        lab.run("scale", NAME, "--replicas", "3", "--yes")
     assert lab.status(NAME, code=0)["voters"] == 3
 
 
