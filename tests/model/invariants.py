@@ -333,10 +333,14 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
             except Broken as broken:
                 raise Broken(f"{broken} (etcd cluster {cluster})") from None
     if in_use(before) and in_use(after):
-        _check_events(before.of(Cluster.EVENTS), kind, after.of(Cluster.EVENTS), swapping=swapping)
+        _check_events(before, step, after, swapping=swapping)
 
 
-def _check_events(before: Truth, kind: str, after: Truth, *, swapping: bool) -> None:
+def _check_events(plane: Truth, step: Step, then: Truth, *, swapping: bool) -> None:
+    kind, before, after = type(step).__name__, plane.of(Cluster.EVENTS), then.of(Cluster.EVENTS)
+    if isinstance(step, RemoveMember) and step.cluster is Cluster.EVENTS:
+        writes = step.replica in plane.taking_events and plane.keeps_events_apart(step.replica)
+        claim(not writes, f"14: {step.replica} is removed while its apiserver writes events there")
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum of the events' cluster")
     if not swapping and before.home is not None:
@@ -479,10 +483,8 @@ def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
 
 def _check_removal(before: Truth, step: RemoveMember, cluster: Cluster) -> None:
     claim(before.elected != step.replica, f"4: the leader {step.replica} is removed")
-    if step.replica not in before.recorded:
-        return
-    if cluster is Cluster.EVENTS and not before.replica(step.replica).data:
-        return  # its apiserver can write no events, whether it is a member or not
+    if step.replica not in before.recorded or cluster is Cluster.EVENTS:
+        return  # whether its events are written is claimed of the plane as a whole
     runs = before.answers(step.replica) and Component.APISERVER in before.replica(step.replica).units
     claim(not (runs or step.replica in before.serving), f"6: {step.replica} is removed while its apiserver runs")
 

@@ -39,7 +39,19 @@ PACKAGE = "quarterdeck.planner"
 MODULES = (
     *("view", "membership", "traffic", "serving", "founding", "notes"),
     *("planner", "quorum", "release", "slots", "data"),
-    *("claims", "machines", "match", "members", "reloading", "resting", "revisions", "rolling", "stage"),
+    *(
+        "claims",
+        "clusters",
+        "events",
+        "machines",
+        "match",
+        "members",
+        "reloading",
+        "resting",
+        "revisions",
+        "rolling",
+        "stage",
+    ),
 )
 #: Seconds of the processor that the unit tests, and each search, may take: what takes longer goes round in circles.
 LIMIT = 240

@@ -19,7 +19,7 @@ def slots(*, site: str, zones: tuple[str, ...], replicas: int, present: Iterable
     fullest = sorted(zones, key=lambda zone: (-there[zone], zones.index(zone)))
     each, more = divmod(replicas, len(zones))
     numbers = {zone: each + (zone in fullest[:more]) for zone in zones}
-    rounds = range(max(numbers.values(), default=0))
+    rounds = range(max(numbers.values()))
     return tuple(Slot(site=site, zone=zone) for number in rounds for zone in zones if number < numbers[zone])
 
 
