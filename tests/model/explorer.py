@@ -9,7 +9,7 @@ from random import Random
 from model.addresses import astray, dark
 from model.faults import Kind, spared, whole
 from model.invariants import Broken, check_done, claim, names
-from model.refusals import claim_others
+from model.refusals import claim_others, refusing
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan
@@ -102,7 +102,7 @@ class Explorer:
             self._round[number] = self._number(then)
             if now.plan.now or now.noted:
                 self._acts.add(number)
-            self._dark[number] = dark(state.truth, state.clients)
+            self._dark[number] = dark(state.truth, state.clients) - refusing(state.refused)
             if self._round[number] == number:
                 self._ends[number] = (state, now.plan)
             if now.plan.done:

@@ -478,7 +478,9 @@ def the_leader_is_stopped_as_it_is(patch: Patch) -> None:
 
 
 def apiservers_rest_before_they_have_drained(patch: Patch) -> None:
-    patch.setattr(rolling, "_drained", lambda view, record: Outcome((rolling._stop(record, Component.APISERVER),)))
+    patch.setattr(
+        rolling, "_drained", lambda view, record: Outcome((rolling._stop(view, record, Component.APISERVER),))
+    )
 
 
 def a_revision_that_does_not_run_is_not_given_up(patch: Patch) -> None:

@@ -48,6 +48,11 @@ class Refusal:
         return Refusal(type(step), named, site, getattr(step, "component", None), getattr(step, "cluster", None))
 
 
+def refusing(refused: Refusal | None) -> frozenset[str]:
+    """The site whose load balancer takes nothing new, if one does not: nobody can light its address."""
+    return frozenset({refused.site}) if refused is not None and refused.kind is SetBackends else frozenset()
+
+
 def ranked(step: Step | None, rank: Mapping[int, int]) -> Step | None:
     """A step with the rank of its member's id in place of that; None when there is no such member any more."""
     if isinstance(step, Swap):
