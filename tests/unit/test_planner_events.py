@@ -30,15 +30,17 @@ from quarterdeck.model.steps import (
     Swap,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, Membership, World
+from quarterdeck.model.world import Health, Membership, ReplicaFact, World
+from quarterdeck.planner import membership
+from quarterdeck.planner.clusters import ask
 from quarterdeck.planner.dry_run import dry_run
-from quarterdeck.planner.events import dissolve
+from quarterdeck.planner.events import dissolve, is_stale, left_behind, wants_events
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.release import release
 from quarterdeck.planner.rolling import roll
 from quarterdeck.planner.serving import serve
 from quarterdeck.planner.simulated import apply, observe
-from quarterdeck.planner.truth import Power, Truth
+from quarterdeck.planner.truth import Power, SimMember, SimReplica, Truth
 from quarterdeck.planner.view import view
 
 ANEW = Change(restart=frozenset({Component.APISERVER}))
@@ -106,6 +108,8 @@ def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhil
         stopped = apply(stopped, step)
     outcome = roll(view(of_events(observe(stopped), "east-2", Health.SUSPECT)))
     assert [type(step) for step in outcome.steps] == [AdoptRevision]
+    outcome = roll(view(of_events(observe(asked), "east-1", Health.SUSPECT)))
+    assert outcome.waiting == ("east-1 to be a healthy voter of the events' etcd",)
 
 
 def test_an_apiserver_starts_only_when_both_its_members_vote() -> None:
@@ -166,6 +170,46 @@ def test_a_single_replica_is_exchanged_for_one_that_keeps_events_apart() -> None
     done = steps_until(going_on(1), is_done)
     assert done.index("StartUnit kube-apiserver of east-2") > done.index("StartUnit etcd-events of east-2")
     assert "StopUnit kube-apiserver of east-1" in done
+
+
+def test_a_cluster_is_wanted_as_long_as_anybody_who_is_wanted_keeps_events_there() -> None:
+    world = observe(going_off())
+    kept, gone = (replace(record("east-1"), revision=each) for each in (FORMER, NEW))
+    assert wants_events(world, (kept, gone), NEW)
+    assert wants_events(world, (gone,), FORMER)
+    assert not wants_events(world, (gone,), NEW)
+
+
+def test_a_member_of_a_cluster_of_before_is_stale() -> None:
+    has = record("east-1", MemberMemory(epoch=1))
+    world = observe(going_off())
+    now = ClusterMemory(epoch=1, bootstrap=("east-1",))
+    for events, stale in ((now, False), (replace(now, epoch=2), True), (replace(now, bootstrap=()), True)):
+        assert is_stale(replace(world, memory=replace(world.memory, events=events)), has) is stale
+    assert not is_stale(world, record("east-1"))
+
+
+def test_who_is_no_member_any_more_keeps_no_cluster_from_going() -> None:
+    """Its machine does not answer: nobody can tell what runs there, and nothing that does can serve."""
+    truth = until(going_off(), about_to(ForgetCluster))
+    gone = replace(truth.memory.replicas[0], name="east-9", machine="east-a2", revision=FORMER, listed=True)
+    world = observe(truth)
+    silent = ReplicaFact(
+        name="east-9",
+        machine=MachineState.UNREACHABLE,
+        units=tuple((each, UnitState.UNKNOWN) for each in Component),
+        ready=None,
+    )
+    world = replace(
+        world,
+        memory=replace(world.memory, replicas=(*world.memory.replicas, gone)),
+        replicas=(*world.replicas, silent),
+    )
+    assert all_told(dissolve(view(world))) == ["ForgetCluster"]
+
+
+def test_what_a_machine_that_answers_has_left_is_no_leftover() -> None:
+    assert left_behind(view(observe(until(going_off(), about_to(ReleaseMember))))) == ()
 
 
 # --- moves ----------------------------------------------------------------------------------------------------------
@@ -307,6 +351,33 @@ def test_members_of_the_cluster_are_removed_by_its_own_ids() -> None:
 
 def _removes_from_events(step: object) -> bool:
     return isinstance(step, RemoveMember) and step.cluster is EVENTS
+
+
+def test_a_learner_of_the_events_cluster_that_no_record_names_goes() -> None:
+    truth = settled(replace(going_off(), revision=FORMER))
+    stray = truth.with_replica("east-9", SimReplica(events=SimMember(id=99, learner=True)))
+    (step,) = plan(observe(stray)).now
+    assert (type(step), getattr(step, "member", 0), getattr(step, "cluster", None)) == (RemoveMember, 99, EVENTS)
+
+
+def test_a_learner_of_the_events_cluster_that_missed_its_publication_is_restarted() -> None:
+    joining = until(moves(), lambda truth, now: truth.replica("west-4").runs(EVENTS_ETCD))
+    world = observe(joining)
+    assert world.events_membership is not None
+    members = tuple(
+        replace(each, health=Health.SUSPECT, published=True, lag=0) if each.replica == "west-4" else each
+        for each in world.events_membership.members
+    )
+    records = tuple(
+        replace(each, events=replace(each.events, listed=True, started=False)) if each.events is not None else each
+        for each in world.memory.replicas
+    )
+    world = replace(
+        world,
+        memory=replace(world.memory, replicas=records),
+        events_membership=replace(world.events_membership, members=members),
+    )
+    assert "RestartUnit etcd-events of west-4" in all_told(ask(membership.rejoin, view(world)))
 
 
 def test_machines_that_do_not_answer_found_nothing() -> None:

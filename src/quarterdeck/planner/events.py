@@ -39,14 +39,14 @@ def dissolve(view: View) -> Outcome:
     if world.memory.events.exists and not wants_events(world, view.wanted, view.revision) and not used:
         why = "no apiserver keeps events there any more"
         return Outcome((ForgetCluster(site="", why=why, cluster=Cluster.EVENTS),))
-    stale = [each for each in world.memory.replicas if is_stale(world, each) and view.reachable(each)]
+    stale = [each for each in world.memory.replicas if is_stale(world, each)]
     return Outcome(tuple(step for record in stale for step in _release(view, record)))
 
 
 def _release(view: View, record: Replica) -> tuple[Step, ...]:
     state = view.unit(record, Component.EVENTS_ETCD)
     if state is UnitState.UNKNOWN:
-        return ()
+        return ()  # its machine does not answer: that is a leftover
     why = "there is no such cluster any more"
     if state not in IDLE:
         component = Component.EVENTS_ETCD
@@ -65,7 +65,8 @@ def not_ready_for(view: View, record: Replica) -> tuple[str, ...]:
     itself too unless its member of it is started anew with it.
     """
     events = view.events
-    if events is None or events.world.membership is None:
+    assert events is not None, "whoever is to keep events apart wants a cluster for them"
+    if events.world.membership is None:
         return ("a quorum of the members of the events' etcd to answer",)
     anew = Component.EVENTS_ETCD in view.change(record).stops
     needed = [each for each in view.wanted if not (anew and each.name == record.name)]

@@ -30,16 +30,21 @@ def rest(view: View) -> Rest | None:
     """
     if view.heading != view.world.slots[0].site:
         return None
-    behind = [each for each in view.behind if view.reachable(each) and not view.loads(each)]
-    free = [each for each in behind if costs_nothing(view.world, each, view.change(each).stops)]
+    behind = in_turn(view)
+    free = [each for each in view.behind if each in behind and costs_nothing(view.world, each, view.change(each).stops)]
     if free:
         return Rest(free[0], view.change(free[0]).stops)
-    leader = view.world.membership.leader if view.world.membership is not None else None
-    begun = dict(view.world.memory.draining)
-    behind.sort(key=lambda each: (each.name not in begun and view.runs_all(each), each.name == leader))
     if behind and spared(view, behind[0]):
         return Rest(behind[0], view.change(behind[0]).stops)
     return None
+
+
+def in_turn(view: View) -> list[Replica]:
+    """The replicas that are to be started anew and can be: who has begun first, and who leads last."""
+    leader = view.world.membership.leader if view.world.membership is not None else None
+    begun = dict(view.world.memory.draining)
+    behind = (each for each in view.behind if view.reachable(each) and not view.loads(each))
+    return sorted(behind, key=lambda each: (each.name not in begun and view.runs_all(each), each.name == leader))
 
 
 def spared(view: View, record: Replica) -> bool:

@@ -11,6 +11,7 @@ from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import all_raised
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.resting import in_turn
 from quarterdeck.planner.revisions import costs_nothing, ends_by_itself, never_ready
 from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
@@ -42,8 +43,9 @@ def _not_yet(view: View) -> tuple[str, ...]:
     behind = [each for each in view.behind if not view.loads(each)]
     if not behind:
         return ()
-    apart = not_ready_for(view, behind[0]) if view.revision in view.world.separate else ()
-    return apart or (f"all others to be well before {behind[0].name} is started anew",)
+    first = next(iter(in_turn(view)), behind[0])
+    apart = not_ready_for(view, first) if view.revision in view.world.separate else ()
+    return apart or (f"all others to be well before {first.name} is started anew",)
 
 
 def _stop(view: View, record: Replica, component: Component) -> Step:
