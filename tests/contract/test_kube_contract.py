@@ -95,7 +95,7 @@ async def lab(programs: OneReplica | None) -> AsyncIterator[Lab]:
         yield FakeLab(kube, apiserver, leader, nobody)
         return
     real = HttpKube(
-        programs.secrets.kubernetes_ca.certificate,
+        programs.secrets.kubernetes_ca.bundle,
         programs.secrets.manager,
         health_deadline=1.0,
         call_deadline=2.0,

@@ -136,7 +136,7 @@ async def user_of(plane: Plane, token: str) -> set[str]:
     """Who shows this token, as each apiserver has it."""
     users: set[str] = set()
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    async with httpx2.AsyncClient(verify=client_context(plane.secrets.kubernetes_ca.certificate)) as client:
+    async with httpx2.AsyncClient(verify=client_context(plane.secrets.kubernetes_ca.bundle)) as client:
         for record in plane.memory.replicas:
             at = apiserver_address(plane, record)
             where = f"https://{at.host}:{at.port}/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -93,7 +93,7 @@ def test_a_secret_is_encrypted_in_etcd(demo: PlaneLab, client: Client) -> None:
     demo.kubectl(client, "create", "secret", "generic", "hidden", "--from-literal=word=plaintext-word")
 
     async def stored(plane: Plane) -> bytes:
-        tls = ClientTls(ca=plane.secrets.etcd_ca.certificate, client=plane.secrets.etcd_manager)
+        tls = ClientTls(ca=plane.secrets.etcd_ca.bundle, client=plane.secrets.etcd_manager)
         async with EtcdMember(client_urls(plane)[0], tls) as member:
             return (await member.kv.get(Get(key=b"/registry/secrets/default/hidden"))).items[0].value
 

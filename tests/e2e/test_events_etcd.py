@@ -70,7 +70,7 @@ def holds(lab: PlaneLab, name: str) -> set[Cluster]:
     """The clusters in which an event is stored."""
 
     async def asked(plane: Plane) -> set[Cluster]:
-        tls = ClientTls(ca=plane.secrets.etcd_ca.certificate, client=plane.secrets.etcd_manager)
+        tls = ClientTls(ca=plane.secrets.etcd_ca.bundle, client=plane.secrets.etcd_manager)
         found: set[Cluster] = set()
         for cluster in Cluster:
             for url in client_urls(plane, cluster)[:1]:

@@ -100,7 +100,7 @@ def test_a_target_whose_machines_are_off_is_refused(small: PlaneLab) -> None:
 def test_a_full_etcd_is_not_moved_until_it_is_cleared_as_the_refusal_says(small: PlaneLab) -> None:
     def with_member(act: Callable[[EtcdMember], Awaitable[None]]) -> None:
         async def work(plane: Plane) -> None:
-            tls = ClientTls(ca=plane.secrets.etcd_ca.certificate, client=plane.secrets.etcd_manager)
+            tls = ClientTls(ca=plane.secrets.etcd_ca.bundle, client=plane.secrets.etcd_manager)
             async with EtcdMember(client_urls(plane)[0], tls) as member:
                 await act(member)
 

@@ -94,7 +94,7 @@ def kubectl(replica: OneReplica, binaries: Mapping[Program, Path], tmp_path_fact
     """Kubectl as a person uses it: an admin's certificate, and the plane's name in the server's certificate."""
     server = Server(
         url=url(replica.apiserver.host, replica.apiserver.port),
-        ca=replica.secrets.kubernetes_ca.certificate,
+        ca=replica.secrets.kubernetes_ca.bundle,
         tls_name=replica.plane.endpoint_name,
     )
     config = tmp_path_factory.mktemp("kubectl") / "kubeconfig"
@@ -105,7 +105,7 @@ def kubectl(replica: OneReplica, binaries: Mapping[Program, Path], tmp_path_fact
 
 def etcd_get(replica: OneReplica, binaries: Mapping[Program, Path], folder: Path, key: str) -> bytes:
     for name, content in (
-        ("ca", replica.secrets.etcd_ca.certificate),
+        ("ca", replica.secrets.etcd_ca.bundle),
         ("crt", replica.secrets.etcd_manager.certificate),
         ("key", replica.secrets.etcd_manager.key),
     ):
@@ -164,7 +164,7 @@ def test_a_deployment_gets_pods_and_they_get_a_node(kubectl: Kubectl) -> None:
 
 
 async def test_the_controllers_hold_their_leases_and_say_so(replica: OneReplica) -> None:
-    kube = HttpKube(replica.secrets.kubernetes_ca.certificate, replica.secrets.manager)
+    kube = HttpKube(replica.secrets.kubernetes_ca.bundle, replica.secrets.manager)
     try:
         for name, port in (
             (controller_manager.LEASE, PortName.CONTROLLER_MANAGER),
@@ -203,14 +203,14 @@ def ask_without_certificate(address: tuple[str, int], context: ssl.SSLContext) -
 
 
 def test_etcd_refuses_clients_peers_and_readers_of_metrics_without_a_certificate(replica: OneReplica) -> None:
-    context = client_context(replica.secrets.etcd_ca.certificate)
+    context = client_context(replica.secrets.etcd_ca.bundle)
     for port in (PortName.ETCD_CLIENT, PortName.ETCD_PEER, PortName.ETCD_METRICS):
         with pytest.raises(ssl.SSLError, match=r"CERTIFICATE_REQUIRED|BAD_CERTIFICATE"):
             ask_without_certificate((replica.at(port).host, replica.at(port).port), context)
 
 
 async def test_its_metrics_are_read_with_the_managers_certificate(replica: OneReplica) -> None:
-    etcd = RealEtcd(ClientTls(ca=replica.secrets.etcd_ca.certificate, client=replica.secrets.etcd_manager))
+    etcd = RealEtcd(ClientTls(ca=replica.secrets.etcd_ca.bundle, client=replica.secrets.etcd_manager))
     try:
         assert await etcd.applied_index(replica.replica.seat.listen(PortName.ETCD_METRICS).url()) > 0
     finally:
@@ -252,7 +252,7 @@ def test_secrets_are_private_and_never_on_a_command_line(replica: OneReplica) ->
 @contextlib.contextmanager
 def watch(replica: OneReplica) -> Iterator[http.client.HTTPResponse]:
     """A watch of all namespaces, open."""
-    context = client_context(replica.secrets.kubernetes_ca.certificate, replica.secrets.manager)
+    context = client_context(replica.secrets.kubernetes_ca.bundle, replica.secrets.manager)
     connection = http.client.HTTPSConnection(*astuple(replica.apiserver), context=context, timeout=30)
     with contextlib.closing(connection):
         connection.request("GET", "/api/v1/namespaces?watch=1")

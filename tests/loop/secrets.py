@@ -8,7 +8,15 @@ from dataclasses import fields, replace
 from datetime import datetime
 from unittest.mock import patch
 
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
+from quarterdeck.components.credentials import (
+    Authority,
+    EncryptionKey,
+    KeyPair,
+    PlaneSecrets,
+    ReplicaSecrets,
+    SigningKey,
+    SigningKeys,
+)
 from quarterdeck.pki.issuing import ReplicaNames
 
 _PAIR = KeyPair(b"certificate", b"key")
@@ -16,11 +24,11 @@ _PAIR = KeyPair(b"certificate", b"key")
 
 def plane_secrets(plane: str, now: datetime) -> PlaneSecrets:
     return PlaneSecrets(
-        kubernetes_ca=_PAIR,
-        etcd_ca=_PAIR,
-        front_proxy_ca=_PAIR,
-        service_account=SigningKey(b"public", b"private"),
-        encryption_key=bytes(32),
+        kubernetes_ca=Authority(_PAIR),
+        etcd_ca=Authority(_PAIR),
+        front_proxy_ca=Authority(_PAIR),
+        service_account=SigningKeys(SigningKey(b"public", b"private")),
+        encryption_keys=(EncryptionKey("key1", bytes(32)),),
         manager=_PAIR,
         etcd_manager=_PAIR,
     )

@@ -169,7 +169,7 @@ class OneReplica:
 
     def get(self, path: str, *, client: KeyPair | None = None, timeout: float = 5.0) -> tuple[int, str]:
         """Status and body of a GET, anonymous unless ``client`` is given."""
-        context = client_context(self.secrets.kubernetes_ca.certificate, client)
+        context = client_context(self.secrets.kubernetes_ca.bundle, client)
         with contextlib.closing(
             http.client.HTTPSConnection(self.apiserver.host, self.apiserver.port, context=context, timeout=timeout)
         ) as connection:

@@ -92,9 +92,7 @@ CHECKS: dict[str, Callable[[], bool]] = {
     "1.2.2": lambda: refuses(API, "token-auth-file", "/t"),
     "1.2.3": lambda: admits("DenyServiceExternalIPs"),
     "1.2.4": lambda: {"kubelet-client-certificate", "kubelet-client-key"} <= flags(API).keys(),
-    "1.2.5": lambda: (
-        file(API, Path(flags(API)["kubelet-certificate-authority"]).name) == SECRETS.kubernetes_ca.certificate
-    ),
+    "1.2.5": lambda: file(API, Path(flags(API)["kubelet-certificate-authority"]).name) == SECRETS.kubernetes_ca.bundle,
     "1.2.6": lambda: "AlwaysAllow" not in flags(API)["authorization-mode"],
     "1.2.7": lambda: "Node" in flags(API)["authorization-mode"].split(","),
     "1.2.8": lambda: "RBAC" in flags(API)["authorization-mode"].split(","),
@@ -134,7 +132,7 @@ CHECKS: dict[str, Callable[[], bool]] = {
     "2.4": lambda: {"peer-cert-file", "peer-key-file"} <= flags(ETCD).keys(),
     "2.5": lambda: flags(ETCD)["peer-client-cert-auth"] == "true",
     "2.6": lambda: refuses(ETCD, "peer-auto-tls", "true"),
-    "2.7": lambda: file(ETCD, "ca.crt") == SECRETS.etcd_ca.certificate != SECRETS.kubernetes_ca.certificate,
+    "2.7": lambda: file(ETCD, "ca.crt") == SECRETS.etcd_ca.bundle != SECRETS.kubernetes_ca.bundle,
     "3.1.3": lambda: "enable-bootstrap-token-auth" not in flags(API),
     "3.2.1": lambda: "audit-policy-file" in flags(API),
     "3.2.2": lambda: bool(yaml.safe_load(file(API, "audit-policy.yaml"))["rules"]),

@@ -12,7 +12,15 @@ import pytest
 import yaml
 
 from quarterdeck.components.catalogue import CATALOGUE, components_of
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
+from quarterdeck.components.credentials import (
+    Authority,
+    EncryptionKey,
+    KeyPair,
+    PlaneSecrets,
+    ReplicaSecrets,
+    SigningKey,
+    SigningKeys,
+)
 from quarterdeck.components.etcd import holds_a_log
 from quarterdeck.components.ports import LAST_BLOCK, load_balancer_port, seat_at, seat_of_before
 from quarterdeck.components.refusals import refuse_dangerous
@@ -261,7 +269,7 @@ def test_secrets_are_stored_encrypted_with_the_key_of_the_plane(build: Build, se
     (rule,) = configuration["resources"]
     assert rule["resources"] == ["secrets"]
     first, last = rule["providers"]
-    assert base64.b64decode(first["secretbox"]["keys"][0]["secret"]) == secrets.encryption_key
+    assert base64.b64decode(first["secretbox"]["keys"][0]["secret"]) == secrets.encryption_keys[0].secret
     assert last == {"identity": {}}
 
 
@@ -402,11 +410,11 @@ def test_the_units_of_a_replica_from_before_there_were_seats_stay_what_they_are(
     """Or all of them would be restarted by the next version."""
     pair = KeyPair(b"certificate", b"key")
     secrets = PlaneSecrets(
-        kubernetes_ca=pair,
-        etcd_ca=pair,
-        front_proxy_ca=pair,
-        service_account=SigningKey(b"public", b"private"),
-        encryption_key=bytes(32),
+        kubernetes_ca=Authority(pair),
+        etcd_ca=Authority(pair),
+        front_proxy_ca=Authority(pair),
+        service_account=SigningKeys(SigningKey(b"public", b"private")),
+        encryption_keys=(EncryptionKey("key1", bytes(32)),),
         manager=pair,
         etcd_manager=pair,
     )

@@ -31,8 +31,8 @@ class Ports:
 
     def __init__(self) -> None:
         secrets = create_plane_secrets("demo", datetime.now(UTC))
-        self.etcd = RealEtcd(ClientTls(ca=secrets.etcd_ca.certificate, client=secrets.etcd_manager))
-        self.kube = HttpKube(secrets.kubernetes_ca.certificate, secrets.manager)
+        self.etcd = RealEtcd(ClientTls(ca=secrets.etcd_ca.bundle, client=secrets.etcd_manager))
+        self.kube = HttpKube(secrets.kubernetes_ca.bundle, secrets.manager)
 
 
 @pytest.fixture

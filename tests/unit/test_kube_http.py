@@ -72,7 +72,7 @@ async def server(secrets: PlaneSecrets, tmp_path: Path) -> AsyncIterator[Canned]
 
 @pytest.fixture
 async def kube(secrets: PlaneSecrets) -> AsyncIterator[HttpKube]:
-    driver = HttpKube(secrets.kubernetes_ca.certificate, secrets.manager, health_deadline=0.2, call_deadline=0.2)
+    driver = HttpKube(secrets.kubernetes_ca.bundle, secrets.manager, health_deadline=0.2, call_deadline=0.2)
     yield driver
     await driver.close()
 
@@ -120,7 +120,7 @@ def test_an_apiserver_that_has_lost_its_member_of_the_events_etcd_alone_would_se
 
 async def test_a_server_of_another_plane_is_unknown(server: Canned) -> None:
     other = create_plane_secrets("other", datetime.now(UTC))
-    stranger = HttpKube(other.kubernetes_ca.certificate, other.manager)
+    stranger = HttpKube(other.kubernetes_ca.bundle, other.manager)
     try:
         answer = await stranger.readyz(server.address)
     finally:

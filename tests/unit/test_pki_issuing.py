@@ -5,14 +5,16 @@ from __future__ import annotations
 import ipaddress
 import json
 import ssl
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.apiserver_config import encryption_configuration
+from quarterdeck.components.credentials import EncryptionKey, KeyPair, PlaneSecrets, ReplicaSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.pki.authority import BACKDATED, Request, Usage, create_authority, issue
 from quarterdeck.pki.codec import decode, encode
@@ -81,17 +83,17 @@ def test_a_plane_has_authorities_of_its_own(empty: PlaneSecrets) -> None:
     authorities = {
         pair.certificate
         for secrets in (empty, other)
-        for pair in (secrets.kubernetes_ca, secrets.etcd_ca, secrets.front_proxy_ca)
+        for pair in (secrets.kubernetes_ca.issuer, secrets.etcd_ca.issuer, secrets.front_proxy_ca.issuer)
     }
     assert len(authorities) == 6
-    assert len(empty.encryption_key) == 32
-    assert empty.encryption_key != other.encryption_key
-    assert empty.service_account.private != other.service_account.private
+    assert len(empty.encryption_keys[0].secret) == 32
+    assert empty.encryption_keys[0].secret != other.encryption_keys[0].secret
+    assert empty.service_account.signing.private != other.service_account.signing.private
 
 
 @pytest.mark.parametrize("authority", ["kubernetes_ca", "etcd_ca", "front_proxy_ca"])
 def test_an_authority_may_sign_leafs_only(empty: PlaneSecrets, authority: str) -> None:
-    certificate = parsed(getattr(empty, authority))
+    certificate = parsed(getattr(empty, authority).issuer)
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
     assert constraints.critical
     assert constraints.value.ca
@@ -117,7 +119,7 @@ def test_each_certificate_is_signed_by_the_authority_that_is_asked_for_it(
     plane: PlaneSecrets, issued: ReplicaSecrets, field: str, authority: str
 ) -> None:
     leaf = parsed(getattr(issued, field))
-    leaf.verify_directly_issued_by(parsed(getattr(plane, authority)))
+    leaf.verify_directly_issued_by(parsed(getattr(plane, authority).issuer))
     assert not leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
@@ -230,9 +232,37 @@ def test_what_is_not_secrets_is_corrupt(change: str) -> None:
 
 def test_secrets_of_a_newer_version_are_refused_by_name(plane: PlaneSecrets) -> None:
     document = json.loads(encode(plane))
-    document["version"] = 2
-    with pytest.raises(Corrupt, match="version 2"):
+    document["version"] = 3
+    with pytest.raises(Corrupt, match="version 3"):
         decode(json.dumps(document))
+
+
+def test_secrets_of_the_first_version_are_read(plane: PlaneSecrets) -> None:
+    """Then every authority trusted itself alone, and there was one key of each kind."""
+    document = json.loads(encode(plane))
+    document["version"] = 1
+    for name in ("kubernetes_ca", "etcd_ca", "front_proxy_ca", "service_account"):
+        assert document[name].pop("also") == []
+    (only,) = document.pop("encryption_keys")
+    document["encryption_key"] = only["secret"]
+    assert decode(json.dumps(document)) == plane
+
+
+def test_who_is_trusted_besides_and_keys_of_before_are_kept(plane: PlaneSecrets) -> None:
+    other = create_plane_secrets("other", NOW)
+    more = replace(
+        plane,
+        etcd_ca=replace(plane.etcd_ca, also=(other.etcd_ca.issuer.certificate,)),
+        service_account=replace(plane.service_account, also=(other.service_account.public,)),
+        encryption_keys=(EncryptionKey("key2", bytes(32)), *plane.encryption_keys),
+    )
+    assert decode(encode(more)) == more
+    assert more.etcd_ca.bundle == plane.etcd_ca.bundle + other.etcd_ca.bundle
+    assert more.service_account.public == plane.service_account.public + other.service_account.public
+    assert "etcd-ca (trusted besides, 1)" in dict(certificates(more))
+    written = yaml.safe_load(encryption_configuration(more.encryption_keys, encrypt=True))
+    keys = written["resources"][0]["providers"][0]["secretbox"]["keys"]
+    assert [each["name"] for each in keys] == ["key2", "key1"]
 
 
 def test_an_error_about_broken_secrets_shows_none_of_them(plane: PlaneSecrets) -> None:
@@ -246,7 +276,7 @@ def test_an_error_about_broken_secrets_shows_none_of_them(plane: PlaneSecrets) -
 def test_keys_are_never_in_a_representation(plane: PlaneSecrets) -> None:
     text = repr(plane)
     assert "PRIVATE" not in text
-    assert repr(plane.encryption_key) not in text
+    assert repr(plane.encryption_keys[0].secret) not in text
 
 
 def test_an_expired_certificate_is_named_with_its_dates(plane: PlaneSecrets) -> None:
@@ -276,7 +306,7 @@ def test_every_certificate_of_a_plane_is_checked(plane: PlaneSecrets) -> None:
 def test_a_client_context_trusts_one_authority_and_shows_its_certificate(
     plane: PlaneSecrets, issued: ReplicaSecrets
 ) -> None:
-    context = client_context(plane.kubernetes_ca.certificate, issued.scheduler_client)
+    context = client_context(plane.kubernetes_ca.bundle, issued.scheduler_client)
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert len(context.get_ca_certs()) == 1

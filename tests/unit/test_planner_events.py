@@ -408,3 +408,10 @@ def test_a_forecast_tells_the_margin_of_the_cluster_that_a_step_is_about() -> No
     assert [(each.voters, each.learners, each.margin) for each in adds] == [(3, 1, 1), (3, 2, 1), (3, 3, 1)]
     started = [told(each.step) for each in forecast.steps]
     assert forecast.steps[started.index("StartUnit etcd-events of west-4")].learners == 3
+
+
+def test_what_runs_of_a_cluster_that_goes_runs_on_as_long_as_events_are_kept_there() -> None:
+    truth = until(replace(going_off(), slots=wanted("west", 3)), about_to(AddLearner))
+    world = with_unit(observe(truth), "east-1", EVENTS_ETCD, UnitState.STOPPED)
+    assert all_told(ask(membership.keep_running, view(world))) == ["StartUnit etcd-events of east-1"]
+    assert not ask(membership.join, view(world)).waiting

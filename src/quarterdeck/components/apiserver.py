@@ -85,22 +85,22 @@ def _serving(replica: ReplicaSettings, folder: Folder, certificates: ReplicaSecr
 
 def _authentication(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
     """Who may come in, what they may do, and how Secrets are stored."""
-    encryption = encryption_configuration(secrets.encryption_key, encrypt=plane.encrypt_secrets)
+    encryption = encryption_configuration(secrets.encryption_keys, encrypt=plane.encrypt_secrets)
     return {
         "authentication-config": folder.file(
             "authentication.yaml", authentication_configuration(plane.kubernetes, plane.authenticators)
         ),
         "authorization-mode": "Node,RBAC",
-        "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
+        "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
         "encryption-provider-config": folder.file("encryption.yaml", encryption),
-        "requestheader-client-ca-file": folder.file("front-proxy-ca.crt", secrets.front_proxy_ca.certificate),
+        "requestheader-client-ca-file": folder.file("front-proxy-ca.crt", secrets.front_proxy_ca.bundle),
         "requestheader-allowed-names": "front-proxy-client",
         "requestheader-extra-headers-prefix": "X-Remote-Extra-",
         "requestheader-group-headers": "X-Remote-Group",
         "requestheader-username-headers": "X-Remote-User",
         "service-account-issuer": plane.issuer,
         "service-account-key-file": folder.file("service-account.pub", secrets.service_account.public),
-        "service-account-signing-key-file": folder.file("service-account.key", secrets.service_account.private),
+        "service-account-signing-key-file": folder.file("service-account.key", secrets.service_account.signing.private),
     }
 
 
@@ -114,7 +114,7 @@ def _clients(
     """What it calls itself: its members of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
     flags = {
         "etcd-servers": replica.seat.advertised(PortName.ETCD_CLIENT).url(),
-        "etcd-cafile": folder.file("etcd-ca.crt", secrets.etcd_ca.certificate),
+        "etcd-cafile": folder.file("etcd-ca.crt", secrets.etcd_ca.bundle),
         "etcd-certfile": folder.file("etcd-client.crt", certificates.etcd_client.certificate),
         "etcd-keyfile": folder.file("etcd-client.key", certificates.etcd_client.key),
         "kubelet-client-certificate": folder.file("kubelet-client.crt", certificates.kubelet_client.certificate),
@@ -126,7 +126,7 @@ def _clients(
         own = replica.seat.advertised(PortName.EVENTS_CLIENT).url()
         flags["etcd-servers-overrides"] = f"/events#{own}"
     if has_mixed_version_proxy(plane.kubernetes):
-        flags["peer-ca-file"] = folder.file("ca.crt", secrets.kubernetes_ca.certificate)
+        flags["peer-ca-file"] = folder.file("ca.crt", secrets.kubernetes_ca.bundle)
     return flags
 
 
@@ -159,7 +159,7 @@ def _hardened(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> di
     """What may refuse a request that was answered before: set for planes that were made with it, and for their life."""
     return {
         **_admission(plane, folder),
-        "kubelet-certificate-authority": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
+        "kubelet-certificate-authority": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
         "service-account-extend-token-expiration": boolean(False),
     }
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from quarterdeck.api.apiserver import Tracing
 from quarterdeck.api.authentication import JwtAuthenticator
+from quarterdeck.components.credentials import EncryptionKey
 from quarterdeck.components.upstream_versions import authentication_api, tracing_api
 from quarterdeck.yaml_text import dumped
 
@@ -43,14 +44,14 @@ def tracing_configuration(kubernetes: str, tracing: Tracing) -> str:
 
 
 @lru_cache(maxsize=8)
-def encryption_configuration(key: bytes, *, encrypt: bool) -> str:
-    """An EncryptionConfiguration that stores Secrets with XSalsa20 and Poly1305 (``key``: 32 bytes), or as they are.
+def encryption_configuration(keys: tuple[EncryptionKey, ...], *, encrypt: bool) -> str:
+    """An EncryptionConfiguration that stores Secrets with XSalsa20 and Poly1305 by the first key, or as they are.
 
     Names and bytes must be equal on all replicas. The first provider writes; the second reads what was stored
     before encryption was turned on or off.
     """
-    keys = [{"name": "key1", "secret": base64.b64encode(key).decode()}]
-    providers: list[dict[str, object]] = [{"secretbox": {"keys": keys}}, {"identity": {}}]
+    known = [{"name": each.name, "secret": base64.b64encode(each.secret).decode()} for each in keys]
+    providers: list[dict[str, object]] = [{"secretbox": {"keys": known}}, {"identity": {}}]
     return dumped(
         {
             "apiVersion": "apiserver.config.k8s.io/v1",

@@ -24,7 +24,7 @@ def shared_flags(
     serving: KeyPair,
 ) -> dict[str, str]:
     """The local apiserver, leader election, and a ``port`` that asks for certificates. ``user`` names ``client``."""
-    server = Server(url=replica.seat.advertised(PortName.APISERVER).url(), ca=secrets.kubernetes_ca.certificate)
+    server = Server(url=replica.seat.advertised(PortName.APISERVER).url(), ca=secrets.kubernetes_ca.bundle)
     listen = replica.seat.listen(port)
     config = folder.file("kubeconfig.yaml", kubeconfig(plane.name, user, server, client))
     return {
@@ -35,7 +35,7 @@ def shared_flags(
         "secure-port": str(listen.port),
         "leader-elect": boolean(True),
         "leader-elect-resource-lock": "leases",
-        "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.certificate),
+        "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
         # Nobody asks these ports on behalf of others: no front proxy is trusted, neither one from a file, which would
         # be watched by one more inotify instance, nor one that the apiserver names.
         "authentication-skip-lookup": boolean(True),

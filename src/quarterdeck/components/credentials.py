@@ -14,11 +14,47 @@ class KeyPair:
 
 
 @dataclass(frozen=True, slots=True)
+class Authority:
+    """Who issues certificates, and whose are trusted: the issuer's own, and ``also`` (certificates, PEM) those that
+    were issuers before, or will be. A new issuer is trusted everywhere before it issues anything.
+    """
+
+    issuer: KeyPair
+    also: tuple[bytes, ...] = ()
+
+    @property
+    def bundle(self) -> bytes:
+        """The certificates that are trusted, PEM, the issuer's first."""
+        return b"".join((self.issuer.certificate, *self.also))
+
+
+@dataclass(frozen=True, slots=True)
 class SigningKey:
     """The key pair that service account tokens are signed with, both PEM."""
 
     public: bytes
     private: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKeys:
+    """The key that tokens are signed with, and ``also`` the public ones (PEM) that they may be signed with besides."""
+
+    signing: SigningKey
+    also: tuple[bytes, ...] = ()
+
+    @property
+    def public(self) -> bytes:
+        """The public keys, PEM, that of the signing one first."""
+        return b"".join((self.signing.public, *self.also))
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionKey:
+    """A key of 32 bytes for Secrets at rest. What is stored names it, so that its name never goes to another one."""
+
+    name: str
+    secret: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +82,16 @@ class ReplicaSecrets:
 class PlaneSecrets:
     """What is made once per plane and must be equal on all its replicas.
 
-    ``encryption_key``: 32 bytes, for Secrets at rest. ``manager`` and ``etcd_manager`` are quarterdeck's own
+    ``encryption_keys``: the first writes, all read. ``manager`` and ``etcd_manager`` are quarterdeck's own
     client certificates towards the apiservers and etcd. ``replicas`` maps names to what was issued for them.
     ``generations`` says how often that was wanted anew when it was issued: by replica, and of the manager as ``""``.
     """
 
-    kubernetes_ca: KeyPair
-    etcd_ca: KeyPair
-    front_proxy_ca: KeyPair
-    service_account: SigningKey
-    encryption_key: bytes = field(repr=False)
+    kubernetes_ca: Authority
+    etcd_ca: Authority
+    front_proxy_ca: Authority
+    service_account: SigningKeys
+    encryption_keys: tuple[EncryptionKey, ...]
     manager: KeyPair
     etcd_manager: KeyPair
     replicas: tuple[tuple[str, ReplicaSecrets], ...] = ()

@@ -125,11 +125,11 @@ def _identity(folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecret
     return {
         "cert-file": folder.file("server.crt", certificates.etcd_server.certificate),
         "key-file": folder.file("server.key", certificates.etcd_server.key),
-        "trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.certificate),
+        "trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.bundle),
         "client-cert-auth": boolean(True),
         "peer-cert-file": folder.file("peer.crt", certificates.etcd_peer.certificate),
         "peer-key-file": folder.file("peer.key", certificates.etcd_peer.key),
-        "peer-trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.certificate),
+        "peer-trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.bundle),
         "peer-client-cert-auth": boolean(True),
     }
 

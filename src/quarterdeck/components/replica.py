@@ -6,7 +6,15 @@ from dataclasses import fields
 from pathlib import PurePosixPath
 
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
+from quarterdeck.components.credentials import (
+    Authority,
+    EncryptionKey,
+    KeyPair,
+    PlaneSecrets,
+    ReplicaSecrets,
+    SigningKey,
+    SigningKeys,
+)
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.settings import (
@@ -51,11 +59,11 @@ def check_extra_args(plane: PlaneSettings) -> None:
         programs={each: nowhere / each for each in Component},
     )
     secrets = PlaneSecrets(
-        kubernetes_ca=nothing,
-        etcd_ca=nothing,
-        front_proxy_ca=nothing,
-        service_account=SigningKey(b"", b""),
-        encryption_key=bytes(32),
+        kubernetes_ca=Authority(nothing),
+        etcd_ca=Authority(nothing),
+        front_proxy_ca=Authority(nothing),
+        service_account=SigningKeys(SigningKey(b"", b"")),
+        encryption_keys=(EncryptionKey("any", bytes(32)),),
         manager=nothing,
         etcd_manager=nothing,
     )

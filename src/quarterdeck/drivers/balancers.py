@@ -47,7 +47,7 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
 
     def tls() -> BalancerTls:
         manager = subject_of(wanted.secrets.manager)
-        return issue_balancer_tls(wanted.secrets.kubernetes_ca, manager, wanted.address, datetime.now(UTC))
+        return issue_balancer_tls(wanted.secrets.kubernetes_ca.issuer, manager, wanted.address, datetime.now(UTC))
 
     return EnvoyBalancer(site=wanted.site, machine=wanted.machine, settings=settings, tls=tls, client=wanted.client)
 

@@ -85,7 +85,7 @@ async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | N
     own = plane.spec.endpoint.mode is EndpointMode.HOSTS or kind is Isolation.NETNS
     server = Server(
         url=url(plane.host, endpoint_port(plane)),
-        ca=secrets.kubernetes_ca.certificate,
+        ca=secrets.kubernetes_ca.bundle,
         proxy_url=await open_door(home, plane, kind) if own else "",
     )
     client = issue_admin(secrets, now or datetime.now(UTC))
@@ -113,7 +113,7 @@ async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
     return ProbeTarget(
         host=plane.host,
         port=endpoint_port(plane),
-        ca_pem=secrets.kubernetes_ca.certificate.decode(),
+        ca_pem=secrets.kubernetes_ca.bundle.decode(),
         client_cert_pem=client.certificate.decode(),
         client_key_pem=client.key.decode(),
         dns_server=await _asked_by_clients(home, plane, kind),

@@ -7,23 +7,41 @@ import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets, SigningKey
+from quarterdeck.components.credentials import (
+    Authority,
+    EncryptionKey,
+    KeyPair,
+    PlaneSecrets,
+    ReplicaSecrets,
+    SigningKey,
+    SigningKeys,
+)
 from quarterdeck.errors import Corrupt
+from quarterdeck.pki.issuing import FIRST_KEY
 
-_VERSION = 1
-_PAIRS = ("kubernetes_ca", "etcd_ca", "front_proxy_ca", "manager", "etcd_manager")
+_VERSION = 2
+#: Of the first version every authority trusted itself alone, and there was one key of each kind.
+_FIRST = 1
+_AUTHORITIES = ("kubernetes_ca", "etcd_ca", "front_proxy_ca")
+_PAIRS = ("manager", "etcd_manager")
 
 
 def encode(secrets: PlaneSecrets) -> str:
     """The JSON of ``secrets``."""
     document: dict[str, object] = {"version": _VERSION}
+    document |= {name: _authority_out(getattr(secrets, name)) for name in _AUTHORITIES}
     document |= {name: _pair_out(getattr(secrets, name)) for name in _PAIRS}
+    account = secrets.service_account
     document["service_account"] = {
-        "public": secrets.service_account.public.decode(),
-        "private": secrets.service_account.private.decode(),
+        "public": account.signing.public.decode(),
+        "private": account.signing.private.decode(),
+        "also": [each.decode() for each in account.also],
     }
-    document["encryption_key"] = base64.b64encode(secrets.encryption_key).decode()
+    document["encryption_keys"] = [
+        {"name": each.name, "secret": base64.b64encode(each.secret).decode()} for each in secrets.encryption_keys
+    ]
     document["replicas"] = {
         name: {each.name: _pair_out(getattr(issued, each.name)) for each in fields(issued)}
         for name, issued in secrets.replicas
@@ -36,18 +54,22 @@ def decode(text: str) -> PlaneSecrets:
     """What ``encode`` wrote. Raises Corrupt for anything else, without showing any of it."""
     try:
         document = json.loads(text)
-        if document["version"] != _VERSION:
+        if document["version"] not in (_FIRST, _VERSION):
             raise Corrupt(
                 "reading the secrets of a plane",
-                f"they are of version {document['version']!r}, not {_VERSION}",
+                f"they are of version {document['version']!r}, not {_FIRST} or {_VERSION}",
                 "use the version of quarterdeck that wrote them",
             )
         signing = document["service_account"]
-        pairs = {name: _pair_in(document[name]) for name in _PAIRS}
+        key = SigningKey(signing["public"].encode(), signing["private"].encode())
         return PlaneSecrets(
-            **pairs,
-            service_account=SigningKey(signing["public"].encode(), signing["private"].encode()),
-            encryption_key=base64.b64decode(document["encryption_key"], validate=True),
+            kubernetes_ca=_authority_in(document["kubernetes_ca"]),
+            etcd_ca=_authority_in(document["etcd_ca"]),
+            front_proxy_ca=_authority_in(document["front_proxy_ca"]),
+            manager=_pair_in(document["manager"]),
+            etcd_manager=_pair_in(document["etcd_manager"]),
+            service_account=SigningKeys(key, _texts_in(signing)),
+            encryption_keys=_encryption_keys_in(document),
             replicas=tuple((name, _replica_in(issued)) for name, issued in document["replicas"].items()),
             generations=tuple((name, int(number)) for name, number in document.get("generations", {}).items()),
         )
@@ -66,6 +88,27 @@ def _pair_out(pair: KeyPair) -> dict[str, str]:
 
 def _pair_in(document: Mapping[str, str]) -> KeyPair:
     return KeyPair(document["certificate"].encode(), document["key"].encode())
+
+
+def _authority_out(authority: Authority) -> dict[str, object]:
+    return {**_pair_out(authority.issuer), "also": [each.decode() for each in authority.also]}
+
+
+def _authority_in(document: Mapping[str, Any]) -> Authority:
+    return Authority(_pair_in(document), _texts_in(document))
+
+
+def _texts_in(document: Mapping[str, Any]) -> tuple[bytes, ...]:
+    return tuple(each.encode() for each in document.get("also", ()))
+
+
+def _encryption_keys_in(document: Mapping[str, Any]) -> tuple[EncryptionKey, ...]:
+    if document["version"] == _FIRST:
+        return (EncryptionKey(FIRST_KEY, base64.b64decode(document["encryption_key"], validate=True)),)
+    return tuple(
+        EncryptionKey(each["name"], base64.b64decode(each["secret"], validate=True))
+        for each in document["encryption_keys"]
+    )
 
 
 def _replica_in(document: Mapping[str, Mapping[str, str]]) -> ReplicaSecrets:

@@ -7,12 +7,21 @@ import secrets as entropy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.credentials import (
+    Authority,
+    EncryptionKey,
+    KeyPair,
+    PlaneSecrets,
+    ReplicaSecrets,
+    SigningKeys,
+)
 from quarterdeck.pki.authority import Request, Usage, create_authority, create_signing_key, issue
 
 LEAF_LIFETIME = timedelta(days=365)
 ADMIN_LIFETIME = timedelta(days=30)
 ADMIN = "kubernetes-admin"
+#: The name of the key that a plane begins to encrypt with; planes from before keys had names have it too.
+FIRST_KEY = "key1"
 
 #: The group that RBAC lets do everything (kubernetes: rbac/bootstrappolicy).
 _MASTERS = "system:masters"
@@ -37,25 +46,27 @@ class ReplicaNames:
 
 def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME) -> PlaneSecrets:
     """Authorities and keys for a new plane. ``now`` is an aware datetime, ``lifetime`` that of client certificates."""
-    kubernetes_ca = create_authority(f"{plane}-kubernetes-ca", now)
-    etcd_ca = create_authority(f"{plane}-etcd-ca", now)
+    kubernetes_ca = Authority(create_authority(f"{plane}-kubernetes-ca", now))
+    etcd_ca = Authority(create_authority(f"{plane}-etcd-ca", now))
     manager, etcd_manager = _managers(kubernetes_ca, etcd_ca, now, lifetime)
     return PlaneSecrets(
         kubernetes_ca=kubernetes_ca,
         etcd_ca=etcd_ca,
-        front_proxy_ca=create_authority(f"{plane}-front-proxy-ca", now),
-        service_account=create_signing_key(),
-        encryption_key=entropy.token_bytes(32),
+        front_proxy_ca=Authority(create_authority(f"{plane}-front-proxy-ca", now)),
+        service_account=SigningKeys(create_signing_key()),
+        encryption_keys=(EncryptionKey(FIRST_KEY, entropy.token_bytes(32)),),
         manager=manager,
         etcd_manager=etcd_manager,
     )
 
 
-def _managers(kubernetes_ca: KeyPair, etcd_ca: KeyPair, now: datetime, lifetime: timedelta) -> tuple[KeyPair, KeyPair]:
+def _managers(
+    kubernetes_ca: Authority, etcd_ca: Authority, now: datetime, lifetime: timedelta
+) -> tuple[KeyPair, KeyPair]:
     """Quarterdeck's own: towards the apiservers, and towards etcd."""
     manager = Request(common_name="quarterdeck", organizations=(_MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
     etcd_manager = Request(common_name="quarterdeck", usage=Usage.CLIENT, lifetime=lifetime)
-    return issue(kubernetes_ca, manager, now), issue(etcd_ca, etcd_manager, now)
+    return issue(kubernetes_ca.issuer, manager, now), issue(etcd_ca.issuer, etcd_manager, now)
 
 
 def with_manager(
@@ -108,7 +119,7 @@ def issue_admin(
 ) -> KeyPair:
     """A client certificate for a person who may do everything. Certificates cannot be withdrawn: keep them short."""
     request = Request(common_name=name, organizations=(_MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
-    return issue(plane.kubernetes_ca, request, now)
+    return issue(plane.kubernetes_ca.issuer, request, now)
 
 
 def _issue_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, lifetime: timedelta) -> ReplicaSecrets:
@@ -117,11 +128,11 @@ def _issue_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, life
     def member(usage: Usage) -> KeyPair:
         # IP addresses only: with DNS names etcd would look peers up in reverse (etcd: client/pkg/transport).
         wanted = Request(common_name=names.replica, usage=usage, lifetime=lifetime, ip_addresses=own)
-        return issue(plane.etcd_ca, wanted, now)
+        return issue(plane.etcd_ca.issuer, wanted, now)
 
-    def client(authority: KeyPair, user: str, *groups: str) -> KeyPair:
+    def client(authority: Authority, user: str, *groups: str) -> KeyPair:
         wanted = Request(common_name=user, organizations=groups, usage=Usage.CLIENT, lifetime=lifetime)
-        return issue(authority, wanted, now)
+        return issue(authority.issuer, wanted, now)
 
     def serving(common_name: str) -> KeyPair:
         wanted = Request(
@@ -131,13 +142,13 @@ def _issue_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, life
             dns_names=(common_name, "localhost"),
             ip_addresses=own,
         )
-        return issue(plane.kubernetes_ca, wanted, now)
+        return issue(plane.kubernetes_ca.issuer, wanted, now)
 
     return ReplicaSecrets(
         etcd_server=member(Usage.SERVER | Usage.CLIENT),
         etcd_peer=member(Usage.SERVER | Usage.CLIENT),
         etcd_client=client(plane.etcd_ca, "kube-apiserver-etcd-client"),
-        apiserver=issue(plane.kubernetes_ca, _apiserver(names, lifetime), now),
+        apiserver=issue(plane.kubernetes_ca.issuer, _apiserver(names, lifetime), now),
         kubelet_client=client(plane.kubernetes_ca, "kube-apiserver-kubelet-client", _MASTERS),
         front_proxy=client(plane.front_proxy_ca, "front-proxy-client"),
         controller_manager=serving("kube-controller-manager"),

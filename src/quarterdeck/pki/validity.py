@@ -7,7 +7,7 @@ from datetime import datetime
 
 from cryptography import x509
 
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets
+from quarterdeck.components.credentials import Authority, KeyPair, PlaneSecrets
 from quarterdeck.errors import PreconditionFailed
 
 
@@ -55,11 +55,14 @@ def check_secrets(secrets: PlaneSecrets, now: datetime) -> None:
 
 def certificates(secrets: PlaneSecrets) -> tuple[tuple[str, bytes], ...]:
     """Every certificate of a plane (PEM) with a name for people: ``etcd-ca``, ``demo-1/apiserver``."""
-    found = [
-        (each.name.replace("_", "-"), value.certificate)
-        for each in fields(secrets)
-        if isinstance(value := getattr(secrets, each.name), KeyPair)
-    ]
+    found: list[tuple[str, bytes]] = []
+    for each in fields(secrets):
+        name, value = each.name.replace("_", "-"), getattr(secrets, each.name)
+        if isinstance(value, Authority):
+            found.append((name, value.issuer.certificate))
+            found += [(f"{name} (trusted besides, {number})", other) for number, other in enumerate(value.also, 1)]
+        elif isinstance(value, KeyPair):
+            found.append((name, value.certificate))
     for replica, issued in secrets.replicas:
         found += [
             (f"{replica}/{each.name.replace('_', '-')}", getattr(issued, each.name).certificate)
