@@ -78,7 +78,7 @@ def test_a_target_without_the_storage_class_is_refused(small: PlaneLab) -> None:
 
 
 def test_a_target_without_room_for_the_database_is_refused(small: PlaneLab) -> None:
-    refused(small, "full", "free disk:", "MiB are needed", "has 16 MiB", "make room")
+    refused(small, "full", "free disk:", "MiB of class fast are needed", "has 16 MiB", "make room")
 
 
 def test_a_target_whose_ports_are_in_use_is_refused(small: PlaneLab) -> None:
