@@ -260,7 +260,7 @@ async def test_a_balancer_of_an_older_unit_goes_on_serving_and_being_observed(la
     status["filters"] = status["filters"][1:]
     older = replace(spec, files=(replace(bootstrap, content=json.dumps(content).encode()),))
     r1 = await lab.add("r1")
-    live = (*tls_files(lab.balancer.settings, lab.balancer.tls), backends_file(lab.balancer.settings, {"r1": r1}))
+    live = (*tls_files(lab.balancer.settings, lab.balancer.tls()), backends_file(lab.balancer.settings, {"r1": r1}))
     await lab.balancer.site.write_files(EDGE, live)
     await lab.balancer.site.start_unit(EDGE, older)
     await eventually(lambda: serves_again(lab))

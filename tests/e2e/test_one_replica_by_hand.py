@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support.byhand import PORTS, OneReplica, binaries, one_replica, until
+from support.byhand import PORTS, PROGRAMS, OneReplica, binaries, one_replica, until
 
 from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.components.apiserver import AUDIT_LOG
@@ -84,7 +84,7 @@ class Kubectl:
 @pytest.fixture(scope="module")
 def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[Program, Path]) -> Iterator[OneReplica]:
     with one_replica(tmp_path_factory.mktemp("replica"), binaries) as replica:
-        for component in Component:
+        for component in PROGRAMS:
             replica.start_and_await(component)
         yield replica
 
@@ -242,7 +242,7 @@ def test_the_audit_log_has_who_did_what_and_no_bodies(replica: OneReplica, kubec
 
 
 def test_secrets_are_private_and_never_on_a_command_line(replica: OneReplica) -> None:
-    for component in Component:
+    for component in PROGRAMS:
         spec = replica.spec(component)
         assert all("PRIVATE" not in argument for argument in spec.argv)
         for file in spec.files:
@@ -263,10 +263,10 @@ def test_every_program_ends_on_sigterm_and_watches_are_ended_not_cut(
     tmp_path: Path, binaries: Mapping[Program, Path]
 ) -> None:
     with one_replica(tmp_path, binaries) as replica:
-        for component in Component:
+        for component in PROGRAMS:
             replica.start_and_await(component)
         with watch(replica) as open_watch:
-            took = {component: replica.stop(component) for component in reversed(Component)}
+            took = {component: replica.stop(component) for component in reversed(PROGRAMS)}
             assert b"kube-system" in open_watch.read()  # raises IncompleteRead for one that was cut
         assert all(seconds < replica.spec(component).stop_timeout for component, seconds in took.items())
         settings = replica.plane.shutdown

@@ -20,6 +20,7 @@ from types import TracebackType
 
 import pytest
 
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
@@ -35,13 +36,15 @@ from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
 REPLICA = "r1"
+#: What runs of a replica whose events are where all else is.
+PROGRAMS = tuple(each for each in Component if each is not Component.EVENTS_ETCD)
 PORTS = tuple(each.listen.port for each in seat_at("any", "127.0.0.1", 0).ports)
 
 
 @pytest.fixture(scope="session")
 def binaries() -> Mapping[Program, Path]:
     """The real programs of a replica, kubectl and etcdctl, fetched or built if they are not there."""
-    wanted = [*(Program(each) for each in Component), Program.KUBECTL, Program.ETCDCTL]
+    wanted = [*(Program(each) for each in PROGRAMS), Program.KUBECTL, Program.ETCDCTL]
     return asyncio.run(Upstream.from_environment(os.environ).ensure(wanted, Versions()))
 
 
@@ -219,7 +222,7 @@ def one_replica(
         volume=PurePosixPath(folder / "volume"),
         audit=PurePosixPath(folder / "audit"),
         folders={each: PurePosixPath(folder / each) for each in Component},
-        programs={each: PurePosixPath(binaries[Program(each)]) for each in Component},
+        programs={each: PurePosixPath(binaries[Program(CATALOGUE[each].program)]) for each in Component},
     )
     members = ((REPLICA, seat.advertised(PortName.ETCD_PEER).url()),)
     cluster = InitialCluster(state=ClusterState.NEW, members=members, token="byhand")
