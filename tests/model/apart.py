@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import (
     AddLearner,
     DecideBootstrap,
     Promote,
-    ReleaseReplica,
     RemoveMember,
     RestartUnit,
     StartUnit,
@@ -34,7 +33,7 @@ S = TypeVar("S", bound=Step)
 def cluster_of(step: Step) -> Cluster | None:
     """The cluster that a step is about; None if it is about none."""
     if isinstance(step, Unit):
-        return next((each for each, member in MEMBER.items() if member is step.component), None)
+        return CLUSTER.get(step.component)
     return step.cluster if isinstance(step, (*OF_A_CLUSTER, Swap)) else None
 
 
@@ -43,7 +42,7 @@ def as_main(step: S) -> S:
     if isinstance(step, Swap):
         return replace(step, cluster=Cluster.MAIN, changes=tuple(map(as_main, step.changes)))
     if isinstance(step, Unit):
-        return replace(step, component=Component.ETCD if step.component in MEMBER.values() else step.component)
+        return replace(step, component=Component.ETCD if step.component in CLUSTER else step.component)
     return replace(step, cluster=Cluster.MAIN) if isinstance(step, OF_A_CLUSTER) else step
 
 
@@ -90,8 +89,3 @@ def why_not_done(truth: Truth, keep: set[str]) -> str:
         return f"the quorum of the events' cluster is at {events.home}"
     lost = keep - truth.taking_events
     return f"{lost} take no events" if lost else ""
-
-
-def may_lose_events(step: Step) -> bool:
-    """Whether a step is about a replica that goes altogether."""
-    return isinstance(step, ReleaseReplica)

@@ -39,6 +39,7 @@ from quarterdeck.components.settings import (
 from quarterdeck.components.tuning import Tuning, tuning
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import InvalidInput
+from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, PortName, Seat, SeatPort
 from quarterdeck.model.units import UnitSpec
@@ -143,7 +144,7 @@ def test_a_member_needs_its_log_which_says_nothing_of_what_it_is(build: Build) -
     assert spec.needs == PurePosixPath("/volumes/demo-1/etcd/member/wal/*.wal")
     assert replace(spec, needs=None).digest == spec.digest
     assert not spec.fresh
-    assert all(build(each).needs is None for each in Component if CATALOGUE[each].cluster is None)
+    assert all(build(each).needs is None for each in Component if each not in CLUSTER)
 
 
 @pytest.mark.parametrize(

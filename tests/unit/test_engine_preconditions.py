@@ -15,10 +15,9 @@ from quarterdeck.components.ports import seat_of_before
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict
+from quarterdeck.engine.move import Move
 from quarterdeck.engine.preconditions import (
-    Move,
     _answer,
-    _room,
     certificates,
     clocks,
     endpoint,
@@ -26,7 +25,8 @@ from quarterdeck.engine.preconditions import (
     machines,
     name,
 )
-from quarterdeck.engine.preconditions import free_memory as free_memory_check
+from quarterdeck.engine.room import _room
+from quarterdeck.engine.room import free_memory as free_memory_check
 from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.endpoints import Record
 from quarterdeck.model.measures import ClockOffset, FreeMemory

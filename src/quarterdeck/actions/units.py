@@ -20,7 +20,7 @@ from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address
-from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import RestartUnit, StartUnit, StopUnit
@@ -33,7 +33,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
 
     etcd begins without data only on a replica that was never seen healthy; its machine knows whether there was any.
     """
-    cluster = CATALOGUE[step.component].cluster or Cluster.MAIN
+    cluster = CLUSTER.get(step.component, Cluster.MAIN)
     record = await _with_room(plane, plane.memory.replica(step.replica), cluster)
     spec = await rendered(plane, record, step.component, plane.settings_of(record), world)
     fresh = spec.needs is not None and not plane.memory.of(cluster).replica(record.name).started
@@ -45,7 +45,7 @@ async def rendered(
     plane: Plane, record: Replica, component: Component, settings: PlaneSettings, world: World
 ) -> UnitSpec:
     """The unit of one of a replica's programs, of a plane with these settings."""
-    cluster = CATALOGUE[component].cluster or Cluster.MAIN
+    cluster = CLUSTER.get(component, Cluster.MAIN)
     return component_unit(
         component,
         settings,
@@ -156,12 +156,13 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
             if holder is not None:
                 await _hand_on(plane, holder, spec.lease, world)
         case Stopping.ASKED:
-            await site.stop_unit(record.machine, unit, kill=_goes_for_good(spec, world))
+            await site.stop_unit(record.machine, unit, kill=_goes_for_good(step.component, world))
 
 
-def _goes_for_good(spec: ComponentSpec, world: World) -> bool:
+def _goes_for_good(component: Component, world: World) -> bool:
     """Whether a program is a member of a cluster that comes to an end as a whole."""
-    return spec.cluster is not None and (world.deleting or not world.memory.of(spec.cluster).bootstrap)
+    cluster = CLUSTER.get(component)
+    return cluster is not None and (world.deleting or not world.memory.of(cluster).bootstrap)
 
 
 async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World) -> None:
@@ -190,7 +191,7 @@ def _serves_nobody(world: World, record: Replica) -> bool:
     """Whether an apiserver has lost its member (asked to stop, it would wait for that one until its time is over), or
     serves what nobody must have.
     """
-    member = world.membership.of(record.name) if world.membership is not None else None
+    member = world.member(record.name)
     well = member is not None and member.health is Health.HEALTHY
     ready = world.replica(record.name).ready is True
     return not well and (not ready or any(each.replica == record.name for each in world.wrong))

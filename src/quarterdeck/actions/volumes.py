@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.components.settings import ReplicaSettings
 from quarterdeck.errors import Conflict, NotFound, Unavailable
-from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.programs import Program
@@ -75,7 +74,7 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
     has started: its data is somewhere, or lost. Raises Unavailable then. The audit log's is an apiserver's alone:
     a disk that only the log is on keeps no member from starting.
     """
-    site, cluster = plane.site(record.site), CATALOGUE[component].cluster or Cluster.MAIN
+    site, cluster = plane.site(record.site), CLUSTER.get(component, Cluster.MAIN)
     volume, member = await volume_of(plane, record, cluster), _member(plane, record, cluster)
     if volume is None and member.started:
         raise Unavailable(

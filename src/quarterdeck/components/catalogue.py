@@ -35,12 +35,13 @@ class Stopping(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentSpec:
-    """A program of a replica. (What it depends on is in ``model.components``: the planner goes by it.)
+    """A program of a replica. (What it depends on is in ``model.components``, and of which cluster it is
+    a member in ``model.clusters``: the planner goes by these.)
 
     ``program`` is the name of its file, ``arguments`` under which component users give its extra arguments.
     ``certificates`` are those of ``ReplicaSecrets`` that it has. ``reloads`` are the parts of a revision that it takes
     up while it runs, in versions that tell what they have taken up. ``lease``: of programs of its kind one works, the
-    one that has this lease ("": all work). ``cluster``: it is a member of that one.
+    one that has this lease ("": all work).
     """
 
     program: str
@@ -51,7 +52,6 @@ class ComponentSpec:
     reloads: frozenset[str] = frozenset()
     stopping: Stopping = Stopping.ASKED
     lease: str = ""
-    cluster: Cluster | None = None
 
 
 def _alone(build: _Alone) -> Build:
@@ -76,7 +76,6 @@ def _member(cluster: Cluster) -> ComponentSpec:
         arguments=Component.ETCD,
         ports=(ports.client, ports.peer, ports.metrics),
         certificates=("etcd_server", "etcd_peer"),
-        cluster=cluster,
     )
 
 

@@ -124,7 +124,7 @@ def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple
 def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
     """What a replica of revision ``before`` needs to be one of ``after``.
 
-    An apiserver has one member, its own: when that one is started anew, so is the apiserver.
+    An apiserver has its own members alone: when one of them is started anew, so is the apiserver.
     """
     found = differences(before, after)
     restart = {component for each in found for component in each.restart}

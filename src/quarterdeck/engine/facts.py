@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "replicas": status.plane.spec.replicas,
         "kubernetesVersion": status.plane.spec.kubernetes_version,
         "endpoint": status.plane.host,
-        "healthy": status.plan.done and not any(_alarms(world)),
+        "healthy": status.plan.done and not any(each.alarms for each in world.memberships),
         "paused": status.plane.spec.paused,
         "doing": [type(step).__name__ for step in status.plan.now],
         "waiting": [*status.plan.waiting],
@@ -95,11 +95,6 @@ def summary(status: Status) -> dict[str, JsonValue]:
     }
 
 
-def _alarms(world: World) -> Iterator[str]:
-    for membership in (world.membership, world.events_membership):
-        yield from membership.alarms if membership is not None else ()
-
-
 def _members(world: World) -> list[JsonValue]:
     rows: list[JsonValue] = []
     for record in world.memory.replicas:
@@ -122,8 +117,7 @@ def _members(world: World) -> list[JsonValue]:
 
 def _member(world: World, name: str) -> dict[str, JsonValue]:
     """What a replica is in a cluster, and how it is there."""
-    membership = world.membership
-    member = membership.of(name) if membership is not None else None
+    membership, member = world.membership, world.member(name)
     role = "unknown" if membership is None else "none"
     if member is not None and membership is not None:
         role = "learner" if member.learner else "leader" if membership.leader == name else "voter"

@@ -5,30 +5,27 @@ failing check named.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from quarterdeck.actions.addresses import client_urls, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict, enforce, ok, refuse
+from quarterdeck.engine.move import Move
 from quarterdeck.engine.observing import observer_of
+from quarterdeck.engine.room import free_disk, free_memory, storage_class
 from quarterdeck.engine.settings import balancer_ports
 from quarterdeck.errors import QuarterdeckError, Unavailable
-from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.model.capabilities import NEEDED
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.measures import ClockOffset, FreeMemory, RoundTrip
+from quarterdeck.model.measures import ClockOffset, RoundTrip
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
-from quarterdeck.sites.port import Site
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -36,37 +33,6 @@ WARN_RTT = 80.0
 MOST_RTT = 180.0
 #: Seconds by which clocks may differ: certificates are valid from a little before they were made.
 MOST_SKEW = 30.0
-#: Room at the target for a database of this size: snapshot, log and growth.
-_ROOM_FACTOR = 2.5
-_ROOM_LEAST = 256 * 2**20
-#: Memory that one replica's programs take: with an empty database, and more for each byte in it (measured with
-#: Kubernetes 1.36 and etcd 3.6: an apiserver takes 3.7 times the database while it loads it, etcd some 1.3 times).
-_MEMORY_LEAST = 700 * 2**20
-_MEMORY_FACTOR = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """All that the checks look at. ``wanted`` is the resource as it is to be."""
-
-    plane: Plane
-    wanted: ControlPlane
-    world: World
-    source: tuple[Machine, ...]
-    target: tuple[Machine, ...]
-    target_site: SiteResource
-    allow_distance: bool
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether all replicas go to another site."""
-        return self.wanted.spec.placement.site != self.plane.resource.spec.placement.site
-
-    @property
-    def coming(self) -> int:
-        """How many replicas are started at once at most, while all that there are go on."""
-        more = self.wanted.spec.replicas - self.plane.resource.spec.replicas
-        return self.wanted.spec.replicas if self.elsewhere else max(1, more)
 
 
 async def examine(
@@ -157,8 +123,8 @@ async def health(move: Move) -> Finding:
 
 
 def _ill_events(world: World, condemned: Collection[str]) -> str:
-    """What ails the events' etcd; "" if nothing does, or there is none. Its members are exchanged by its own quorum,
-    and whatever is wrong with it keeps nobody from moving the plane.
+    """What ails the events' etcd; "" if nothing does, or there is none. It keeps nobody from asking for a move, which
+    waits for it where replicas that keep events there are to take over.
     """
     seen = world.of(Cluster.EVENTS)
     if not seen.memory.created:
@@ -218,84 +184,6 @@ async def learners(move: Move) -> Finding:
         seen = f"{coming} members would join at once, and etcd lets {most}"
         return refuse("learners", seen, f"move with {most} replicas, and scale up again there")
     return ok("learners", f"{coming} will join, etcd lets {most}")
-
-
-async def storage_class(move: Move) -> Finding:
-    """The target has the storage classes."""
-    known = [each.name for each in move.target_site.spec.storage_classes]
-    wanted = _classes(move)
-    for each in wanted:
-        if each not in known:
-            seen = f"no storage class {each!r} at {move.wanted.spec.placement.site}"
-            return refuse("storage class", seen, f"choose one of: {', '.join(known)}")
-    return ok("storage class", ", ".join(wanted))
-
-
-def _classes(move: Move) -> tuple[str, ...]:
-    """The storage classes of the volumes that come; the first is that of the main etcd."""
-    default = move.target_site.spec.storage_classes[0].name
-    return tuple(dict.fromkeys(each or default for each in move.wanted.spec.storage_classes))
-
-
-async def free_disk(move: Move) -> Finding:
-    """There is room for the database on every machine that might be used."""
-    sizes = [status.db_size for status in await _statuses(move)]
-    if not sizes:
-        return refuse("free disk", "the size of the database is not known", "have a member answer first")
-    need = int(max(sizes) * _ROOM_FACTOR) + _ROOM_LEAST
-    site = move.plane.site(move.wanted.spec.placement.site)
-    least: list[int] = []
-    for name, needed in _needed(move, need).items():
-        free = {machine.name: await site.free_bytes(machine.name, name) for machine in move.target}
-        short = [f"{machine} has {_mib(room)}" for machine, room in free.items() if room < needed]
-        if short:
-            seen = f"{_mib(needed)} of class {name} are needed: {', '.join(short)}"
-            return refuse("free disk", seen, "make room, or choose another class")
-        least.append(min(free.values()))
-    return ok("free disk", f"{_mib(need)} needed, at least {_mib(min(least))} free")
-
-
-def _needed(move: Move, main: int) -> dict[str, int]:
-    """The room that is needed by storage class: ``main`` for the main etcd, and a little for the events' one."""
-    main_class, *others = _classes(move)
-    return {main_class: main, **dict.fromkeys(others, _ROOM_LEAST)}
-
-
-async def free_memory(move: Move) -> Finding:
-    """The target's machines have the memory that the new replicas need. Where they do not, the kernel takes it from
-    what serves, and in the end kills it.
-    """
-    sizes = [status.db_size_in_use for status in await _statuses(move)]
-    if not sizes:
-        return refuse("free memory", "the size of the database is not known", "have a member answer first")
-    need = _MEMORY_LEAST + _MEMORY_FACTOR * max(sizes)
-    site = move.plane.site(move.wanted.spec.placement.site)
-    up = [machine for machine in move.target if machine.state is MachineState.UP]
-    if not up:
-        return refuse("free memory", f"no machine is up at {site.name}", f"see 'site machines {site.name}'")
-    room = await _room(site, up[: move.coming])
-    seen = f"a replica takes about {_mib(need)} while it starts, each machine has {_mib(room)}"
-    if 2 * room < need:
-        return refuse("free memory", seen, "make room, or move to larger machines")
-    if room < need:
-        return Finding("free memory", Verdict.WARN, f"{seen}: programs may be slowed down, or killed by the kernel")
-    return ok("free memory", seen)
-
-
-async def _room(site: Site, machines: Sequence[Machine]) -> int:
-    """Bytes that each of these machines has, if all of them take as much: some may share a host."""
-    free = await asyncio.gather(*(site.measure(each.name, FreeMemory()) for each in machines))
-    hosts = [each.host or each.name for each in machines]
-    return int(min(left / hosts.count(host) for left, host in zip(free, hosts, strict=True)))
-
-
-async def _statuses(move: Move) -> list[MemberStatus]:
-    asked = (or_none(move.plane.etcd.status(url)) for url in client_urls(move.plane))
-    return [status for status in await asyncio.gather(*asked) if status is not None]
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:,.0f} MiB"
 
 
 async def distance(move: Move) -> Finding:

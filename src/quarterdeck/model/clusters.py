@@ -24,6 +24,8 @@ class Cluster(StrEnum):
 CALLED: Mapping[Cluster, str] = {Cluster.MAIN: "etcd", Cluster.EVENTS: "the events' etcd"}
 #: The program that is a member.
 MEMBER: Mapping[Cluster, Component] = {Cluster.MAIN: Component.ETCD, Cluster.EVENTS: Component.EVENTS_ETCD}
+#: The cluster that a program is a member of; others are of none.
+CLUSTER: Mapping[Component, Cluster] = {component: cluster for cluster, component in MEMBER.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

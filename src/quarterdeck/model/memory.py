@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
@@ -81,6 +82,12 @@ class Timeline:
     ahead: float
 
 
+def since(before: tuple[tuple[str, float], ...], names: tuple[str, ...], now: float) -> tuple[tuple[str, float], ...]:
+    """Since when something is so of each of these: from ``now`` on, but for those of whom it was so ``before``."""
+    known = dict(before)
+    return tuple((name, known.get(name, now)) for name in names)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """The plane's memory.
@@ -129,6 +136,10 @@ class Memory:
             revision=known.revision,
             replicas=tuple(each.of(cluster, known.epoch if known.exists else None) for each in self.replicas),
         )
+
+    def with_replica(self, name: str, change: Callable[[Replica], Replica]) -> Memory:
+        """The same memory with one record changed; unchanged if there is none of that name."""
+        return replace(self, replicas=tuple(change(each) if each.name == name else each for each in self.replicas))
 
     def replica(self, name: str) -> Replica:
         """The record of ``name``; raises KeyError when there is none."""

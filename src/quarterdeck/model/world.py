@@ -262,6 +262,16 @@ class World:
             return self.membership
         return self.events_membership if self.memory.events.exists else None
 
+    @property
+    def memberships(self) -> tuple[Membership, ...]:
+        """Those of all clusters that could be read."""
+        return tuple(each for each in map(self.membership_of, Cluster) if each is not None)
+
+    def member(self, replica: str, cluster: Cluster = Cluster.MAIN) -> MemberFact | None:
+        """A replica's member of a cluster; None if it has none, or if the membership could not be read."""
+        membership = self.membership_of(cluster)
+        return membership.of(replica) if membership is not None else None
+
     def change(self, before: str, after: str) -> Change:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
         return next((each for one, other, each in self.changes if (one, other) == (before, after)), Change())

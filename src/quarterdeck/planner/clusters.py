@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quarterdeck.planner import founding, membership
-from quarterdeck.planner.events import wants_events
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -38,7 +37,7 @@ def ask(rule: Rule, view: View) -> Outcome:
     main, events = rule(view), view.events
     if events is None or rule not in IN_EACH or not (rule in UNREAD or events.world.membership is not None):
         return main
-    if rule not in LEAVING and not wants_events(view.world, view.wanted, view.revision):
+    if rule not in LEAVING and not view.wants_events:
         return main
     other = rule(events)
     told = tuple(f"events' etcd: {each}" for each in other.waiting)
@@ -48,9 +47,7 @@ def ask(rule: Rule, view: View) -> Outcome:
 def waits_for_events(view: View) -> tuple[str, ...]:
     """What is waited for as long as the membership of a cluster is not known that somebody is to keep events in."""
     events = view.events
-    if events is None or events.world.membership is not None:
-        return ()
-    if not wants_events(view.world, view.wanted, view.revision):
+    if events is None or events.world.membership is not None or not view.wants_events:
         return ()
     return (
         "a quorum of the members of the events' etcd to answer; if it is gone for good, set"

@@ -36,7 +36,7 @@ def dissolve(view: View) -> Outcome:
         for record in world.memory.replicas
         if record.name not in view.lost
     )
-    if world.memory.events.exists and not wants_events(world, view.wanted, view.revision) and not used:
+    if world.memory.events.exists and not view.wants_events and not used:
         why = "no apiserver keeps events there any more"
         return Outcome((ForgetCluster(site="", why=why, cluster=Cluster.EVENTS),))
     stale = [each for each in world.memory.replicas if is_stale(world, each)]

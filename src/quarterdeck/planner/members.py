@@ -6,7 +6,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import IDLE, MachineState
-from quarterdeck.model.world import Health, MemberFact, Membership, World
+from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.quorum import Voter
 
 #: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
@@ -48,24 +48,33 @@ def is_lost(world: World, record: Replica) -> bool:
     return was_removed(world.membership, record) or (record.started and world.replica(record.name).has_data is False)
 
 
-def lost_its_events(world: World, record: Replica) -> bool:
-    """Whether that is so of a replica's member of the events' cluster. Names come once: so another replica comes."""
-    if record.events is None or world.membership_of(Cluster.EVENTS) is None:
-        return False
-    events = world.of(Cluster.EVENTS)
-    return is_lost(events, events.memory.replica(record.name))
+def lost(world: World) -> frozenset[str]:
+    """The replicas whose members are lost."""
+    return frozenset(record.name for record in world.memory.replicas if is_lost(world, record))
 
 
-def is_of_no_use(world: World, record: Replica) -> bool:
-    """Whether a replica is lost: its member of the main cluster is, or the other one, and it does not serve."""
-    fact = world.replica(record.name)
-    off = fact.machine is MachineState.UP and fact.unit(Component.APISERVER) in IDLE
-    return is_lost(world, record) or (off and world.membership is not None and lost_its_events(world, record))
+def lost_events(world: World) -> frozenset[str]:
+    """The replicas whose members of the events' cluster are lost. Names come once: so others come in their place."""
+    if world.membership_of(Cluster.EVENTS) is None:
+        return frozenset()
+    return lost(world.of(Cluster.EVENTS))
+
+
+def of_no_use(world: World) -> frozenset[str]:
+    """The replicas that are lost: their member of the main cluster is, or the other one, and they do not serve."""
+    if world.membership is None:
+        return frozenset()
+    off = frozenset(fact.name for fact in world.replicas if _is_off(fact))
+    return lost(world) | (lost_events(world) & off)
+
+
+def _is_off(fact: ReplicaFact) -> bool:
+    return fact.machine is MachineState.UP and fact.unit(Component.APISERVER) in IDLE
 
 
 def serves(world: World, record: Replica) -> bool:
     """Whether a replica is a healthy voter that has the data, and its apiserver is ready."""
-    member = world.membership.of(record.name) if world.membership is not None else None
+    member = world.member(record.name)
     if member is None or member.learner or member.health is not Health.HEALTHY:
         return False
     fact = world.replica(record.name)
@@ -74,8 +83,7 @@ def serves(world: World, record: Replica) -> bool:
 
 def all_raised(world: World) -> tuple[str, ...]:
     """The alarms that members of any cluster speak of."""
-    known = tuple(each for each in map(world.membership_of, Cluster) if each is not None)
-    return tuple(dict.fromkeys(kind for each in known for kind in raised(each)))
+    return tuple(dict.fromkeys(kind for each in world.memberships for kind in raised(each)))
 
 
 def raised(membership: Membership) -> tuple[str, ...]:

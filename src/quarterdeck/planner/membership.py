@@ -31,7 +31,7 @@ def keep_running(view: View) -> Outcome:
     # A seat is given to another replica only when the one before was seen to be a member no more.
     heirs = {record.seat or record.machine: record.name for record in view.world.memory.replicas}
     for record in view.world.memory.replicas:
-        member = view.world.membership.of(record.name) if view.world.membership else None
+        member = view.world.member(record.name)
         belongs = member is not None if view.world.membership else heirs[record.seat or record.machine] == record.name
         if not belongs or not record.started or view.rests(record, view.etcd):
             continue

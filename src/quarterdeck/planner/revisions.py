@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health, ReplicaFact, World
-from quarterdeck.planner.members import lost_its_events
+from quarterdeck.planner.members import lost_events
 
 
 def wanted_revision(world: World) -> str:
@@ -27,11 +27,12 @@ def outdated(world: World, revision: str) -> frozenset[str]:
     """The replicas in whose place another one is wanted: a person says so, or they cannot become what ``revision``
     says, or not without that nobody serves.
     """
-    return frozenset(record.name for record in world.memory.replicas if _outdated(world, record, revision))
+    old = frozenset(record.name for record in world.memory.replicas if _outdated(world, record, revision))
+    return old | lost_events(world)
 
 
 def _outdated(world: World, record: Replica, revision: str) -> bool:
-    if record.name in world.condemned or lost_its_events(world, record):
+    if record.name in world.condemned:
         return True
     if record.revision == revision:
         return _other_class(record.storage_class, world.storage_class) or (
@@ -74,7 +75,7 @@ def costs_nothing(world: World, record: Replica, stops: Iterable[Component]) -> 
 def _of_use(world: World, record: Replica, component: Component) -> bool:
     """Whether a program may be of use to anybody. That we do not know says nothing."""
     fact = world.replica(record.name)
-    if component in MEMBER.values():
+    if component in CLUSTER:
         return component not in fact.restless
     checked = any(record.name in balancer.healthy for balancer in world.balancers)
     if component is Component.APISERVER:
@@ -87,9 +88,9 @@ def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
     fact = world.replica(record.name)
     if component not in fact.restless:
         return False
-    for cluster, member in MEMBER.items():
-        if component is member:
-            return not _is_well(world, record, cluster) and not fact.of(cluster).refused
+    if component in CLUSTER:
+        cluster = CLUSTER[component]
+        return not _is_well(world, record, cluster) and not fact.of(cluster).refused
     if component is Component.APISERVER:
         return fact.ready is False and all(_is_well(world, record, each) for each in _needs(world, record))
     return fact.ready is True
@@ -114,14 +115,12 @@ def _needs(world: World, record: Replica) -> list[Cluster]:
 
 
 def _is_unheard(world: World, record: Replica, cluster: Cluster) -> bool:
-    membership = world.membership_of(cluster)
-    member = membership.of(record.name) if membership is not None else None
+    membership, member = world.membership_of(cluster), world.member(record.name, cluster)
     if membership is None or member is None or member.health is not Health.DOWN:
         return False
     return all(each.health is Health.HEALTHY for each in membership.members if each is not member)
 
 
 def _is_well(world: World, record: Replica, cluster: Cluster, *, votes: bool = False) -> bool:
-    membership = world.membership_of(cluster)
-    member = membership.of(record.name) if membership is not None else None
+    member = world.member(record.name, cluster)
     return member is not None and member.health is Health.HEALTHY and not (votes and member.learner)

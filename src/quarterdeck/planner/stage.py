@@ -114,7 +114,7 @@ def _stands_in(world: World, record: Replica) -> bool:
 
 def _cost(world: World, record: Replica, revision: str) -> tuple[int, ...]:
     """What speaks against keeping a replica, the weightiest first. A leader goes last."""
-    member = world.membership.of(record.name) if world.membership is not None else None
+    member = world.member(record.name)
     fact = world.replica(record.name)
     down = fact.machine is MachineState.DOWN or (member is not None and member.health is Health.DOWN)
     votes = member is not None and not member.learner

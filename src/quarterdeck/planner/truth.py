@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
@@ -79,9 +79,9 @@ NOTHING = SimReplica()
 
 
 def _as_main(components: frozenset[Component]) -> frozenset[Component]:
-    if not components & {*MEMBER.values()}:
+    if not components & CLUSTER.keys():
         return components
-    others = components - {*MEMBER.values()}
+    others = components - CLUSTER.keys()
     return others | {Component.ETCD} if Component.EVENTS_ETCD in components else others
 
 

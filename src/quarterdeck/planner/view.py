@@ -13,7 +13,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.events import is_stale, wants_events
-from quarterdeck.planner.members import has_the_data, is_lost, is_of_no_use, voters, was_removed
+from quarterdeck.planner.members import has_the_data, lost, of_no_use, voters, was_removed
 from quarterdeck.planner.quorum import Voter, home
 from quarterdeck.planner.resting import Rest, rest
 from quarterdeck.planner.revisions import as_it_is, outdated, wanted_revision
@@ -57,6 +57,11 @@ class View:
     def events(self) -> View | None:
         """The view of the events' cluster; None if there is none, and none is wanted."""
         return _of_events(self)
+
+    @cached_property
+    def wants_events(self) -> bool:
+        """Whether anybody is to keep events apart."""
+        return wants_events(self.world, self.wanted, self.revision)
 
     @property
     def etcd(self) -> Component:
@@ -117,8 +122,10 @@ class View:
         """Whether nobody misses its member of the cluster: its apiserver is off, as it was when the main cluster let go
         of it; or the member has lost its data, and it is only events that its apiserver cannot write.
         """
-        if self.plane is self or self.apiserver_off(replica):
-            return self.apiserver_off(replica)
+        if self.apiserver_off(replica):
+            return True
+        if self.plane is self:
+            return False
         left = was_removed(self.plane.membership, self.plane.world.memory.replica(replica.name))
         return left or replica.name in self.lost
 
@@ -303,11 +310,11 @@ def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
 
 def view(world: World) -> View:
     """Read a world that has at least one slot."""
-    lost = frozenset(record.name for record in world.memory.replicas if is_of_no_use(world, record))
+    useless = of_no_use(world)
     at = _home(world)
     revision = wanted_revision(world)
     old = outdated(world, revision)
-    now = stage(world, at, lost, old, revision)
+    now = stage(world, at, useless, old, revision)
     return View(
         world=world,
         home=at,
@@ -315,7 +322,7 @@ def view(world: World) -> View:
         wanted=now.wanted,
         missing=now.missing,
         unwanted=tuple(record for record in world.memory.replicas if record not in now.wanted),
-        lost=lost,
+        lost=useless,
         outdated=old,
         revision=revision,
         held_up=now.waiting,
@@ -328,15 +335,14 @@ def _home(world: World) -> str | None:
 
 def _of_events(plane: View) -> View | None:
     """Who is wanted in the events' cluster: all that are in the main one, as long as anybody keeps events apart."""
-    wants = wants_events(plane.world, plane.wanted, plane.revision)
-    if not wants and not plane.world.memory.events.exists:
+    if not plane.wants_events and not plane.world.memory.events.exists:
         return None
     world = plane.world.of(Cluster.EVENTS)
-    lost = frozenset(record.name for record in world.memory.replicas if is_lost(world, record))
+    gone = lost(world)
     wanted = tuple(
         world.memory.replica(each.name)
         for each in plane.wanted
-        if wants and each.name not in lost and not is_stale(plane.world, each)
+        if plane.wants_events and each.name not in gone and not is_stale(plane.world, each)
     )
     return replace(
         plane,
@@ -344,7 +350,7 @@ def _of_events(plane: View) -> View | None:
         home=_home(world),
         wanted=wanted,
         unwanted=tuple(record for record in world.memory.replicas if record not in wanted),
-        lost=lost,
+        lost=gone,
         cluster=Cluster.EVENTS,
         plane_or_none=plane,
     )

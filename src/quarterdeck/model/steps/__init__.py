@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.steps.clusters import (
     DecideBootstrap,
     ForgetCluster,
@@ -71,7 +71,7 @@ def cluster_of(step: Step) -> Cluster:
     none.
     """
     if isinstance(step, StartUnit | StopUnit | RestartUnit):
-        return next((cluster for cluster, member in MEMBER.items() if member is step.component), Cluster.MAIN)
+        return CLUSTER.get(step.component, Cluster.MAIN)
     return getattr(step, "cluster", Cluster.MAIN)
 
 

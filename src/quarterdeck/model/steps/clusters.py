@@ -112,7 +112,4 @@ class ReleaseMember(Base):
         return f"release the member {self.replica} of the events' etcd"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        return replace(memory, replicas=tuple(map(self._without, memory.replicas)))
-
-    def _without(self, record: Replica) -> Replica:
-        return replace(record, events=None) if record.name == self.replica else record
+        return memory.with_replica(self.replica, lambda record: replace(record, events=None))

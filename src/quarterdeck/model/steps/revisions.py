@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Memory, Rejection, Replica
+from quarterdeck.model.memory import Memory, Rejection, since
 from quarterdeck.model.steps.base import Base
 
 
@@ -21,10 +21,7 @@ class AdoptRevision(Base):
         return f"have {self.replica} run revision {self.revision}"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        return replace(memory, replicas=tuple(map(self._adopted, memory.replicas)))
-
-    def _adopted(self, record: Replica) -> Replica:
-        return replace(record, revision=self.revision) if record.name == self.replica else record
+        return memory.with_replica(self.replica, lambda record: replace(record, revision=self.revision))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +37,7 @@ class NoteUnready(Base):
         return f"note that {', '.join(self.units) or 'nothing'} runs without being ready"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        since = dict(memory.unready)
-        return replace(memory, unready=tuple((name, since.get(name, now)) for name in self.units))
+        return replace(memory, unready=since(memory.unready, self.units, now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

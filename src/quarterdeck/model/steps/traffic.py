@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from quarterdeck.model.memory import Lifetime, Memory, Replica
+from quarterdeck.model.memory import Lifetime, Memory, Replica, since
 from quarterdeck.model.steps.base import Base
 
 
@@ -129,5 +129,4 @@ class NoteDraining(Base):
         return f"note that {', '.join(self.draining) or 'nobody'} drains"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        since = dict(memory.draining)
-        return replace(memory, draining=tuple((name, since.get(name, now)) for name in self.draining))
+        return replace(memory, draining=since(memory.draining, self.draining, now))

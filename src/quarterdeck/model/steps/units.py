@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps.base import Base
 
 
@@ -58,7 +58,4 @@ class RestartUnit(Base):
         return f"restart {self.component} of {self.replica}"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        return replace(memory, replicas=tuple(map(self._restarted, memory.replicas)))
-
-    def _restarted(self, record: Replica) -> Replica:
-        return replace(record, restarted=True) if record.name == self.replica else record
+        return memory.with_replica(self.replica, lambda record: replace(record, restarted=True))

@@ -13,8 +13,7 @@ def from_world(world: World) -> Truth:
     """The truth that an observation suggests, for dry runs: what is unknown is taken to be well."""
     running = {record.name: _from_fact(world, record.name) for record in world.memory.replicas}
     power = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.OFF}
-    known = [each for each in (world.membership, world.events_membership) if each is not None]
-    ids = [member.id for each in known for member in each.members]
+    ids = [member.id for each in world.memberships for member in each.members]
     return Truth(
         slots=world.slots,
         memory=world.memory,

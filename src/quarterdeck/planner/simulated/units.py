@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.clusters import MEMBER
+from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import ReloadUnit, RestartUnit, StartUnit, StopUnit
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
@@ -71,9 +71,8 @@ def ended(truth: Truth, replica: SimReplica) -> frozenset[Component]:
 
 def _must_fit(truth: Truth, step: StartUnit | RestartUnit) -> None:
     """A seat has one set of ports; and etcd that had its data starts on nothing else."""
-    for cluster, component in MEMBER.items():
-        if step.component is component and _lacks_its_data(truth.of(cluster), step.replica):
-            raise RefusedError(f"the data of {step.replica} is gone")
+    if step.component in CLUSTER and _lacks_its_data(truth.of(CLUSTER[step.component]), step.replica):
+        raise RefusedError(f"the data of {step.replica} is gone")
     seat = truth.memory.replica(step.replica).seat
     for record in truth.memory.replicas:
         other = truth.replica(record.name)

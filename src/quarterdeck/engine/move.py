@@ -1,0 +1,35 @@
+"""A change of a plane's replicas that is about to begin: all that is looked at before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.model.units import Machine
+from quarterdeck.model.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """All that the checks look at. ``wanted`` is the resource as it is to be."""
+
+    plane: Plane
+    wanted: ControlPlane
+    world: World
+    source: tuple[Machine, ...]
+    target: tuple[Machine, ...]
+    target_site: SiteResource
+    allow_distance: bool
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether all replicas go to another site."""
+        return self.wanted.spec.placement.site != self.plane.resource.spec.placement.site
+
+    @property
+    def coming(self) -> int:
+        """How many replicas are started at once at most, while all that there are go on."""
+        more = self.wanted.spec.replicas - self.plane.resource.spec.replicas
+        return self.wanted.spec.replicas if self.elsewhere else max(1, more)
