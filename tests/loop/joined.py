@@ -18,13 +18,12 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.site import SiteSpec, SiteStatus
 from quarterdeck.components import controller_manager
-from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
-from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import MachineRole, MachineState, UnitSpec
@@ -259,7 +258,7 @@ class Joined:
 
     def _behaviour(self, spec: UnitSpec) -> Behaviour:
         """How a unit that is started now behaves. An etcd that must not run exits, again and again."""
-        cluster = CATALOGUE[replica_of(spec.name)[1]].cluster
+        cluster = CLUSTER.get(replica_of(spec.name)[1])
         if cluster is None:
             return Behaviour()
         return Behaviour(exit_code=None if self.clusters[cluster].may_run(etcd_of(spec)) else 1)

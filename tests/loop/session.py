@@ -296,8 +296,10 @@ class Session(Unwatched):
             self._cluster(call).moved_on_purpose()
         elif method == "delete_volume":
             wanted = self.truths.wanted()
-            there = {Cluster.MAIN} if wanted is not None and not wanted.deleting else set()
-            world.forget_deleted(there | ({Cluster.EVENTS} if there and wanted.memory.events.exists else set()))
+            there = set[Cluster]()
+            if wanted is not None and not wanted.deleting:
+                there = {Cluster.MAIN, *((Cluster.EVENTS,) if wanted.memory.events.exists else ())}
+            world.forget_deleted(there)
         elif method == "hold":
             world.held[call.site] = world.clock.now + float(call.args[0])
         elif method == "let_go":

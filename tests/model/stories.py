@@ -27,7 +27,8 @@ def told(step: Step) -> str:
     """A step in a few words: its kind, and what it is about."""
     if isinstance(step, Swap):
         return f"Swap({', '.join(map(told, step.changes))})"
-    unit = f"{step.component} of " if hasattr(step, "component") else ""
+    component = getattr(step, "component", "")
+    unit = f"{component} of " if component else ""
     about = getattr(step, "replica", "") or getattr(step, "to", "") or step.site
     return f"{kind(step)} {unit}{about}".strip()
 

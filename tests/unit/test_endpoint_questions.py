@@ -121,4 +121,4 @@ async def test_a_long_answer_is_fetched_by_tcp() -> None:
         port = listening.sockets[0].getsockname()[1]
         async with serving(short, port):
             reply = await ask_server("127.0.0.1", port, NAME, dns.rdatatype.A, timeout=2.0, recurse=False)
-    assert [rrset[0].to_text() for rrset in reply.answer] == ["192.0.2.3"]
+    assert [str(rrset[0]) for rrset in reply.answer] == ["192.0.2.3"]

@@ -54,7 +54,7 @@ class FakeMachines:
         self._behave = behave
         self._network = Loopback(1)
         self._machines = {name: FakeMachine(stand) for name, stand in stands(settings, number).items()}
-        self._pids = itertools.count(1001)
+        self._pids: Iterator[int] = itertools.count(1001)
         self._fence: Fence | None = None
 
     @property
