@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import JsonValue
+
 from quarterdeck.components.difference import Difference, Need
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.facts import Status, summary
@@ -10,7 +12,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
 
-__all__ = ["Status", "leading", "needs", "quorum", "quorum_of", "summary", "warnings"]
+__all__ = ["Status", "leading", "needs", "quorum", "quorum_of", "summary", "survival", "warnings"]
 
 
 def quorum(world: World) -> str:
@@ -24,6 +26,45 @@ def quorum(world: World) -> str:
 def quorum_of(voters: object, may_fail: object, site: object) -> str:
     """The same from the facts of a ``summary``: two numbers, and a site's name or None."""
     return f"{voters} voters, {may_fail} may fail, quorum at {site or 'no single site'}"
+
+
+#: What each kind of failure is called: one of them, whichever it is.
+_FAILURES = {
+    "machine": "one machine",
+    "host": "one host",
+    "zone": "one zone",
+    "edge": "the edge",
+    "dns": "the DNS server",
+    "site": "the site",
+}
+
+
+def survival(found: JsonValue) -> tuple[str, ...]:
+    """Which failures a plane survives, from the facts of a ``summary``: a line of those that it does, then one for each
+    that it does not, or of which that is not known, with why.
+    """
+    facts = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    if not facts:
+        return ()
+    well = [_FAILURES[str(each["failure"])] for each in facts if each["answer"] == "yes"]
+    lines = [f"survives: {', '.join(well) or 'nothing'}"]
+    for answer, word in (("no", "not"), ("unknown", "not known")):
+        lines += [f"{word}: {names} ({why})" for why, names in _by_reason(facts, answer)]
+    return tuple(lines)
+
+
+def _by_reason(facts: list[dict[str, JsonValue]], answer: str) -> list[tuple[str, str]]:
+    """What has the same reason is said together."""
+    found: dict[str, list[str]] = {}
+    for each in facts:
+        if each["answer"] == answer:
+            found.setdefault(_reason(each["why"]), []).append(_FAILURES[str(each["failure"])])
+    return [(why, ", ".join(names)) for why, names in found.items()]
+
+
+def _reason(why: JsonValue) -> str:
+    reasons = [str(each) for each in why] if isinstance(why, list) else []
+    return "; ".join(reasons[:1]) + (f", and {len(reasons) - 1} more" if len(reasons) > 1 else "")
 
 
 def needs(difference: Difference) -> str:

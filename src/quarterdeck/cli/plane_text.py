@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.app.words import leading, quorum_of
+from quarterdeck.app.words import leading, quorum_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import table
 from quarterdeck.model.components import Component
@@ -50,6 +50,8 @@ def print_status(fact: dict[str, JsonValue], output: Output) -> None:
         out.print(f"[yellow]stalled:[/yellow] {escape(str(fact['stalled']))}", soft_wrap=True)
     if fact["voters"] is not None:
         out.print(f"etcd: {quorum_of(fact['voters'], fact['mayFail'], fact['quorumAt'])}")
+    for line in survival(fact["survives"]):
+        out.print(escape(line), soft_wrap=True, highlight=False)
     out.print(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")
     for title, key in (("waiting for", "waiting"), ("left over", "leftovers")):
         for line in _list(fact[key]):

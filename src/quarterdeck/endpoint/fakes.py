@@ -146,7 +146,8 @@ class FakeDns:
         torn = "the second DNS server gives no answer" if self.deaf else ""
         torn = torn or ("the second DNS server answers otherwise" if other != record else "")
         others = (other,) if other != record else ()
-        return Sighting(record=record, ownership=self.owners.get(full), others=others, torn=torn)
+        answering = 1 if self.deaf else 2
+        return Sighting(record=record, ownership=self.owners.get(full), others=others, torn=torn, servers=answering)
 
     async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
         """See ``Dns.remove``."""

@@ -41,8 +41,8 @@ class FixedAddress:
         return record_of((self.address,), 0)
 
     async def look(self, name: str) -> Sighting:
-        """See ``Dns.look``: it is the plane's whatever a driver does."""
-        return Sighting(record=await self.observe(name), by_hand=True)
+        """See ``Dns.look``: it is the plane's whatever a driver does, and clients ask nobody."""
+        return Sighting(record=await self.observe(name), by_hand=True, servers=0)
 
     async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
         """Nothing: there is no record."""

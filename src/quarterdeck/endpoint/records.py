@@ -106,14 +106,17 @@ async def look(server: DnsServer, name: str, others: tuple[DnsServer, ...] = ())
     )
     differ: list[Record | None] = []
     torn: list[str] = []
+    answering = 1
     for each, answer in zip(others, answers, strict=True):
         if isinstance(answer, Unavailable):
             torn.append(f"DNS server {each} gives no answer ({answer.seen})")
-        elif answer != record:
+            continue
+        answering += 1
+        if answer != record:
             shown = "no record" if answer is None else f"{' '.join(answer.addresses)} (ttl {answer.ttl} s)"
             torn.append(f"DNS server {each} answers otherwise ({shown})")
             differ.append(answer)
-    return Sighting(record=record, ownership=ownership, others=tuple(differ), torn="; ".join(torn))
+    return Sighting(record=record, ownership=ownership, others=tuple(differ), torn="; ".join(torn), servers=answering)
 
 
 async def _ask_other(server: DnsServer, name: str) -> Record | Unavailable | None:

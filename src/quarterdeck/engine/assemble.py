@@ -100,7 +100,7 @@ def assemble(known: World, places: Mapping[str, Place], seen: Seen, now: float) 
             _replica(each, places[each.name], sites.get(each.site), _servers(each, seen, now), seen.restless)
             for each in known.memory.replicas
         ),
-        balancers=tuple(_balancer(site, each.by(now)) for site, each in seen.balancers.items()),
+        balancers=tuple(_balancer(site, each.by(now), sites.get(site)) for site, each in seen.balancers.items()),
         machines=tuple(_machines(sites)),
         record=name.site,
         record_known=name.known,
@@ -110,6 +110,7 @@ def assemble(known: World, places: Mapping[str, Place], seen: Seen, now: float) 
         also=name.also,
         stamped=name.stamped,
         record_ttl=name.ttl,
+        name_servers=name.servers,
     )
 
 
@@ -164,15 +165,20 @@ def _has_data(volume: str, storage_class: str, site: SiteFacts, machine: Machine
     return None if entries is None else holds_a_log(entries)
 
 
-def _balancer(site: str, status: BalancerStatus | None) -> BalancerFact:
+def _balancer(site: str, status: BalancerStatus | None, facts: SiteFacts | None) -> BalancerFact:
+    machines = (each.machine for each in facts.machines) if facts is not None else ()
+    edge = next((each for each in machines if each.role is MachineRole.EDGE), None)
+    zone, host = (edge.zone, edge.host) if edge is not None else ("", "")
     if status is None:
-        return BalancerFact(site=site, running=False, reachable=False)
+        return BalancerFact(site=site, running=False, reachable=False, zone=zone, host=host)
     return BalancerFact(
         site=site,
         running=status.running,
         backends=status.backends,
         healthy=status.healthy,
         connections=status.connections,
+        zone=zone,
+        host=host,
     )
 
 
@@ -181,4 +187,10 @@ def _machines(sites: Mapping[str, SiteFacts]) -> Iterator[MachineFact]:
     for site in sites.values():
         for machine in (each.machine for each in site.machines):
             if machine.role is MachineRole.CONTROL and machine.declared:
-                yield MachineFact(name=machine.name, site=machine.site, zone=machine.zone, state=machine.state)
+                yield MachineFact(
+                    name=machine.name,
+                    site=machine.site,
+                    zone=machine.zone,
+                    state=machine.state,
+                    host=machine.host,
+                )

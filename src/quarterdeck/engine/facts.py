@@ -23,6 +23,8 @@ from quarterdeck.model.world import World
 from quarterdeck.planner import quorum
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.survival import survivals
+from quarterdeck.planner.view import view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "voters": len(now) if membership is not None else None,
         "mayFail": quorum.margin(now) if membership is not None else None,
         "quorumAt": quorum.home(now) if membership is not None else None,
+        "survives": [*_survives(world)],
         "nameLeadsTo": world.record if world.record_known else "unknown",
         "warnings": [*warnings(world)],
         "alarms": [*membership.alarms] if membership is not None else None,
@@ -93,6 +96,16 @@ def summary(status: Status) -> dict[str, JsonValue]:
             for each in world.balancers
         ],
     }
+
+
+def _survives(world: World) -> list[JsonValue]:
+    """Which failures it survives now; nothing is said of a plane that is to go."""
+    if world.deleting:
+        return []
+    return [
+        {"failure": str(each.failure), "answer": str(each.answer), "why": [*each.why]}
+        for each in survivals(view(world))
+    ]
 
 
 def _members(world: World) -> list[JsonValue]:

@@ -23,6 +23,7 @@ async def see_name(plane: Plane) -> NameFact:
     return NameFact(
         site=site,
         ttl=_other_ttl(plane, seen),
+        servers=seen.servers,
         foreign=f"{why}; {CONSENT}" if why else "",
         torn=seen.torn,
         also=tuple(sorted(others - {site})),

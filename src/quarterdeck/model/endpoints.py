@@ -68,7 +68,8 @@ class Sighting:
 
     ``record`` is the answer of the server that changes are sent to (None: no record). ``others`` are the answers of
     further authoritative servers that differ from it, and ``torn`` says in words which those are, or which do not
-    answer ("" when all answer the same). ``by_hand``: a person changes it, who knows whose it is.
+    answer ("" when all answer the same). ``by_hand``: a person changes it, who knows whose it is. ``servers``: how many
+    servers give clients an answer (None: not known, since clients ask others; 0: clients need none).
     """
 
     record: Record | None
@@ -76,6 +77,7 @@ class Sighting:
     others: tuple[Record | None, ...] = ()
     torn: str = ""
     by_hand: bool = False
+    servers: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,7 @@ class NameFact:
     also: tuple[str, ...] = ()
     stamped: bool = True
     ttl: float | None = None
+    servers: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,7 +133,7 @@ class ReplicaFact:
 class BalancerFact:
     """A site's load balancer for this plane. ``backends`` are the replicas it sends new connections to, ``healthy``
     those of them that pass its health check; one that does not run has neither. ``reachable``: its machine answers, so
-    that it can be told something.
+    that it can be told something. ``zone`` and ``host`` are those of its machine ("": of none, or of its own).
     """
 
     site: str
@@ -142,6 +142,8 @@ class BalancerFact:
     backends: frozenset[str] = frozenset()
     healthy: frozenset[str] = frozenset()
     connections: int = 0
+    zone: str = ""
+    host: str = ""
 
     @property
     def ready(self) -> bool:
@@ -151,12 +153,13 @@ class BalancerFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFact:
-    """A machine that can host replicas."""
+    """A machine that can host replicas. ``host``: machines of one share its fate ("": it is a host of its own)."""
 
     name: str
     site: str
     zone: str
     state: MachineState
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +208,8 @@ class World:
     ``foreign``: why it is somebody else's, and must not be changed; ``torn``: which authoritative servers do not answer
     as the first one does. ``also`` are the sites that those lead to. ``stamped``: the record carries this driver's
     token, so that no change of an older driver can come any more. ``record_ttl``: for how many seconds its addresses
-    are handed out (None: not known, or as wanted).
+    are handed out (None: not known, or as wanted). ``name_servers``: how many DNS servers hand them out (None: not
+    known; 0: clients need none).
 
     ``separate`` are the revisions whose apiservers keep events in a cluster of their own, ``events_class`` the storage
     class that the wanted revision gives it. ``events_membership`` and ``events_wrong`` are that cluster's; all else
@@ -234,6 +238,7 @@ class World:
     also: tuple[str, ...] = ()
     stamped: bool = True
     record_ttl: float | None = None
+    name_servers: int | None = None
     front: str | None = None
     deleting: bool = False
     separate: frozenset[str] = frozenset()

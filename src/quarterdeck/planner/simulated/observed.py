@@ -45,6 +45,7 @@ def observe(truth: Truth) -> World:
         machines=_machine_facts(truth.machines, truth.mute),
         record=truth.record if known else None,
         record_known=known,
+        name_servers=0 if truth.front is not None else 1,
         front=truth.front,
         deleting=truth.deleting,
         settings=truth.settings,

@@ -1,0 +1,194 @@
+"""Which failures a plane survives right now, and why not. For people: nothing decides by it.
+
+A plane survives what leaves a quorum of each of its etcd clusters, of members that answer and have the data, and behind
+every load balancer that clients may be led to an apiserver that is ready. Nobody does anything for it: what it takes a
+new replica to survive is not survived now. What is not known is counted once as bad and once as good as it may be;
+where that makes a difference the answer is that it is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import Health, MemberFact
+from quarterdeck.planner.losses import Failure, Loss, losses
+from quarterdeck.planner.members import has_the_data, serves
+from quarterdeck.planner.quorum import quorum
+from quarterdeck.planner.view import View
+
+
+class Answer(StrEnum):
+    """Whether it is survived."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survival:
+    """Whether the plane survives any one failure of a kind; ``why`` not, or why that is not known, for people."""
+
+    failure: Failure
+    answer: Answer
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """An answer to a part of the question, and why."""
+
+    answer: Answer
+    why: str = ""
+
+
+_YES = _Word(Answer.YES)
+
+
+def survivals(seen: View) -> tuple[Survival, ...]:
+    """The answer for each kind of failure."""
+    return tuple(_survival(failure, _words(seen, failure)) for failure in Failure)
+
+
+def _survival(failure: Failure, words: Iterable[_Word]) -> Survival:
+    """What is lost by any one of a kind is not survived."""
+    said = tuple(words)
+    for answer in (Answer.NO, Answer.UNKNOWN):
+        why = tuple(dict.fromkeys(each.why for each in said if each.answer is answer))
+        if why:
+            return Survival(failure=failure, answer=answer, why=why)
+    return Survival(failure=failure, answer=Answer.YES)
+
+
+def _words(seen: View, failure: Failure) -> tuple[_Word, ...]:
+    """What does not serve as it is survives nothing."""
+    now = (_led(seen), _after(seen, Loss(where="")))
+    if failure is Failure.DNS:
+        return *now, _dns(seen.world.name_servers)
+    return *now, *(_after(seen, each) for each in losses(seen, failure))
+
+
+def _led(seen: View) -> _Word:
+    """Whether clients are led to the plane at all."""
+    world = seen.world
+    if not world.record_known:
+        return _Word(Answer.UNKNOWN, "what its name leads to is not known")
+    if world.record is None:
+        return _Word(Answer.NO, "its name leads to nothing")
+    return _YES
+
+
+def _dns(servers: int | None) -> _Word:
+    if servers is None:
+        return _Word(Answer.UNKNOWN, "which DNS servers clients ask is not known")
+    return _Word(Answer.NO, "one DNS server") if servers == 1 else _YES
+
+
+def _after(seen: View, loss: Loss) -> _Word:
+    """What is left after a loss. Without a quorum nothing else matters, so that is told alone."""
+    words = [_members(seen, loss), *(_door(seen, site, loss) for site in sorted(seen.held))]
+    if seen.world.memory.of(Cluster.EVENTS).created and seen.events is not None:
+        words.append(_members(seen.events, loss))
+    for answer in (Answer.NO, Answer.UNKNOWN):
+        found = next((each for each in words if each.answer is answer), None)
+        if found is not None:
+            return found
+    return _YES
+
+
+def _members(seen: View, loss: Loss) -> _Word:
+    """Whether the cluster that is read keeps a quorum, by those that answer and have the data."""
+    membership = seen.world.membership
+    of = _of(seen)
+    if membership is None:
+        created = seen.world.memory.created
+        return _Word(Answer.UNKNOWN, f"no quorum of the members{of} answers" if created else "it has no etcd yet")
+    need, voters = quorum(len(membership.voters)), membership.voters
+    left = [each for each in voters if each.replica not in loss.replicas]
+    may = [each for each in left if not _ill(seen, each)]
+    sure = [each for each in may if not _doubt(seen, each, loss)]
+    if len(sure) >= need:
+        return _YES
+    if len(may) >= need:
+        doubts = dict.fromkeys(_doubt(seen, each, loss) for each in may if each not in sure)
+        return _Word(Answer.UNKNOWN, ", ".join(doubts))
+    gone = len(voters) - len(left)
+    if len(left) < need:
+        return _Word(Answer.NO, _share(gone, len(voters), f"member{of}", f"members{of}", loss.where))
+    ill = ", ".join(dict.fromkeys(_ill(seen, each) for each in left if each not in may))
+    return _Word(Answer.NO, f"{ill}, so {'another one costs the quorum' if gone else 'there is no quorum'}")
+
+
+def _of(seen: View) -> str:
+    return f" of {CALLED[seen.cluster]}" if seen.cluster is not Cluster.MAIN else ""
+
+
+def _ill(seen: View, member: MemberFact) -> str:
+    """Why a member counts for no quorum now; "" if it may."""
+    who = f"member {member.replica}{_of(seen)}"
+    if member.health is Health.DOWN:
+        return f"{who} is down"
+    if member.replica in seen.lost:
+        return f"{who} has lost its data"
+    if member.lag is not None and not has_the_data(seen.world, member):
+        return f"{who} is {member.lag} entries behind"
+    return ""
+
+
+def _doubt(seen: View, member: MemberFact, loss: Loss) -> str:
+    """Why it is not known whether a member is left that counts; "" if it is."""
+    if member.health is not Health.HEALTHY:
+        return f"member {member.replica} does not answer"
+    if member.lag is None:
+        return f"how far member {member.replica} is behind is not known"
+    if not any(member.replica == each.name for each in seen.world.memory.replicas):
+        return "where a member runs is not known"
+    if member.replica in loss.unsure:
+        return f"what the machine of {member.replica} shares with others is not known"
+    return ""
+
+
+def _door(seen: View, site: str, loss: Loss) -> _Word:
+    """Whether a load balancer that clients may be led to goes on leading to a ready apiserver."""
+    if site in loss.edges:
+        where = f" is {loss.where}" if loss.where else ""
+        return _Word(Answer.NO, f"the only load balancer of site {site}{where}")
+    balancer, who = seen.world.balancer(site), f"the load balancer of site {site}"
+    if not balancer.reachable:
+        return _Word(Answer.UNKNOWN, f"{who} does not answer")
+    may = [name for name in sorted(balancer.backends & balancer.healthy) if _may_serve(seen, name)]
+    left = [name for name in may if name not in loss.replicas]
+    sure = (seen.world.memory.replica(name) for name in left if name not in loss.unsure)
+    if any(serves(seen.world, record) for record in sure):
+        return _YES
+    if left:
+        return _Word(Answer.UNKNOWN, f"whether {', '.join(left)} serves behind {who} is not known")
+    if not may:
+        return _Word(Answer.NO, f"{who} leads to no ready apiserver")
+    return _Word(Answer.NO, _share(len(may), len(may), "ready apiserver", "ready apiservers", loss.where))
+
+
+def _may_serve(seen: View, name: str) -> bool:
+    """Whether nothing says that a backend which passes the load balancer's check serves nobody."""
+    record = next((each for each in seen.world.memory.replicas if each.name == name), None)
+    if record is None:
+        return False
+    fact, membership = seen.fact(record), seen.world.membership
+    if fact.machine is MachineState.DOWN or fact.ready is False:
+        return False
+    if membership is None:
+        return True
+    member = membership.of(name)
+    return member is not None and not member.learner and not _ill(seen, member)
+
+
+def _share(gone: int, of: int, one: str, many: str, where: str) -> str:
+    if gone == of == 1:
+        return f"the only {one} is {where}"
+    if gone == of:
+        return f"all {of} {many} are {where}"
+    return f"{gone} of {of} {many} {'is' if gone == 1 else 'are'} {where}"

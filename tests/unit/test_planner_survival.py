@@ -1,0 +1,252 @@
+"""Which failures a plane survives, and why not, as it is told to people: in worlds made by hand. The model's tests
+(model/test_survival.py) compare the answers with what is then so in truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.seen import Seen, dead, seen, voters_at
+from model.stories import serving, with_balancers, with_fact, with_member
+from model.worlds import FORMER, changing, settled
+
+from quarterdeck.model.memory import Memory
+from quarterdeck.model.revisions import Change
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import BalancerFact, Health, World
+from quarterdeck.planner.losses import Failure
+from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.survival import Answer, Survival, survivals
+from quarterdeck.planner.view import view
+
+MACHINE, HOST, ZONE, EDGE, DNS, SITE = Failure
+YES, NO, UNKNOWN = Answer
+
+
+def served(*replicas: Seen, count: int = 3, servers: int | None = 2) -> World:
+    """These at site east, behind its load balancer, with two DNS servers."""
+    names = frozenset(each.name for each in replicas)
+    world = seen(*replicas, to="east", count=count)
+    east = BalancerFact(site="east", running=True, backends=names, healthy=names)
+    return replace(world, balancers=(east,), name_servers=servers)
+
+
+def on(one: Seen, machine: str, zone: str) -> Seen:
+    """The same in another zone; machines are called after these."""
+    assert machine[-2] == zone
+    return replace(one, slot=Slot(site="east", zone=zone))
+
+
+def answers(world: World) -> dict[Failure, Answer]:
+    return {each.failure: each.answer for each in survivals(view(world))}
+
+
+def of(world: World, failure: Failure) -> Survival:
+    return next(each for each in survivals(view(world)) if each.failure is failure)
+
+
+def why(world: World, failure: Failure) -> list[str]:
+    return list(of(world, failure).why)
+
+
+THREE = voters_at("east", 3)
+
+
+def test_three_replicas_in_three_zones_survive_a_machine_a_host_and_a_zone_but_not_what_there_is_one_of() -> None:
+    world = served(*THREE)
+    assert answers(world) == {MACHINE: YES, HOST: YES, ZONE: YES, EDGE: NO, DNS: YES, SITE: NO}
+    assert why(world, EDGE) == ["the only load balancer of site east"]
+    assert why(world, SITE) == ["all 3 members are at site east"]
+
+
+def test_one_replica_survives_nothing_but_a_dns_server() -> None:
+    world = served(Seen("east-1"), count=1)
+    assert answers(world) == dict.fromkeys(Failure, NO) | {DNS: YES}
+    assert why(world, MACHINE) == ["the only member is on machine east-a1"]
+    assert why(world, ZONE) == ["the only member is in zone a of east"]
+
+
+def test_two_members_survive_no_machine_since_each_is_needed_for_the_quorum() -> None:
+    world = served(*voters_at("east", 2), count=2)
+    assert why(world, MACHINE) == ["1 of 2 members is on machine east-a1", "1 of 2 members is on machine east-b1"]
+
+
+def test_who_has_a_member_down_has_none_to_lose() -> None:
+    world = served(*voters_at("east", 2), dead("east-3"))
+    assert of(world, MACHINE) == Survival(
+        failure=MACHINE, answer=NO, why=("member east-3 is down, so another one costs the quorum",)
+    )
+    five = served(*voters_at("east", 4), dead("east-5"), count=5)
+    assert of(five, MACHINE).answer is YES
+
+
+def test_of_five_in_three_zones_one_zone_may_go_but_not_while_a_member_elsewhere_is_down() -> None:
+    five = voters_at("east", 5)  # a, b, c, a, b
+    assert of(served(*five, count=5), ZONE).answer is YES
+    hurt = served(*five[:2], dead("east-3"), *five[3:], count=5)
+    assert of(hurt, MACHINE).answer is YES
+    assert why(hurt, ZONE) == ["member east-3 is down, so another one costs the quorum"]
+
+
+def test_two_of_three_members_in_one_zone_are_lost_with_it() -> None:
+    moved = replace(THREE[1], slot=Slot(site="east", zone="a"))
+    assert why(served(THREE[0], moved, THREE[2]), ZONE) == ["2 of 3 members are in zone a of east"]
+
+
+@pytest.mark.parametrize("lag", [1_001, 5_000_000])
+def test_a_member_that_is_far_behind_is_counted_on_for_no_quorum(lag: int) -> None:
+    world = served(*THREE[:2], replace(THREE[2], lag=lag))
+    assert why(world, MACHINE) == [f"member east-3 is {lag} entries behind, so another one costs the quorum"]
+
+
+def test_a_member_whose_data_is_gone_is_counted_on_for_no_quorum() -> None:
+    world = served(*THREE[:2], replace(THREE[2], has_data=False))
+    assert why(world, MACHINE) == ["member east-3 has lost its data, so another one costs the quorum"]
+
+
+def test_learners_count_for_no_quorum() -> None:
+    world = served(Seen("east-1"), replace(THREE[1], learner=True, ready=False), count=1)
+    assert why(world, MACHINE) == ["the only member is on machine east-a1"]
+
+
+# --- machines that share something ----------------------------------------------------------------------------------
+
+
+def hosted(world: World, *hosts: str) -> World:
+    pairs = zip(world.machines, hosts, strict=True)
+    return replace(world, machines=tuple(replace(each, host=host) for each, host in pairs))
+
+
+def test_machines_of_one_host_are_lost_together() -> None:
+    world = hosted(served(*THREE), "here", "here", "here")
+    assert of(world, MACHINE).answer is YES
+    assert why(world, HOST) == ["all 3 members are on host here"]
+    assert why(hosted(served(*THREE), "one", "one", "two"), HOST) == ["2 of 3 members are on host one"]
+    assert of(hosted(served(*THREE), "one", "two", "three"), HOST).answer is YES
+
+
+def test_a_zone_and_a_host_take_the_load_balancer_along_that_stands_there() -> None:
+    world = served(*THREE)
+    east = replace(world.balancer("east"), zone="b", host="one")
+    world = hosted(with_balancers(world, east), "one", "two", "three")
+    assert why(world, ZONE) == ["the only load balancer of site east is in zone b of east"]
+    assert why(world, HOST) == ["the only load balancer of site east is on host one"]
+    assert of(world, MACHINE).answer is YES
+
+
+def test_a_replica_of_whose_machine_nothing_is_known_may_be_anywhere() -> None:
+    world = served(*(replace(each, slot=Slot(site="east", zone="")) for each in THREE))
+    world = replace(world, machines=world.machines[:2])
+    assert of(world, MACHINE).answer is YES
+    for failure in (HOST, ZONE):
+        assert of(world, failure).answer is UNKNOWN
+        assert why(world, failure) == ["what the machine of east-3 shares with others is not known"]
+
+
+# --- who serves ----------------------------------------------------------------------------------------------------
+
+
+def test_an_apiserver_that_serves_alone_is_not_to_be_lost() -> None:
+    idle = (replace(each, ready=False) for each in THREE[1:])
+    assert why(served(THREE[0], *idle), MACHINE) == ["the only ready apiserver is on machine east-a1"]
+
+
+@pytest.mark.parametrize("missing", ["backends", "healthy"])
+def test_an_apiserver_counts_only_behind_a_load_balancer_that_finds_it_well(missing: str) -> None:
+    east = replace(served(*THREE).balancer("east"), **{missing: frozenset({"east-2"})})
+    world = with_balancers(served(*THREE), east)
+    assert why(world, MACHINE) == ["the only ready apiserver is on machine east-b1"]
+
+
+def test_a_load_balancer_that_leads_nowhere_survives_nothing_at_all() -> None:
+    world = with_balancers(served(*THREE), BalancerFact(site="east", running=True))
+    assert answers(world) == dict.fromkeys(Failure, NO)
+    assert why(world, MACHINE) == ["the load balancer of site east leads to no ready apiserver"]
+
+
+def test_every_load_balancer_counts_whose_address_a_client_may_hold() -> None:
+    world = served(*THREE)
+    world = replace(world, memory=replace(world.memory, held=(("west", 0.0),)))
+    assert why(world, MACHINE) == ["the load balancer of site west leads to no ready apiserver"]
+
+
+def test_a_name_that_leads_nowhere_survives_nothing_at_all() -> None:
+    world = replace(served(*THREE), record=None)
+    assert answers(world) == dict.fromkeys(Failure, NO)
+    assert why(world, ZONE)[0] == "its name leads to nothing"
+
+
+# --- what is not known ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        replace(served(*THREE), membership=None),
+        replace(served(*THREE), record_known=False),
+        with_balancers(served(*THREE), BalancerFact(site="east", running=False, reachable=False)),
+        served(*THREE[:2], replace(THREE[2], health=Health.SUSPECT)),
+        served(*THREE[:2], replace(THREE[2], health=Health.UNREACHABLE)),
+        served(*THREE[:2], replace(THREE[2], lag=None)),
+        served(THREE[0], *(replace(each, ready=None) for each in THREE[1:])),
+    ],
+    ids=["membership", "name", "load balancer", "suspect", "unreachable", "lag", "readiness"],
+)
+def test_unknown_is_not_zero(world: World) -> None:
+    found = of(world, MACHINE)
+    assert found.answer is UNKNOWN
+    assert found.why
+    assert all(found.why)
+
+
+def test_what_is_not_known_and_makes_no_difference_is_no_matter() -> None:
+    five = (*voters_at("east", 4), replace(Seen("east-5"), health=Health.SUSPECT, ready=None))
+    assert of(served(*five, count=5), MACHINE).answer is YES
+    alone = served(Seen("east-1"), replace(Seen("east-2"), health=Health.UNREACHABLE), count=2)
+    assert of(alone, MACHINE).answer is NO, "whatever the other one is, the quorum takes both"
+
+
+def test_a_plane_without_etcd_says_so() -> None:
+    world = replace(served(*THREE), membership=None, memory=replace(served(*THREE).memory, created=False))
+    assert why(world, MACHINE) == ["it has no etcd yet"]
+
+
+@pytest.mark.parametrize(("servers", "answer"), [(None, UNKNOWN), (0, YES), (1, NO), (2, YES), (3, YES)])
+def test_of_dns_servers_it_is_the_number_that_counts(servers: int | None, answer: Answer) -> None:
+    assert of(served(*THREE, servers=servers), DNS).answer is answer
+
+
+def test_a_plane_that_is_just_asked_for_survives_nothing() -> None:
+    nothing = World(slots=(Slot(site="east", zone="a"),), memory=Memory(), now=0.0)
+    assert set(answers(nothing).values()) == {NO}
+
+
+# --- the events' cluster -------------------------------------------------------------------------------------------
+
+
+def apart() -> World:
+    return observe(settled(replace(changing(3, 3, Change(), apart=frozenset({FORMER})), revision=FORMER)))
+
+
+def test_the_events_cluster_is_to_keep_its_quorum_as_well() -> None:
+    world = apart()
+    assert of(world, MACHINE).answer is YES
+    assert world.events_membership is not None
+    members = tuple(
+        replace(each, health=Health.DOWN) if each.replica == "east-3" else each
+        for each in world.events_membership.members
+    )
+    hurt = replace(world, events_membership=replace(world.events_membership, members=members))
+    lost = "member east-3 of the events' etcd is down, so another one costs the quorum"
+    assert why(hurt, MACHINE) == [lost]
+    assert of(replace(world, events_membership=None), MACHINE).answer is UNKNOWN
+
+
+def test_the_worlds_of_the_simulator_say_the_same() -> None:
+    world = serving()
+    assert answers(world) == {MACHINE: YES, HOST: YES, ZONE: YES, EDGE: NO, DNS: NO, SITE: NO}
+    down = with_member(world, "east-3", lambda each: replace(each, health=Health.DOWN, lag=None))
+    down = with_fact(down, "east-3", lambda each: replace(each, machine=MachineState.DOWN, ready=None))
+    assert of(down, ZONE).answer is NO
