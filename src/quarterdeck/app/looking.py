@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
@@ -19,6 +19,9 @@ from quarterdeck.engine.home import Home
 from quarterdeck.engine.home_folder import home_folder, home_key
 from quarterdeck.stores.port import Event
 from quarterdeck.stores.sealing import Key
+
+if TYPE_CHECKING:  # most commands look once
+    from quarterdeck.app.watching import Watched
 
 __all__ = ["Looks", "Status", "summary"]
 
@@ -64,6 +67,15 @@ class Looks:
         """Observe a plane now, without touching it: members, leaders, load balancers, and what is left to do."""
         await self._require_in_reach(name)
         return await facts.look(self._home, name)
+
+    def watching(self, name: str | None = None, *, every: float = 1.5) -> AsyncIterator[tuple[Watched, ...]]:
+        """Observe a plane, or all, every so many seconds, without touching them: what was last seen of each. Ends when
+        that one plane is gone. One that cannot be looked at says why, and holds up no other. Raises Gone at once when
+        there never was one of that name.
+        """
+        from quarterdeck.app.watching import Watch
+
+        return Watch(home=self._home, every=every).moments(name)
 
     async def history(self, name: str) -> tuple[Operation, ...]:
         """What was asked of a plane, the oldest first; also of one that is gone, as long as something is known."""

@@ -12,7 +12,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
 
-__all__ = ["Status", "leading", "needs", "quorum", "quorum_of", "summary", "survival", "warnings"]
+__all__ = ["Status", "leading", "needs", "quorum", "quorum_of", "summary", "survival", "survived", "warnings"]
 
 
 def quorum(world: World) -> str:
@@ -43,14 +43,22 @@ def survival(found: JsonValue) -> tuple[str, ...]:
     """Which failures a plane survives, from the facts of a ``summary``: a line of those that it does, then one for each
     that it does not, or of which that is not known, with why.
     """
-    facts = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    facts = _rows(found)
     if not facts:
         return ()
-    well = [_FAILURES[str(each["failure"])] for each in facts if each["answer"] == "yes"]
-    lines = [f"survives: {', '.join(well) or 'nothing'}"]
+    lines = [f"survives: {', '.join(survived(found)) or 'nothing'}"]
     for answer, word in (("no", "not"), ("unknown", "not known")):
         lines += [f"{word}: {names} ({why})" for why, names in _by_reason(facts, answer)]
     return tuple(lines)
+
+
+def survived(found: JsonValue) -> tuple[str, ...]:
+    """The failures that it does survive."""
+    return tuple(_FAILURES[str(each["failure"])] for each in _rows(found) if each["answer"] == "yes")
+
+
+def _rows(found: JsonValue) -> list[dict[str, JsonValue]]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _by_reason(facts: list[dict[str, JsonValue]], answer: str) -> list[tuple[str, str]]:

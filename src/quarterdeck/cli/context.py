@@ -68,6 +68,17 @@ def go_inside(plane: str) -> None:
         enter_lab()
 
 
+def go_inside_for_all() -> None:
+    """The same where all planes are on network namespaces. Others would not be reached from there."""
+
+    async def networks() -> set[Isolation | None]:
+        async with looking() as looks:
+            return {await looks.network_of(each.metadata.name) for each in await looks.planes()}
+
+    if must_go_inside() and run(networks()) == {Isolation.NETNS}:
+        enter_lab()
+
+
 def must_go_inside() -> bool:
     """Whether this process is outside of all labs."""
     return not os.environ.get(INSIDE)

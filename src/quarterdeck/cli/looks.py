@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.looking import summary
-from quarterdeck.cli.arguments import MaybeName, Name, OutputOption
+from quarterdeck.cli.arguments import MaybeName, OutputOption
 from quarterdeck.cli.context import Output, go_inside, looking, out, run
 from quarterdeck.cli.output import document, show, show_one
 from quarterdeck.cli.plane_text import age, print_status, row
+from quarterdeck.errors import InvalidInput
 
 app = typer.Typer()
 
@@ -38,8 +41,25 @@ def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
 
 
 @app.command()
-def status(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """Look at a plane now: members, leaders, load balancers, what is under way. Exit code 1 if it is not well."""
+def status(
+    name: MaybeName = None,
+    watched: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on looking, at all planes without a name.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Look at a plane now: members, leaders, load balancers, what is under way, which failures it survives.
+
+    Exit code 1 if it is not well.
+    """
+    if watched:
+        from quarterdeck.cli.watch import watch  # most look once
+
+        watch(name, output)
+        return
+    if name is None:
+        step = "give the name of one, or --watch to see all; 'quarterdeck get' lists them"
+        raise InvalidInput("looking at a plane", "no plane is named", step)
     go_inside(name)
 
     async def ask() -> dict[str, JsonValue]:

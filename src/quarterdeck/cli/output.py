@@ -52,13 +52,19 @@ def table(rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str]) -> No
 
     A line is as long as it needs to be, whatever the terminal's width: a name that is broken cannot be copied.
     """
+    made = made_table(rows, columns)
+    natural = made.__rich_measure__(out, out.options.update(max_width=_ANY_WIDTH)).maximum
+    Console(file=out.file, width=max(natural, 1)).print(made, soft_wrap=True)
+
+
+def made_table(rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str]) -> Table:
+    """The same, to be shown as part of a screen."""
     made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     for column in columns:
         made.add_column(column.upper(), no_wrap=True)
     for row in rows:
         made.add_row(*(_cell(row.get(column)) for column in columns))
-    natural = made.__rich_measure__(out, out.options.update(max_width=_ANY_WIDTH)).maximum
-    Console(file=out.file, width=max(natural, 1)).print(made, soft_wrap=True)
+    return made
 
 
 def _cell(value: JsonValue) -> str:

@@ -42,29 +42,34 @@ def age(since: float) -> str:
 
 def print_status(fact: dict[str, JsonValue], output: Output) -> None:
     """Print what ``summary`` says of a plane."""
-    word = "[green]healthy[/green]" if fact["healthy"] else "[yellow]not as wanted[/yellow]"
-    out.print(f"[bold]{fact['name']}[/bold] at {fact['site']}: {word}, Kubernetes {fact['kubernetesVersion']}")
-    for line in _list(fact["warnings"]):
-        out.print(f"[yellow]warning:[/yellow] {escape(str(line))}", soft_wrap=True)
+    for line in status_lines(fact):
+        out.print(line, soft_wrap=True)
+    out.print()
+    print_members(rows_of(fact["members"]), output)
+    out.print()
+    table(rows_of(fact["loadBalancers"]), ("site", "running", "backends", "connections"))
+
+
+def status_lines(fact: dict[str, JsonValue]) -> list[str]:
+    """What ``summary`` says of a plane as a whole, in lines with markup."""
+    lines = [f"[bold]{fact['name']}[/bold] at {fact['site']}: {health(fact)}, Kubernetes {fact['kubernetesVersion']}"]
+    lines += [f"[yellow]warning:[/yellow] {escape(str(each))}" for each in list_of(fact["warnings"])]
     if fact["stalled"]:
-        out.print(f"[yellow]stalled:[/yellow] {escape(str(fact['stalled']))}", soft_wrap=True)
+        lines.append(f"[yellow]stalled:[/yellow] {escape(str(fact['stalled']))}")
     if fact["voters"] is not None:
-        out.print(f"etcd: {quorum_of(fact['voters'], fact['mayFail'], fact['quorumAt'])}")
-    for line in survival(fact["survives"]):
-        out.print(escape(line), soft_wrap=True, highlight=False)
-    out.print(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")
+        lines.append(f"etcd: {quorum_of(fact['voters'], fact['mayFail'], fact['quorumAt'])}")
+    lines += [escape(each) for each in survival(fact["survives"])]
+    lines.append(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")
     for title, key in (("waiting for", "waiting"), ("left over", "leftovers")):
-        for line in _list(fact[key]):
-            out.print(f"{title}: {escape(str(line))}")
+        lines += [f"{title}: {escape(str(each))}" for each in list_of(fact[key])]
     if fact["operation"]:
-        out.print(f"under way: {fact['operation']}, driven by {fact['driver'] or 'nobody (see wait)'}")
-    for line in leading(fact):
-        out.print(line)
-    out.print()
-    print_members([each for each in _list(fact["members"]) if isinstance(each, dict)], output)
-    out.print()
-    balancers = [each for each in _list(fact["loadBalancers"]) if isinstance(each, dict)]
-    table(balancers, ("site", "running", "backends", "connections"))
+        lines.append(f"under way: {fact['operation']}, driven by {fact['driver'] or 'nobody (see wait)'}")
+    return [*lines, *map(escape, leading(fact))]
+
+
+def health(fact: dict[str, JsonValue]) -> str:
+    """Whether a plane is well, in a word with markup."""
+    return "[green]healthy[/green]" if fact["healthy"] else "[yellow]not as wanted[/yellow]"
 
 
 def print_members(members: list[dict[str, JsonValue]], output: Output) -> None:
@@ -90,5 +95,11 @@ def _in_events(member: JsonValue) -> str:
     return " ".join(str(each) for each in (member["member"], member["health"]) if each)
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
+def list_of(value: JsonValue) -> list[JsonValue]:
+    """A fact that is a list; nothing where it is none."""
     return value if isinstance(value, list) else []
+
+
+def rows_of(value: JsonValue) -> list[dict[str, JsonValue]]:
+    """A fact that is a list of mappings."""
+    return [each for each in list_of(value) if isinstance(each, dict)]

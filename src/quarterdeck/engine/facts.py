@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.engine import operations
@@ -41,18 +42,21 @@ class Status:
 
 async def look(home: Home, name: str) -> Status:
     """Observe a plane without touching it. Raises NotFound."""
-    store = home.store
-    resource = await operations.existing(store, name)
+    resource = await operations.existing(home.store, name)
     async with AsyncExitStack() as stack:
         opened = await home.plane(resource, stack)
-        world = await (await observer_of(opened)).observe()
-        leading = await leaders(opened, world)
-    lease = await store.lease(operations.lease_name(name))
+        return await told(home, opened, await (await observer_of(opened)).observe())
+
+
+async def told(home: Home, plane: Plane, world: World) -> Status:
+    """What was observed of a plane, with what the store and its controllers say of it."""
+    leading = await leaders(plane, world)
+    lease = await home.store.lease(operations.lease_name(plane.name))
     return Status(
-        plane=resource,
+        plane=plane.resource,
         world=world,
         plan=plan(world),
-        operation=await operations.current(store, name),
+        operation=await operations.current(home.store, plane.name),
         driver=lease.holder if lease is not None else "",
         leaders=leading,
     )

@@ -1,0 +1,82 @@
+"""What changes of planes, a line each: for those who watch without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
+
+from quarterdeck.app.watching import Watched
+from quarterdeck.app.words import quorum_of, survival
+from quarterdeck.cli.plane_text import list_of, rows_of
+
+#: What is so or is not, rather than being one thing or another.
+_SENTENCES = ("warning", "event", "trouble")
+
+
+class ChangeLines:
+    """Remembers what it has told of each plane."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, dict[tuple[str, str], str]] = {}
+
+    def lines(self, seen: tuple[Watched, ...]) -> Iterator[str]:
+        """What is otherwise than when it was last told; of a plane that is new, all that is to be said."""
+        for plane in seen:
+            before, now = self._told.get(plane.name, {}), _said(plane)
+            self._told[plane.name] = now
+            for key, text in now.items():
+                if before.get(key) != text:
+                    yield f"{plane.name}  {_title(key)}: {text}"
+            for key, text in before.items():
+                if key not in now and key[0] != "event":
+                    yield f"{plane.name}  no more: {text if key[0] in _SENTENCES else _title(key)}"
+        for name in self._told.keys() - {each.name for each in seen}:
+            del self._told[name]
+            yield f"{name}  is gone"
+
+
+def _title(key: tuple[str, str]) -> str:
+    kind, name = key
+    return kind if kind in _SENTENCES else f"{kind} {name}".rstrip()
+
+
+def _said(plane: Watched) -> dict[tuple[str, str], str]:
+    """Everything that is told of a plane, by what it is about."""
+    said: dict[tuple[str, str], str] = {}
+    if plane.trouble:
+        said["trouble", plane.trouble] = plane.trouble
+    for event in plane.events:
+        said["event", f"{event.reason} {event.message}"] = f"{event.reason}: {event.message}"
+    return said if plane.facts is None else _of_facts(plane.facts) | said
+
+
+def _of_facts(fact: Mapping[str, JsonValue]) -> dict[tuple[str, str], str]:
+    said = {
+        ("state", ""): "healthy" if fact["healthy"] else "not as wanted",
+        ("under way", ""): str(fact["operation"] or "nothing"),
+        ("doing", ""): ", ".join(map(str, list_of(fact["doing"]))) or "nothing",
+        ("waiting for", ""): "; ".join(map(str, list_of(fact["waiting"]))) or "nothing",
+        ("name leads to", ""): str(fact["nameLeadsTo"] or "nothing"),
+    }
+    if fact["voters"] is not None:
+        said["etcd", ""] = quorum_of(fact["voters"], fact["mayFail"], fact["quorumAt"])
+    if survives := survival(fact["survives"]):
+        said["survives", ""] = "; ".join(survives).removeprefix("survives: ")
+    for each in list_of(fact["warnings"]):
+        said["warning", str(each)] = str(each)
+    for member in rows_of(fact["members"]):
+        said["replica", str(member["replica"])] = _replica(member)
+    for balancer in rows_of(fact["loadBalancers"]):
+        backends = ", ".join(map(str, list_of(balancer["backends"]))) or "nobody"
+        state = f"sends to {backends}" if balancer["running"] else "does not run"
+        said["load balancer", str(balancer["site"])] = state if balancer["running"] is not None else "unknown"
+    return said
+
+
+def _replica(member: Mapping[str, JsonValue]) -> str:
+    """Lag is not told: it is another one at each look."""
+    words = [f"{member['member']}", str(member["health"] or ""), f"apiserver {member['apiserver']}"]
+    if member["machineState"] != "up":
+        words.append(f"machine {member['machine']} {member['machineState']}")
+    return ", ".join(filter(None, words))

@@ -1,0 +1,141 @@
+"""What ``status`` says, once or as long as somebody watches."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from model.stories import serving
+from rich.console import Console
+from support.cli_lab import Cli
+
+from quarterdeck.api.base import instant
+from quarterdeck.api.conditions import Condition, ConditionStatus
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.app.watching import Event, Watch, Watched
+from quarterdeck.app.words import survival
+from quarterdeck.cli.change_lines import ChangeLines
+from quarterdeck.cli.screen import screen
+from quarterdeck.engine.facts import Status, summary
+from quarterdeck.engine.home import Home
+from quarterdeck.model.world import World
+from quarterdeck.planner.planner import plan
+from quarterdeck.stores.port import EventType
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def seen(world: World, **more: object) -> Watched:
+    """A plane as it is watched, of which this was observed."""
+    resource = new_control_plane("demo", site="east")
+    status = Status(plane=resource, world=world, plan=plan(world), operation=None, driver="", leaders={})
+    return replace(Watched(name="demo", facts=summary(status), looked=1), **more)
+
+
+def shown(*planes: Watched, one: bool) -> str:
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(screen(planes, one=one))
+    return console.export_text()
+
+
+WELL = serving()
+FALLEN = replace(WELL, membership=None)
+EVENT = Event(
+    plane="demo", type=EventType.WARNING, reason="NoQuorum", message="no quorum [of] all", first=1.0, last=2.0
+)
+
+
+def test_status_says_what_a_plane_survives_and_why_not_the_rest(cli: Cli) -> None:
+    cli.plane()
+    said = cli("status", "demo")
+    assert said.code == 1
+    assert "survives: nothing\n" in said.out
+    assert "not known: one machine, " in said.out
+    fact = json.loads(cli("status", "demo", "-o", "json").out)
+    assert {each["failure"] for each in fact["survives"]} == {"machine", "host", "zone", "edge", "dns", "site"}
+    assert all(each["answer"] != "yes" and each["why"] for each in fact["survives"])
+
+
+def test_what_is_survived_comes_first_and_what_has_the_same_reason_is_said_together() -> None:
+    assert seen(WELL).facts is not None
+    assert survival(seen(WELL).facts["survives"]) == (
+        "survives: one machine, one host, one zone",
+        "not: the edge (the only load balancer of site east)",
+        "not: the DNS server (one DNS server)",
+        "not: the site (all 3 members are at site east)",
+    )
+    assert survival(seen(FALLEN).facts["survives"])[-1].startswith("not known: one machine, one host, one zone (")
+    assert survival([]) == ()
+
+
+def test_a_status_needs_a_name_unless_it_goes_on(cli: Cli) -> None:
+    cli.refused("status", code=2, says=("no plane is named", "--watch"))
+    cli.refused("status", "demo", "--watch", code=3, says=("'demo'",))
+    cli.refused("status", "--watch", "-o", "yaml", code=2, says=("-o json",))
+
+
+def test_without_a_terminal_each_change_is_a_line_and_what_stays_is_not_said_again() -> None:
+    changes = ChangeLines()
+    first = list(changes.lines((seen(WELL),)))
+    assert "demo  state: healthy" in first
+    assert "demo  replica east-1: leader, healthy, apiserver ready" in first
+    assert not list(changes.lines((seen(WELL),)))
+    lost = list(changes.lines((seen(FALLEN, events=(EVENT,)),)))
+    assert "demo  event: NoQuorum: no quorum [of] all" in lost
+    assert "demo  replica east-1: unknown, apiserver ready" in lost
+    assert "demo  no more: etcd" in lost
+    assert [each for each in lost if each.startswith("demo  warning: ")]
+    assert "demo  trouble: away" in list(changes.lines((seen(FALLEN, trouble="away"),)))
+    assert "demo  no more: away" in list(changes.lines((seen(WELL),)))
+    assert list(changes.lines(())) == ["demo  is gone"]
+
+
+def test_one_screen_has_members_with_their_lag_conditions_survival_and_the_last_events() -> None:
+    ready = Condition(
+        type="Ready",
+        status=ConditionStatus.FALSE,
+        reason="Waiting",
+        message="for [it]",
+        last_transition_time=instant(0),
+    )
+    text = shown(seen(WELL, conditions=(ready,), events=(EVENT,)), one=True)
+    for words in ("demo at east: healthy", "survives: one machine", "LAG", "Ready", "for [it]", "no quorum [of] all"):
+        assert words in text
+    assert "not seen now: away" in shown(seen(WELL, trouble="away"), one=True)
+
+
+def test_the_screen_of_all_planes_has_a_line_for_each_and_also_for_those_that_were_not_seen() -> None:
+    text = shown(seen(WELL), Watched(name="other", trouble="its site is gone"), one=False)
+    (well,) = (line for line in text.splitlines() if line.startswith("demo"))
+    assert "healthy" in well
+    assert "3/3" in well
+    assert "one machine, one host, one zone" in well
+    assert "its site is gone" in text
+    assert "no planes" in shown(one=False)
+
+
+async def test_who_watches_sees_planes_come_and_go_and_ends_with_the_one_that_was_named(tmp_path: Path) -> None:
+    home = await Home.open(tmp_path / "home")
+    try:
+        for name in ("one", "two"):
+            await home.store.create(new_control_plane(name, site="east"))
+        all_planes = Watch(home=home, every=0.01).moments(None)
+        assert [each.name for each in await anext(all_planes)] == ["one", "two"]
+        of_one = Watch(home=home, every=0.01).moments("one")
+        assert all(each.facts is not None for each in await anext(of_one))
+        await home.forget(await home.store.get(ControlPlane, "one"))
+        async with asyncio.timeout(10):
+            assert [each.gone async for each, *_ in of_one][-1]
+            while len(await anext(all_planes)) > 1:
+                pass
+        await all_planes.aclose()
+    finally:
+        await home.close()
+    assert len(asyncio.all_tasks()) == 1, "nobody looks any more"
