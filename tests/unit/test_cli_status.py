@@ -20,8 +20,11 @@ from quarterdeck.app.watching import Event, Watch, Watched
 from quarterdeck.app.words import survival
 from quarterdeck.cli.change_lines import ChangeLines
 from quarterdeck.cli.screen import screen
+from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.home import Home
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.endpoints import Sighting
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import EventType
@@ -30,6 +33,16 @@ from quarterdeck.stores.port import EventType
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     return Cli(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture(autouse=True)
+def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody answers for names, and that at once."""
+
+    async def look(self: CoreDns, name: str) -> Sighting:
+        raise Unavailable("asking the DNS server", "nobody is there")
+
+    monkeypatch.setattr(CoreDns, "look", look)
 
 
 def seen(world: World, **more: object) -> Watched:
