@@ -287,6 +287,20 @@ async def test_the_metrics_tell_how_many_writes_are_under_way(lab: Lab) -> None:
         await lab.etcd.pending_proposals(lab.spares[0].metrics_url)
 
 
+async def test_the_metrics_tell_how_long_the_disk_takes(lab: Lab) -> None:
+    founder = await leader(lab)
+    before = await lab.etcd.disk_times(founder.metrics_url)
+    await lab.write(3)
+    after = await lab.etcd.disk_times(founder.metrics_url)
+    assert after.fsync.buckets[-1][1] >= before.fsync.buckets[-1][1] + 3
+    took = after.fsync.since(before.fsync).quantile(0.99)
+    assert took is not None
+    assert 0 < took < 10
+    assert after.commit.buckets[-1][1] > 0
+    with pytest.raises(Unavailable):
+        await lab.etcd.disk_times(lab.spares[0].metrics_url)
+
+
 async def test_leadership_moves_and_moving_it_again_is_fine(lab: Lab) -> None:
     old, new = await leader(lab), await follower(lab)
     target = await member(lab, new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,6 +49,45 @@ class MemberStatus:
     def is_leader(self) -> bool:
         """It says that it leads. A leader that was cut off says so for one election timeout too long."""
         return self.leader_id == self.member_id
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How often something took at most so many seconds, since the program started: bounds that grow, each with its
+    count, the last one infinite.
+    """
+
+    buckets: tuple[tuple[float, int], ...]
+
+    def since(self, before: Durations) -> Durations:
+        """What came after an earlier reading; all, if the program was started anew since."""
+        was = dict(before.buckets)
+        later = tuple((bound, count - was.get(bound, 0)) for bound, count in self.buckets)
+        return Durations(later) if all(count >= 0 for _, count in later) else self
+
+    def quantile(self, share: float) -> float | None:
+        """The seconds within which that share of them was done, as Prometheus reckons it (histogram_quantile): evenly
+        spread in each bucket. None where there were none.
+        """
+        total = self.buckets[-1][1] if self.buckets else 0
+        if total <= 0:
+            return None
+        rank, low, below = share * total, 0.0, 0
+        for bound, count in self.buckets:
+            if count >= rank:
+                if bound == math.inf:
+                    return low
+                return low + (bound - low) * (rank - below) / (count - below)
+            low, below = bound, count
+        return low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskTimes:
+    """How long a member's disk took: to sync the write-ahead log, and to commit to the database."""
+
+    fsync: Durations
+    commit: Durations
 
 
 class Replication(StrEnum):

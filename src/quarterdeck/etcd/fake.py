@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from quarterdeck.errors import NotFound
-from quarterdeck.etcd.facts import Alarm, ListedMember, MemberProgress, MemberStatus, Progress, Replication
+from quarterdeck.etcd.facts import (
+    Alarm,
+    DiskTimes,
+    Durations,
+    ListedMember,
+    MemberProgress,
+    MemberStatus,
+    Progress,
+    Replication,
+)
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 
 _READY_PERCENT = 90  # etcd's own, too weak a rule for promotion (server.go: readyPercentThreshold)
@@ -291,6 +301,12 @@ class FakeEtcd:
         """See the port: what is written here is applied at once."""
         await self.applied_index(metrics_url)
         return 0
+
+    async def disk_times(self, metrics_url: str) -> DiskTimes:
+        """See the port: each entry took a little, and none more than a millisecond."""
+        count = await self.applied_index(metrics_url)
+        took = Durations(((0.001, count), (0.01, count), (math.inf, count)))
+        return DiskTimes(fsync=took, commit=took)
 
     async def close(self) -> None:
         """See the port."""

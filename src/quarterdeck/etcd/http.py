@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field, ValidationError
 
 from quarterdeck.etcd.calls import ClientTls
-from quarterdeck.etcd.facts import MemberProgress, Progress, Replication
+from quarterdeck.etcd.facts import Durations, MemberProgress, Progress, Replication
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.pki.tls import client_context
@@ -69,6 +69,16 @@ class EtcdHttp:
             raise fault(doing, Reason.OTHER, f"status {answer.status} without {wanted}")
         return int(float(found[1]))
 
+    async def durations(self, metrics_url: str, *wanted: str) -> tuple[Durations, ...]:
+        """Histograms without labels. Raises Unavailable."""
+        doing = f"reading etcd's metrics at {metrics_url}"
+        answer = await self._told(metrics_url, "/metrics", doing, None)
+        found = tuple(_durations(answer.text, name) for name in wanted)
+        for name, each in zip(wanted, found, strict=True):
+            if not each.buckets:
+                raise fault(doing, Reason.OTHER, f"status {answer.status} without {name}")
+        return found
+
     async def progress(self, client_url: str) -> Progress:
         """The leader's own account of its members (etcd: expvar raft.status). Raises Unavailable."""
         doing = f"reading the progress of the members at {client_url}"
@@ -100,3 +110,8 @@ class EtcdHttp:
 
     async def _get(self, url: str, path: str, within: float | None) -> Answer:
         return await self._client.ask("GET", url, path, deadline=within or self._deadline)
+
+
+def _durations(text: str, name: str) -> Durations:
+    found = re.findall(rf'^{re.escape(name)}_bucket\{{le="([^"]+)"\}} (\S+)$', text, re.MULTILINE)
+    return Durations(tuple((float(bound), int(float(count))) for bound, count in found))

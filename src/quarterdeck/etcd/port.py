@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus, Progress
+from quarterdeck.etcd.facts import Alarm, DiskTimes, ListedMember, MemberStatus, Progress
 
 
 class Etcd(Protocol):
@@ -85,6 +85,10 @@ class Etcd(Protocol):
 
     async def pending_proposals(self, metrics_url: str, *, within: float | None = None) -> int:
         """How many writes that came to this member have not been applied yet, by its metrics. Raises Unavailable."""
+        ...
+
+    async def disk_times(self, metrics_url: str) -> DiskTimes:
+        """How long that member's disk has taken since it started, by its metrics. Raises Unavailable."""
         ...
 
     async def close(self) -> None:

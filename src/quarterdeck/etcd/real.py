@@ -8,13 +8,15 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.ask import Answer, Ask, hedged, in_turn
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
-from quarterdeck.etcd.facts import Alarm, ListedMember, MemberStatus, Progress
+from quarterdeck.etcd.facts import Alarm, DiskTimes, ListedMember, MemberStatus, Progress
 from quarterdeck.etcd.faults import EtcdFault, EtcdNotFound, EtcdRefused, EtcdUnavailable, Reason, fault
 from quarterdeck.etcd.http import EtcdHttp
 from quarterdeck.etcd.kv import Get
 
 _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
+_FSYNC = "etcd_disk_wal_fsync_duration_seconds"
+_COMMIT = "etcd_disk_backend_commit_duration_seconds"
 
 
 class RealEtcd:
@@ -150,6 +152,11 @@ class RealEtcd:
     async def pending_proposals(self, metrics_url: str, *, within: float | None = None) -> int:
         """See the port."""
         return await self._http.metric(metrics_url, _PENDING, within=within)
+
+    async def disk_times(self, metrics_url: str) -> DiskTimes:
+        """See the port."""
+        fsync, commit = await self._http.durations(metrics_url, _FSYNC, _COMMIT)
+        return DiskTimes(fsync=fsync, commit=commit)
 
     async def close(self) -> None:
         """See the port."""

@@ -1,0 +1,92 @@
+"""What costs too much to be read in each look: etcd's own words on disks and databases, certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from quarterdeck import clocks
+from quarterdeck.actions.addresses import client_url, metrics_url
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.asking import or_none
+from quarterdeck.etcd.facts import DiskTimes
+from quarterdeck.metrics import catalogue
+from quarterdeck.metrics.metrics import Metrics
+from quarterdeck.metrics.samples import Sample
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.world import Health, World
+from quarterdeck.pki.validity import certificates, expiry
+
+#: Seconds between two readings.
+EVERY = 60.0
+_SHARE = 0.99
+
+
+@dataclass(kw_only=True)
+class Measures:
+    """A duty for one plane that reads them, and gives them to ``metrics``. ``steady``: a clock that nobody sets.
+
+    It remembers what disks had taken by the last reading: what they took since is what counts now.
+    """
+
+    metrics: Metrics
+    steady: Callable[[], float] = clocks.steady
+    name: str = "measures"
+    _read: float = -math.inf
+    _disks: dict[tuple[Cluster, str], DiskTimes] = field(default_factory=dict)
+
+    async def turn(self, plane: Plane, world: World) -> None:
+        """Read them, if it is time. Nothing is changed, nobody who may be down is asked."""
+        if self.steady() - self._read < EVERY:
+            return
+        self._read = self.steady()
+        asked = [
+            self._member(plane, cluster, record)
+            for cluster in Cluster
+            for record in plane.memory.replicas
+            if _answers(world, cluster, record)
+        ]
+        found = [sample for samples in await asyncio.gather(*asked) for sample in samples]
+        self.metrics.measured(plane.name, (*found, *await asyncio.to_thread(_certificates, plane)))
+
+    async def _member(self, plane: Plane, cluster: Cluster, record: Replica) -> tuple[Sample, ...]:
+        labels = (str(cluster), record.name)
+        status = await or_none(plane.etcd.status(client_url(plane, record, cluster)))
+        times = await or_none(plane.etcd.disk_times(metrics_url(plane, record, cluster)))
+        found: list[Sample] = []
+        if status is not None:
+            found.append(Sample(catalogue.DATABASE, labels, status.db_size))
+            found.append(Sample(catalogue.IN_USE, labels, status.db_size_in_use))
+            found.append(Sample(catalogue.QUOTA, labels, status.db_size_quota or _quota(plane, cluster, record)))
+        if times is not None:
+            found += self._disk(cluster, record.name, times)
+        return tuple(found)
+
+    def _disk(self, cluster: Cluster, name: str, now: DiskTimes) -> Iterator[Sample]:
+        """What a disk took since the last reading; since it was started, in the first one."""
+        before = self._disks.get((cluster, name))
+        self._disks[cluster, name] = now
+        fsync = now.fsync.since(before.fsync) if before is not None else now.fsync
+        commit = now.commit.since(before.commit) if before is not None else now.commit
+        for metric, took in ((catalogue.FSYNC, fsync), (catalogue.COMMIT, commit)):
+            if (seconds := took.quantile(_SHARE)) is not None:
+                yield Sample(metric, (str(cluster), name), seconds)
+
+
+def _quota(plane: Plane, cluster: Cluster, record: Replica) -> int:
+    """What a member was started with: etcd 3.5 does not tell."""
+    settings = plane.settings_of(record)
+    return settings.quota_bytes if cluster is Cluster.MAIN else settings.events_quota_bytes
+
+
+def _answers(world: World, cluster: Cluster, record: Replica) -> bool:
+    member = world.member(record.name, cluster)
+    return member is not None and member.health is Health.HEALTHY
+
+
+def _certificates(plane: Plane) -> tuple[Sample, ...]:
+    ends = [expiry(pem) for _, pem in certificates(plane.secrets)]
+    return (Sample(catalogue.CERTIFICATE, (), min(ends).timestamp()),) if ends else ()

@@ -1,0 +1,186 @@
+"""The metrics of all planes that a process looks after, kept in one place that belongs to whoever made it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import Metric as Family
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from quarterdeck import clocks
+from quarterdeck.engine.watchers import Unwatched
+from quarterdeck.errors import QuarterdeckError
+from quarterdeck.metrics import catalogue
+from quarterdeck.metrics.catalogue import METRICS, Kind, Metric
+from quarterdeck.metrics.samples import Sample, samples
+from quarterdeck.model.steps import Plan, Step
+from quarterdeck.model.world import World
+
+#: Seconds: most steps take less than one, a joiner's copy minutes.
+_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+Rows = dict[Metric, list[tuple[tuple[str, ...], float]]]
+
+
+@dataclass(kw_only=True)
+class _Plane:
+    """What is known of one plane. ``at``: when it was looked at; ``measured``: what is read now and then."""
+
+    world: World
+    plan: Plan
+    at: float
+    took: float | None
+    measured: tuple[Sample, ...] = ()
+
+
+@dataclass
+class _Durations:
+    """How long steps of a kind took: how many at most as long as each bucket's bound, and their sum."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(_BUCKETS) + 1))
+    total: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self.counts[next((at for at, most in enumerate(_BUCKETS) if seconds <= most), len(_BUCKETS))] += 1
+        self.total += seconds
+
+
+class Metrics(Collector):
+    """All of them. What a look tells is worked out when it is asked for; a plane that is gone leaves nothing behind."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = clocks.steady,
+        boot: Callable[[], str] = clocks.boot,
+    ) -> None:
+        """``clock`` is that of the wall, ``steady`` that of this host's ``boot``, in seconds."""
+        self._clock = clock
+        self._steady = steady
+        self._boot = boot()
+        self._planes: dict[str, _Plane] = {}
+        self._steps: Counter[tuple[str, str, str]] = Counter()
+        self._troubles: Counter[tuple[str]] = Counter()
+        self._durations: dict[str, _Durations] = {}
+        self._operations: Mapping[tuple[str, str], int] = {}
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        """All of them, as Prometheus reads them."""
+        return generate_latest(self._registry)
+
+    def of(self, plane: str) -> PlaneMetrics:
+        """The ``Watcher`` that counts for one plane."""
+        return PlaneMetrics(plane=plane, metrics=self)
+
+    def observed(self, plane: str, world: World, plan: Plan) -> None:
+        """A plane was looked at."""
+        if world.deleting and plan.done:
+            self.forget(plane)
+            return
+        known = self._planes.get(plane)
+        measured = known.measured if known is not None else ()
+        self._planes[plane] = _Plane(
+            world=world, plan=plan, at=self._clock(), took=self._took(world), measured=measured
+        )
+
+    def measured(self, plane: str, found: Sequence[Sample]) -> None:
+        """What is read only now and then was read."""
+        if plane in self._planes:
+            self._planes[plane].measured = tuple(found)
+
+    def asked(self, operations: Mapping[tuple[str, str], int]) -> None:
+        """How many operations there are, by plane and phase."""
+        self._operations = dict(operations)
+
+    def stepped(self, plane: str, step: Step, seconds: float, *, done: bool) -> None:
+        """A step ended."""
+        kind = type(step).__name__
+        self._steps[plane, kind, "done" if done else "failed"] += 1
+        if done:
+            self._durations.setdefault(kind, _Durations()).add(seconds)
+
+    def troubled(self, plane: str) -> None:
+        """Something else failed."""
+        self._troubles[(plane,)] += 1
+
+    def forget(self, plane: str) -> None:
+        """A plane is gone, or is looked after by somebody else."""
+        self._planes.pop(plane, None)
+        for counts in (self._steps, self._troubles):
+            for labels in [each for each in counts if each[0] == plane]:
+                del counts[labels]
+
+    def collect(self) -> Iterator[Family]:
+        """See ``Collector``."""
+        rows: Rows = {metric: [] for metric in METRICS}
+        for name, plane in sorted(self._planes.items()):
+            rows[catalogue.LOOKED].append(((name,), plane.at))
+            if plane.took is not None:
+                rows[catalogue.LOOK].append(((name,), plane.took))
+            for metric, labels, value in (*samples(plane.world, plane.plan), *plane.measured):
+                rows[metric].append(((name, *labels), value))
+        rows[catalogue.OPERATIONS] += sorted(self._operations.items())
+        rows[catalogue.STEPS] += sorted(self._steps.items())
+        rows[catalogue.TROUBLES] += sorted(self._troubles.items())
+        for metric in METRICS:
+            yield (
+                _histogram(metric, self._durations) if metric.kind is Kind.HISTOGRAM else _family(metric, rows[metric])
+            )
+
+    def _took(self, world: World) -> float | None:
+        """How long the look took that began at the world's ``now``, if that is told by this host's clock."""
+        timeline = world.memory.timeline
+        if timeline is None or timeline.boot != self._boot:
+            return None
+        return max(0.0, self._steady() + timeline.ahead - world.now)
+
+
+def _family(metric: Metric, rows: Sequence[tuple[tuple[str, ...], float]]) -> Family:
+    family: GaugeMetricFamily | CounterMetricFamily
+    if metric.kind is Kind.COUNTER:
+        family = CounterMetricFamily(metric.name.removesuffix("_total"), metric.says, labels=metric.labels)
+    else:
+        family = GaugeMetricFamily(metric.name, metric.says, labels=metric.labels)
+    for labels, value in rows:
+        family.add_metric(labels, value)
+    return family
+
+
+def _histogram(metric: Metric, found: Mapping[str, _Durations]) -> Family:
+    family = HistogramMetricFamily(metric.name, metric.says, labels=metric.labels)
+    for kind, durations in sorted(found.items()):
+        count, buckets = 0, []
+        for bound, more in zip((*map(str, _BUCKETS), "+Inf"), durations.counts, strict=True):
+            count += more
+            buckets.append((bound, float(count)))
+        family.add_metric((kind,), buckets, durations.total)
+    return family
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaneMetrics(Unwatched):
+    """A ``Watcher`` of one plane's driver that counts."""
+
+    plane: str
+    metrics: Metrics
+
+    async def observed(self, world: World, plan: Plan) -> None:
+        """See ``Watcher``."""
+        self.metrics.observed(self.plane, world, plan)
+
+    async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
+        """See ``Watcher``."""
+        self.metrics.stepped(self.plane, step, seconds, done=error is None)
+
+    async def troubled(self, error: QuarterdeckError) -> None:
+        """See ``Watcher``."""
+        self.metrics.troubled(self.plane)

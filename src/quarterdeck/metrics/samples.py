@@ -1,0 +1,95 @@
+"""The numbers of one look at a plane. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from quarterdeck.engine.events import happenings
+from quarterdeck.metrics import catalogue
+from quarterdeck.metrics.catalogue import Metric
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.steps import Plan
+from quarterdeck.model.world import Health, Membership, World
+from quarterdeck.planner import quorum
+from quarterdeck.planner.members import ALARMS, raised, voters
+from quarterdeck.planner.survival import Answer, survivals
+from quarterdeck.planner.view import view
+from quarterdeck.stores.port import EventType
+
+
+class Sample(NamedTuple):
+    """A number with the labels that it has besides the plane's."""
+
+    metric: Metric
+    labels: tuple[str, ...]
+    value: float
+
+
+def samples(world: World, plan: Plan) -> Iterator[Sample]:
+    """All that one look tells."""
+    yield Sample(catalogue.SETTLED, (), plan.done)
+    yield Sample(catalogue.WAITING, (), len(plan.waiting))
+    available = _available(world)
+    if available is not None:
+        yield Sample(catalogue.AVAILABLE, (), available)
+    warnings = Counter(each.reason for each in happenings(world) if each.type is EventType.WARNING)
+    for reason, count in sorted(warnings.items()):
+        yield Sample(catalogue.WARNINGS, (reason,), count)
+    if not world.deleting:
+        yield from _of_view(world)
+    yield Sample(catalogue.READY, (), sum(each.ready is True for each in world.replicas))
+    for cluster in Cluster:
+        if cluster is Cluster.MAIN or world.memory.events.exists:
+            yield from _of_etcd(world.of(cluster), str(cluster))
+    for balancer in world.balancers:
+        if balancer.reachable:
+            yield Sample(catalogue.BACKENDS, (balancer.site, "told"), len(balancer.backends))
+            yield Sample(catalogue.BACKENDS, (balancer.site, "healthy"), len(balancer.healthy))
+            yield Sample(catalogue.CONNECTIONS, (balancer.site,), balancer.connections)
+
+
+def _available(world: World) -> bool | None:
+    """Whether clients are led to a ready apiserver; None when that is not known, or was never promised."""
+    if world.deleting or world.memory.served_site is None or not world.record_known:
+        return None
+    if world.record is None:
+        return False
+    balancer = world.balancer(world.record)
+    return balancer.ready if balancer.reachable else None
+
+
+def _of_view(world: World) -> Iterator[Sample]:
+    seen = view(world)
+    for state, count in (("wanted", seen.wanted), ("missing", seen.missing), ("unwanted", seen.unwanted)):
+        yield Sample(catalogue.REPLICAS, (state,), len(count))
+    for each in survivals(seen):
+        for answer in Answer:
+            yield Sample(catalogue.SURVIVED, (str(each.failure), str(answer)), each.answer is answer)
+
+
+def _of_etcd(world: World, cluster: str) -> Iterator[Sample]:
+    """Of the cluster that stands where the main one does."""
+    membership = world.membership
+    if membership is None and not world.memory.created:
+        return  # it was never there
+    yield Sample(catalogue.MEMBERSHIP, (cluster,), membership is not None)
+    if membership is None:
+        return
+    yield Sample(catalogue.MARGIN, (cluster,), quorum.margin(voters(world)))
+    yield from _members(membership, cluster)
+    for kind in ALARMS:
+        yield Sample(catalogue.ALARM, (cluster, kind), kind in raised(membership))
+
+
+def _members(membership: Membership, cluster: str) -> Iterator[Sample]:
+    """Every role with every health, so that a number that was seen goes to 0 rather than away."""
+    counts = Counter((each.learner, each.health) for each in membership.members)
+    for learner in (False, True):
+        for health in Health:
+            labels = (cluster, "learner" if learner else "voter", str(health))
+            yield Sample(catalogue.MEMBERS, labels, counts[learner, health])
+    for member in membership.members:
+        if member.lag is not None:
+            yield Sample(catalogue.LAG, (cluster, member.replica), member.lag)

@@ -1,0 +1,161 @@
+"""The metrics, and whether the process is well, over HTTP: for Prometheus, and for whoever restarts what hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import h11
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.metrics.asked import Asked
+from quarterdeck.metrics.metrics import Metrics
+from quarterdeck.stores.port import Store
+
+#: Seconds that a client has for its request, and for taking the answer.
+_PATIENCE = 10.0
+_MOST_CLIENTS = 32
+_LONGEST_REQUEST = 16 * 1024
+_TEXT = "text/plain; charset=utf-8"
+HERE = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where it listens. Port 0: any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """``ADDRESS:PORT``, ``[ADDRESS]:PORT``, ``:PORT`` or ``PORT``: without an address this host alone reaches it.
+
+        Raises InvalidInput.
+        """
+        host, _, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") or HERE
+        try:
+            ipaddress.ip_address(host)
+            found = cls(host, int(port) if port.isascii() and port.isdigit() else -1)
+        except ValueError:
+            found = cls(host, -1)
+        if not 0 <= found.port <= 65_535:
+            step = f"give an address and a port, such as {HERE}:9477 or [::1]:9477"
+            raise InvalidInput("reading where metrics are told", f"{text!r} is no address and port", step)
+        return found
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@asynccontextmanager
+async def telling(
+    metrics: Metrics, address: Address, *, store: Store, ready: Callable[[], str] = lambda: ""
+) -> AsyncIterator[Address]:
+    """Have them told for the block; gives where. What was asked of planes is in ``store``. ``ready``: why this process
+    does not do its work yet ("": it does).
+
+    Raises PreconditionFailed when nothing can listen there.
+    """
+    teller = _Teller(metrics, Asked(store=store, metrics=metrics), ready)
+    try:
+        server = await asyncio.start_server(teller.serve, address.host, address.port)
+    except OSError as error:
+        step = "stop what listens there, or give another address with --metrics"
+        raise PreconditionFailed(f"telling metrics at {address}", error.strerror or str(error), step) from error
+    try:
+        async with server:
+            yield Address(*server.sockets[0].getsockname()[:2])
+    finally:
+        await teller.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: HTTPStatus
+    body: bytes
+    content: str = _TEXT
+
+
+class _Teller:
+    """Answers one request of each connection."""
+
+    def __init__(self, metrics: Metrics, asked: Asked, ready: Callable[[], str]) -> None:
+        self._metrics = metrics
+        self._asked = asked
+        self._ready = ready
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection. What goes wrong with it ends it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with suppress(OSError, TimeoutError):  # the client's own trouble
+                if len(self._tasks) <= _MOST_CLIENTS:
+                    async with asyncio.timeout(_PATIENCE):
+                        await self._answer(reader, writer)
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def close(self) -> None:
+        """End what is under way."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_REQUEST)
+        request = await _request(connection, reader)
+        if request is None:
+            return
+        reply = await self._reply(request)
+        headers = [
+            ("content-type", reply.content),
+            ("content-length", str(len(reply.body))),
+            ("connection", "close"),
+        ]
+        writer.write(connection.send(h11.Response(status_code=reply.status, headers=headers)))
+        if request.method != b"HEAD":
+            writer.write(connection.send(h11.Data(data=reply.body)))
+        writer.write(connection.send(h11.EndOfMessage()))
+        await writer.drain()
+
+    async def _reply(self, request: h11.Request) -> _Reply:
+        if request.method not in (b"GET", b"HEAD"):
+            return _Reply(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET\n")
+        match request.target.partition(b"?")[0]:
+            case b"/metrics":
+                await self._asked.count()
+                return _Reply(HTTPStatus.OK, self._metrics.text(), CONTENT_TYPE_LATEST)
+            case b"/healthz":
+                return _Reply(HTTPStatus.OK, b"ok\n")
+            case b"/readyz":
+                why = self._ready()
+                status = HTTPStatus.SERVICE_UNAVAILABLE if why else HTTPStatus.OK
+                return _Reply(status, f"{why or 'ok'}\n".encode())
+            case _:
+                return _Reply(HTTPStatus.NOT_FOUND, b"there are /metrics, /healthz and /readyz\n")
+
+
+async def _request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
+    """The request; None when there is none that can be read."""
+    while True:
+        try:
+            event = connection.next_event()
+        except h11.RemoteProtocolError:
+            return None
+        if isinstance(event, h11.Request):
+            return event
+        if event is not h11.NEED_DATA:
+            return None
+        connection.receive_data(await reader.read(4096))

@@ -1,0 +1,284 @@
+"""What Prometheus is told of planes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from model.stories import serving, with_balancers, with_member
+from prometheus_client.parser import text_string_to_metric_families
+from support.small_plane import small_plane
+
+from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
+from quarterdeck.etcd.facts import Durations
+from quarterdeck.metrics import catalogue, dashboard
+from quarterdeck.metrics.catalogue import METRICS, Kind
+from quarterdeck.metrics.measures import EVERY, Measures
+from quarterdeck.metrics.metrics import Metrics
+from quarterdeck.metrics.server import Address, telling
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Timeline
+from quarterdeck.model.steps import Plan, StartUnit
+from quarterdeck.model.world import BalancerFact, Health, World
+from quarterdeck.planner.planner import plan
+from quarterdeck.stores.memory import MemoryStore
+
+DOCS = Path(__file__).parents[2] / "docs"
+WELL = serving()
+STEP = StartUnit(site="east", why="", replica="east-1", component=Component.ETCD)
+
+
+def told(metrics: Metrics) -> dict[str, dict[tuple[str, ...], float]]:
+    """All numbers, by metric and the values of its labels in their order; of histograms how many there are."""
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    labels = {each.name: each.labels for each in METRICS}
+    for family in text_string_to_metric_families(metrics.text().decode()):
+        for sample in family.samples:
+            name = sample.name.removesuffix("_count")
+            if name in labels and set(sample.labels) == set(labels[name]):
+                found.setdefault(name, {})[tuple(sample.labels[label] for label in labels[name])] = sample.value
+            else:
+                assert family.type == "histogram", f"{sample} is no metric of the catalogue"
+    return found
+
+
+def of(world: World) -> dict[str, dict[tuple[str, ...], float]]:
+    metrics = Metrics(clock=lambda: 1000.0)
+    metrics.observed("demo", world, plan(world))
+    return told(metrics)
+
+
+def test_a_plane_that_is_well_says_so() -> None:
+    found = of(WELL)
+    assert found["quarterdeck_plane_settled"] == {("demo",): 1}
+    assert found["quarterdeck_plane_available"] == {("demo",): 1}
+    assert found["quarterdeck_plane_failure_survived"]["demo", "machine", "yes"] == 1
+    assert found["quarterdeck_plane_failure_survived"]["demo", "machine", "no"] == 0
+    assert found["quarterdeck_plane_failure_survived"]["demo", "edge", "no"] == 1
+    assert found["quarterdeck_etcd_members"]["demo", "main", "voter", "healthy"] == 3
+    assert found["quarterdeck_etcd_members"]["demo", "main", "voter", "down"] == 0
+    assert found["quarterdeck_etcd_quorum_margin"] == {("demo", "main"): 1}
+    assert found["quarterdeck_etcd_member_lag_entries"]["demo", "main", "east-2"] == 0
+    assert found["quarterdeck_load_balancer_backends"]["demo", "east", "healthy"] == 3
+    assert found["quarterdeck_plane_look_timestamp_seconds"] == {("demo",): 1000}
+    assert "quarterdeck_plane_warnings" not in found
+
+
+def test_what_ails_a_plane_is_a_number() -> None:
+    down = with_member(WELL, "east-3", lambda each: replace(each, health=Health.DOWN, lag=None))
+    assert down.membership is not None
+    alarm = replace(down, membership=replace(down.membership, alarms=("memberID:1 alarm:NOSPACE ",)))
+    found = of(alarm)
+    assert found["quarterdeck_plane_warnings"]["demo", "MemberDown"] == 1
+    assert found["quarterdeck_etcd_members"]["demo", "main", "voter", "down"] == 1
+    assert found["quarterdeck_etcd_alarm"] == {("demo", "main", "NOSPACE"): 1, ("demo", "main", "CORRUPT"): 0}
+    assert ("demo", "main", "east-3") not in found["quarterdeck_etcd_member_lag_entries"]
+    dark = with_balancers(WELL, BalancerFact(site="east", running=True))
+    assert of(dark)["quarterdeck_plane_available"] == {("demo",): 0}
+
+
+@pytest.mark.parametrize(
+    ("world", "unknown"),
+    [
+        (replace(WELL, membership=None), "quarterdeck_etcd_quorum_margin"),
+        (replace(WELL, record_known=False), "quarterdeck_plane_available"),
+        (
+            with_balancers(WELL, BalancerFact(site="east", running=False, reachable=False)),
+            "quarterdeck_plane_available",
+        ),
+        (with_balancers(WELL, BalancerFact(site="east", running=False, reachable=False)), "quarterdeck_load_balancer_"),
+    ],
+)
+def test_what_is_not_known_is_absent(world: World, unknown: str) -> None:
+    assert any(name.startswith(unknown) for name in of(WELL))
+    assert not any(name.startswith(unknown) for name in of(world))
+
+
+def test_that_nothing_serves_is_no_news_of_a_plane_that_never_did() -> None:
+    young = replace(WELL, membership=None, memory=replace(WELL.memory, served_site=None, created=False))
+    assert not {"quarterdeck_plane_available", "quarterdeck_etcd_membership_known"} & of(young).keys()
+    assert of(replace(WELL, membership=None))["quarterdeck_etcd_membership_known"] == {("demo", "main"): 0}
+
+
+async def test_steps_and_troubles_are_counted_and_a_plane_that_is_gone_leaves_nothing_behind() -> None:
+    metrics = Metrics()
+    watcher = metrics.of("demo")
+    await watcher.observed(WELL, plan(WELL))
+    for seconds in (0.2, 400.0):
+        await watcher.ended(STEP, seconds, None)
+    await watcher.ended(STEP, 1.0, Unavailable("starting", "no"))
+    await watcher.troubled(Unavailable("looking", "no"))
+    found = told(metrics)
+    assert found["quarterdeck_steps_total"] == {("demo", "StartUnit", "done"): 2, ("demo", "StartUnit", "failed"): 1}
+    assert found["quarterdeck_troubles_total"] == {("demo",): 1}
+    assert found["quarterdeck_step_duration_seconds"] == {("StartUnit",): 2}
+    assert 'quarterdeck_step_duration_seconds_bucket{le="300.0",step="StartUnit"} 1.0' in metrics.text().decode()
+    await watcher.observed(replace(WELL, deleting=True), Plan())
+    assert not any(labels[0] == "demo" for rows in told(metrics).values() for labels in rows)
+
+
+def test_a_look_is_as_long_as_the_hosts_own_clock_says() -> None:
+    metrics = Metrics(steady=lambda: 100.5, boot=lambda: "now")
+    for boot, expected in (("now", {("demo",): 0.5}), ("before", None)):
+        memory = replace(WELL.memory, timeline=Timeline(boot=boot, ahead=1_000.0))
+        metrics.observed("demo", replace(WELL, memory=memory, now=1_100.0), Plan())
+        assert told(metrics).get("quarterdeck_plane_look_duration_seconds") == expected
+
+
+# --- what is read now and then --------------------------------------------------------------------------------------
+
+
+async def test_disks_databases_and_certificates_are_read_once_a_minute_of_members_that_answer() -> None:
+    small, metrics, now = await small_plane(), Metrics(), [0.0]
+    measures = Measures(metrics=metrics, steady=lambda: now[0])
+    world = with_member(small.world, "east-3", lambda each: replace(each, health=Health.DOWN))
+    metrics.observed("alpha", world, Plan())
+    await measures.turn(small.plane, world)
+    found = told(metrics)
+    assert set(found["quarterdeck_etcd_member_database_bytes"]) == {
+        ("alpha", "main", f"east-{each}") for each in (1, 2)
+    }
+    assert found["quarterdeck_etcd_member_wal_fsync_p99_seconds"]["alpha", "main", "east-1"] <= 0.001
+    (ends,) = found["quarterdeck_certificate_expiry_timestamp_seconds"].values()
+    assert ends > 1_700_000_000
+    now[0] += EVERY - 1
+    await measures.turn(small.plane, small.world)
+    assert told(metrics) == found, "it was read a moment ago"
+    now[0] += 1
+    await measures.turn(small.plane, small.world)
+    assert ("alpha", "main", "east-3") in told(metrics)["quarterdeck_etcd_member_database_bytes"]
+    assert ("alpha", "main", "east-1") not in told(metrics)["quarterdeck_etcd_member_wal_fsync_p99_seconds"], "no syncs"
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "seconds"),
+    [
+        ((0, 0, 0), 0.99, None),
+        ((100, 100, 100), 0.5, 0.5),
+        ((0, 100, 100), 0.5, 1.5),
+        ((50, 100, 100), 0.99, 1.98),
+        ((0, 0, 7), 0.99, 2.0),
+    ],
+)
+def test_a_quantile_is_reckoned_as_prometheus_does(
+    counts: tuple[int, int, int], share: float, seconds: float | None
+) -> None:
+    assert Durations(tuple(zip((1.0, 2.0, math.inf), counts, strict=True))).quantile(share) == seconds
+
+
+def test_what_a_program_took_since_it_was_started_anew_is_all_there_is() -> None:
+    before, after = Durations(((1.0, 5), (math.inf, 9))), Durations(((1.0, 7), (math.inf, 12)))
+    assert after.since(before) == Durations(((1.0, 2), (math.inf, 3)))
+    assert before.since(after) == before
+
+
+# --- who reads them -------------------------------------------------------------------------------------------------
+
+
+async def asked(address: Address, request: str) -> tuple[str, str]:
+    """The status line, and the body."""
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(request.encode())
+    text = (await asyncio.wait_for(reader.read(), 5)).decode()
+    writer.close()
+    await writer.wait_closed()
+    head, _, body = text.partition("\r\n\r\n")
+    return head.partition("\r\n")[0].removeprefix("HTTP/1.1 ").strip(), body
+
+
+def get(path: str, method: str = "GET") -> str:
+    return f"{method} {path} HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+async def test_metrics_and_health_are_told_over_http_and_nothing_else_is() -> None:
+    metrics, why = Metrics(), ["no plane was looked at yet"]
+    metrics.observed("demo", WELL, plan(WELL))
+    async with telling(metrics, Address("127.0.0.1", 0), store=MemoryStore(), ready=lambda: why[0]) as address:
+        status, body = await asked(address, get("/metrics?x=y"))
+        assert status.startswith("200")
+        assert 'quarterdeck_plane_settled{plane="demo"} 1.0' in body
+        assert await asked(address, get("/healthz")) == ("200", "ok\n")
+        assert await asked(address, get("/readyz")) == ("503", "no plane was looked at yet\n")
+        why[0] = ""
+        assert await asked(address, get("/readyz")) == ("200", "ok\n")
+        assert (await asked(address, get("/readyz", "HEAD")))[1] == ""
+        assert (await asked(address, get("/")))[0] == "404"
+        assert (await asked(address, get("/metrics", "POST")))[0] == "405"
+        assert await asked(address, "what?\r\n\r\n") == ("", "")
+        assert await asked(address, "GET / HTTP/1.1\r\n" + "a: b\r\n" * 5_000) == ("", "")
+        slow, idle = await asyncio.open_connection(address.host, address.port)
+        with pytest.raises(PreconditionFailed, match="--metrics"):
+            async with telling(metrics, address, store=MemoryStore()):
+                pass
+    async with asyncio.timeout(5):
+        assert await slow.read() == b"", "who says nothing holds up no end"
+    idle.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:9477", "127.0.0.1:9477"),
+        ("9477", "127.0.0.1:9477"),
+        (":9477", "127.0.0.1:9477"),
+        ("[::1]:9477", "[::1]:9477"),
+        ("0.0.0.0:0", "0.0.0.0:0"),
+    ],
+)
+def test_an_address_to_listen_at_is_read(text: str, address: str) -> None:
+    assert str(Address.parse(text)) == address
+
+
+@pytest.mark.parametrize("text", ["", "here:1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "[::1]", "::1:-1", "1:²"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="9477"):
+        Address.parse(text)
+
+
+# --- what is written of them ----------------------------------------------------------------------------------------
+
+
+def queries() -> Iterator[str]:
+    yield from re.findall(r"expr: (?:>-\n((?:\s{10}.*\n)+)|(.*))", (DOCS / "monitoring" / "rules.yml").read_text())
+    for panel in json.loads(dashboard.dashboard())["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+
+
+def test_rules_and_dashboard_ask_only_for_metrics_that_there_are_with_labels_that_they_have() -> None:
+    known: Mapping[str, frozenset[str]] = {
+        name: frozenset(each.labels)
+        for each in METRICS
+        for name in (each.name, *([f"{each.name}_bucket"] if each.kind is Kind.HISTOGRAM else []))
+    }
+    found = ["".join(each) for each in queries()]
+    assert len(found) > 30
+    for query in found:
+        asked_for = re.findall(r"\b(quarterdeck_\w+)(?:\{([^}]*)\})?", query)
+        assert asked_for or "up{" in query, query
+        for name, labels in asked_for:
+            assert name in known, query
+            assert set(re.findall(r"(\w+)\s*[=!]", labels)) <= known[name], query
+
+
+def test_every_metric_is_told_by_somebody() -> None:
+    text = "".join(each.read_text() for each in (DOCS.parent / "src/quarterdeck/metrics").glob("*.py"))
+    names = {value: name for name, value in vars(catalogue).items() if isinstance(value, catalogue.Metric)}
+    assert set(names) == set(METRICS)
+    assert not [each.name for each in METRICS if each.kind is Kind.GAUGE and f"catalogue.{names[each]}" not in text]
+
+
+@pytest.mark.parametrize(
+    ("page", "made", "module"),
+    [
+        ("metrics.md", catalogue.page, "catalogue"),
+        ("monitoring/dashboard.json", dashboard.dashboard, "dashboard"),
+    ],
+)
+def test_what_is_made_of_them_is_kept_true(page: str, made: Callable[[], str], module: str) -> None:
+    assert (DOCS / page).read_text() == made(), f"run: python -m quarterdeck.metrics.{module} > docs/{page}"
