@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from model.stories import serving
+from pydantic import JsonValue
 from rich.console import Console
 from support.cli_lab import Cli
 
@@ -52,6 +53,12 @@ def seen(world: World, **more: object) -> Watched:
     return replace(Watched(name="demo", facts=summary(status), looked=1), **more)
 
 
+def facts(world: World) -> dict[str, JsonValue]:
+    found = seen(world).facts
+    assert found is not None
+    return found
+
+
 def shown(*planes: Watched, one: bool) -> str:
     console = Console(width=160, record=True, file=io.StringIO())
     console.print(screen(planes, one=one))
@@ -77,14 +84,13 @@ def test_status_says_what_a_plane_survives_and_why_not_the_rest(cli: Cli) -> Non
 
 
 def test_what_is_survived_comes_first_and_what_has_the_same_reason_is_said_together() -> None:
-    assert seen(WELL).facts is not None
-    assert survival(seen(WELL).facts["survives"]) == (
+    assert survival(facts(WELL)["survives"]) == (
         "survives: one machine, one host, one zone",
         "not: the edge (the only load balancer of site east)",
         "not: the DNS server (one DNS server)",
         "not: the site (all 3 members are at site east)",
     )
-    assert survival(seen(FALLEN).facts["survives"])[-1].startswith("not known: one machine, one host, one zone (")
+    assert survival(facts(FALLEN)["survives"])[-1].startswith("not known: one machine, one host, one zone (")
     assert survival([]) == ()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -68,7 +68,7 @@ class Looks:
         await self._require_in_reach(name)
         return await facts.look(self._home, name)
 
-    def watching(self, name: str | None = None, *, every: float = 1.5) -> AsyncIterator[tuple[Watched, ...]]:
+    def watching(self, name: str | None = None, *, every: float = 1.5) -> AsyncGenerator[tuple[Watched, ...], None]:
         """Observe a plane, or all, every so many seconds, without touching them: what was last seen of each. Ends when
         that one plane is gone. One that cannot be looked at says why, and holds up no other. Raises Gone at once when
         there never was one of that name.

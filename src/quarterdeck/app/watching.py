@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
@@ -49,7 +49,7 @@ class Watch:
     _seen: dict[str, Watched] = field(default_factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
-    async def moments(self, name: str | None) -> AsyncIterator[tuple[Watched, ...]]:
+    async def moments(self, name: str | None) -> AsyncGenerator[tuple[Watched, ...], None]:
         """Plane ``name``, or all that there are, again and again: what was last seen of each, by name. Ends when the
         one is gone; raises Gone when it never was there.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 
 from rich.live import Live
 
@@ -38,8 +39,8 @@ def watch(name: str | None, output: Output) -> None:
 
 
 async def _each(name: str | None, show: Show) -> None:
-    async with looking() as looks:
-        async for seen in looks.watching(name):
+    async with looking() as looks, aclosing(looks.watching(name)) as moments:
+        async for seen in moments:
             show(seen)
 
 
