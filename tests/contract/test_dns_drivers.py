@@ -116,10 +116,12 @@ async def test_a_change_counts_when_all_authoritative_servers_answer_so(tmp_path
         waiting = asyncio.create_task(replace(both, patience=20.0).set(NAME, ("192.0.2.2",), 5))
         await second.set(NAME, ("192.0.2.2",), 5)
         await waiting
-        assert (await both.look(NAME)).torn == ""
+        seen = await both.look(NAME)
+        assert (seen.torn, seen.servers) == ("", 2)
         silent = await replace(both, others=(nobody(),)).look(NAME)
         assert silent.record == Record(("192.0.2.2",), 5)
         assert "gives no answer" in silent.torn
+        assert silent.servers == 1, "who gives no answer leads nobody"
 
 
 async def test_the_zone_names_its_servers(updates: Rfc2136Dns) -> None:

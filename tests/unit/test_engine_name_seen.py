@@ -43,11 +43,11 @@ def servers(address: str | None, owner: Ownership | None = None, **other: Record
 
 
 async def test_the_name_leads_to_a_site_by_its_load_balancers_address() -> None:
-    assert await see_name(plane(servers(WEST, claim().ownership))) == NameFact(site="west")
+    assert await see_name(plane(servers(WEST, claim().ownership))) == NameFact(site="west", servers=2)
 
 
 async def test_no_record_is_no_record_and_anybodys() -> None:
-    assert await see_name(plane(servers(None))) == NameFact(stamped=False)
+    assert await see_name(plane(servers(None))) == NameFact(stamped=False, servers=2)
 
 
 async def test_a_record_with_somebody_elses_address_is_not_no_record() -> None:
@@ -94,8 +94,8 @@ async def test_whatever_is_wrong_makes_the_name_unknown_with_the_reason() -> Non
 
 
 async def test_a_fixed_address_is_the_planes_whatever_else() -> None:
-    assert await see_name(plane(FixedAddress(EAST))) == NameFact(site="east")
-    assert await see_name(plane(FixedAddress(THEIRS))) == NameFact()
+    assert await see_name(plane(FixedAddress(EAST))) == NameFact(site="east", servers=0)
+    assert await see_name(plane(FixedAddress(THEIRS))) == NameFact(servers=0)
 
 
 async def test_another_time_to_live_than_wanted_is_told_the_longest_that_a_server_hands_out() -> None:
