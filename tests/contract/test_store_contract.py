@@ -673,6 +673,29 @@ def test_at_any_time_only_the_newest_token_can_write(actions: list[tuple[object,
     asyncio.run(scenario())
 
 
+async def test_who_watches_is_woken_by_each_change_of_what_is_watched_and_by_nothing_else(store: Store) -> None:
+    assert await asyncio.wait_for(store.watch({("ControlPlane", "gone"): "1"}, ControlPlane), 5) == {}
+    made = await store.create(plane())
+    seen = await asyncio.wait_for(store.watch({}, ControlPlane, Operation), 5)
+    assert seen == {("ControlPlane", "alpha"): made.metadata.resource_version}
+    for change in (
+        lambda: store.update(scaled(made, 5)),
+        lambda: store.create(plane("beta")),
+        lambda: store.delete(ControlPlane, "beta"),
+        lambda: store.delete_together((ControlPlane, "alpha")),
+    ):
+        watching = asyncio.create_task(store.watch(seen, ControlPlane, Operation))
+        await store.record(Event(plane="alpha", type=EventType.NORMAL, reason="R", message="m", first=1.0, last=1.0))
+        await store.release(await store.acquire("l", "me", 10.0))
+        await asyncio.sleep(0.3)
+        assert not watching.done(), "leases and events are no change of it"
+        await change()
+        now = await asyncio.wait_for(watching, 5)
+        assert now != seen
+        seen = now
+    assert seen == {}
+
+
 async def test_what_a_newer_version_wrote_is_read_and_written_again_as_it_was(store: Store) -> None:
     made = await store.create(plane())
     document = json.loads(rules.encoded(made))

@@ -176,6 +176,15 @@ async def test_a_driver_woken_before_anybody_took_its_lease_goes_on(path: Path) 
         assert await first.asked("write") == "done"
 
 
+async def test_who_watches_sees_what_another_process_writes(path: Path) -> None:
+    async with SqliteStore(path) as store:
+        seen = await store.watch({}, ControlPlane)
+        watching = asyncio.create_task(store.watch(seen, ControlPlane))
+        async with child("write_on", path) as writer:
+            await writer.line()
+            assert await asyncio.wait_for(watching, DEADLINE) != seen
+
+
 async def test_a_process_killed_while_it_writes_loses_nothing_that_it_was_told_is_stored(path: Path) -> None:
     for _ in range(3):
         async with child("write_on", path) as writer:

@@ -4,7 +4,7 @@ from quarterdeck.stores.amend import amend
 from quarterdeck.stores.identity import this_process
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.memory import MemoryStore
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store, Versions
 from quarterdeck.stores.sqlite import SqliteStore
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Outcome",
     "SqliteStore",
     "Store",
+    "Versions",
     "amend",
     "hold_lease",
     "this_process",

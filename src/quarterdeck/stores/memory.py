@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +10,7 @@ from dataclasses import replace
 from quarterdeck.api.base import R, Resource
 from quarterdeck.stores import rules
 from quarterdeck.stores.identity import new_uid
-from quarterdeck.stores.port import Event, JournalEntry, Lease
+from quarterdeck.stores.port import Event, JournalEntry, Lease, Versions
 
 
 class MemoryStore:
@@ -20,6 +21,8 @@ class MemoryStore:
         self._uid = uid
         self._version = 0
         self._bodies: dict[tuple[str, str], str] = {}
+        self._versions: dict[tuple[str, str], str] = {}
+        self._changed = asyncio.Event()
         self._entries = 0
         self._journal: list[JournalEntry] = []
         self._events: dict[tuple[str, str, str, str], Event] = {}
@@ -35,6 +38,18 @@ class MemoryStore:
         names = sorted(name for stored, name in self._bodies if stored == kind.__name__)
         return tuple(self._read("listing", kind, name) for name in names)
 
+    async def watch(self, seen: Versions, *kinds: type[Resource]) -> Versions:
+        """See ``Store``."""
+        for kind in kinds:
+            rules.check_listable(kind)
+        called = {kind.__name__ for kind in kinds}
+        while True:
+            changed = self._changed
+            now = {key: version for key, version in self._versions.items() if key[0] in called}
+            if now != seen:
+                return now
+            await changed.wait()
+
     async def create(self, resource: R, *, lease: Lease | None = None) -> R:
         """See ``Store``."""
         self._check(lease)
@@ -48,7 +63,7 @@ class MemoryStore:
         stored = self._read("writing", type(resource), resource.name)
         new = self._write(rules.updated(stored, resource, version=self._version + 1))
         if rules.released_by(stored, new):
-            del self._bodies[type(resource).__name__, resource.name]
+            self._drop(type(resource).__name__, resource.name)
         return new
 
     async def delete(
@@ -75,7 +90,8 @@ class MemoryStore:
             if left is not None:
                 self._write(left)
                 return
-        del self._bodies[kind.__name__, name]
+        self._version += 1
+        self._drop(kind.__name__, name)
 
     async def append(self, entry: JournalEntry) -> JournalEntry:
         """See ``Store``."""
@@ -93,7 +109,9 @@ class MemoryStore:
         until = of_it[-1].time if operation else of_it[0].time
         last = next((each.operation for each in reversed(rows) if each.operation), "")
         if rules.may_go(rules.JournalEnd(len(rows), operation, until, last), self._clock()):
-            self._bodies.pop(("Operation", operation), None)
+            if ("Operation", operation) in self._bodies:
+                self._version += 1
+                self._drop("Operation", operation)
             gone = {each.id for each in of_it[: rules.JOURNAL_STEP]}
             self._journal = [each for each in self._journal if each.id not in gone]
 
@@ -168,8 +186,21 @@ class MemoryStore:
 
     def _write(self, resource: R) -> R:
         self._version += 1
-        self._bodies[type(resource).__name__, resource.name] = rules.encoded(resource)
+        key = (type(resource).__name__, resource.name)
+        self._bodies[key] = rules.encoded(resource)
+        self._versions[key] = resource.metadata.resource_version or ""
+        self._wake()
         return resource
+
+    def _drop(self, kind: str, name: str) -> None:
+        self._bodies.pop((kind, name), None)
+        self._versions.pop((kind, name), None)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake all who watch; who comes later waits for the next change."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def _by_time(self) -> tuple[tuple[tuple[str, str, str, str], Event], ...]:
         return tuple(sorted(self._events.items(), key=lambda item: (item[1].last, item[0])))

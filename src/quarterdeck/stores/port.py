@@ -76,6 +76,10 @@ class Lease:
     expires: float
 
 
+#: The version of each resource, by kind and name.
+Versions = Mapping[tuple[str, str], str]
+
+
 class Store(Protocol):
     """Where quarterdeck remembers. All calls are atomic and durable when they return.
 
@@ -89,6 +93,12 @@ class Store(Protocol):
 
     async def list(self, kind: type[R]) -> tuple[R, ...]:
         """All of a kind by name. Raises InvalidInput for secrets: those are only read by name."""
+        ...
+
+    async def watch(self, seen: Versions, *kinds: type[Resource]) -> Versions:
+        """The versions of all resources of these kinds, as soon as they are not ``seen``, whichever process changed
+        them. What changes several times in a moment is told once.
+        """
         ...
 
     async def create(self, resource: R, *, lease: Lease | None = None) -> R:

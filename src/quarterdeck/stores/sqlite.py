@@ -17,14 +17,17 @@ from quarterdeck.api.base import R, Resource
 from quarterdeck.errors import NotFound
 from quarterdeck.stores import rules
 from quarterdeck.stores.identity import new_uid
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Versions
 from quarterdeck.stores.sealing import Key, unlocked
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
 
 T = TypeVar("T")
 
 _JOURNAL = "plane, time, kind, text, outcome, operation, site, replica, detail"
+_NEWEST = "SELECT newest FROM resource_version"
 _DELETE = "DELETE FROM resources WHERE kind = ? AND name = ?"
+#: Seconds between two looks whether any process has changed something: reading one number.
+_WATCH = 0.2
 _EVENT = "plane, type, reason, message, first, last, count"
 
 
@@ -88,6 +91,31 @@ class SqliteStore:
 
         return await self._run("reading the store", work)
 
+    async def watch(self, seen: Versions, *kinds: type[Resource]) -> Versions:
+        """See ``Store``."""
+        for kind in kinds:
+            rules.check_listable(kind)
+        called = [kind.__name__ for kind in kinds]
+        query = (
+            "SELECT kind, name, json_extract(body, '$.metadata.resourceVersion') FROM resources"  # noqa: S608 - marks
+            f" WHERE kind IN ({', '.join('?' * len(called))})"
+        )
+
+        def number() -> int:
+            newest: int = self._db.execute(_NEWEST).fetchone()[0]
+            return newest
+
+        def work() -> tuple[int, Versions]:
+            at = number()  # first: what is written in between is looked at once more
+            return at, {(kind, name): version for kind, name, version in self._db.execute(query, called)}
+
+        while True:
+            at, now = await self._run("reading the store", work)
+            if now != seen:
+                return now
+            while await self._run("reading the store", number) == at:
+                await asyncio.sleep(_WATCH)
+
     async def create(self, resource: R, *, lease: Lease | None = None) -> R:
         """See ``Store``."""
 
@@ -111,7 +139,7 @@ class SqliteStore:
             new = rules.updated(stored, resource, version=self._next())
             key = (type(resource).__name__, resource.name)
             if rules.released_by(stored, new):
-                self._db.execute(_DELETE, key)
+                self._db.execute(_DELETE, key)  # its own version tells those who watch
             else:
                 self._put_body(new)
             return new
@@ -280,7 +308,12 @@ class SqliteStore:
             if left is not None:
                 self._put_body(left)
                 return
-        self._db.execute(_DELETE, (kind.__name__, name))
+        self._drop(kind.__name__, name)
+
+    def _drop(self, kind: str, name: str) -> None:
+        """Delete a resource, which uses up a version: those who watch wait for the next one."""
+        if self._db.execute(_DELETE, (kind, name)).rowcount:
+            self._next()
 
     def _put_body(self, resource: Resource) -> None:
         query = "UPDATE resources SET body = ? WHERE kind = ? AND name = ?"
@@ -301,13 +334,13 @@ class SqliteStore:
         last = "SELECT operation FROM journal WHERE plane = ? AND operation <> '' ORDER BY id DESC LIMIT 1"
         found = self._db.execute(last, (plane,)).fetchone()
         if rules.may_go(rules.JournalEnd(rows, operation, until, found[0] if found else ""), self._clock()):
-            self._db.execute("DELETE FROM resources WHERE kind = 'Operation' AND name = ?", (operation,))
+            self._drop("Operation", operation)
             some = "SELECT id FROM journal WHERE plane = ? AND operation = ? ORDER BY id LIMIT ?"
             self._db.execute(f"DELETE FROM journal WHERE id IN ({some})", (plane, operation, rules.JOURNAL_STEP))  # noqa: S608 - a constant
 
     def _next(self) -> int:
         self._db.execute("UPDATE resource_version SET newest = newest + 1")
-        newest: int = self._db.execute("SELECT newest FROM resource_version").fetchone()[0]
+        newest: int = self._db.execute(_NEWEST).fetchone()[0]
         return newest
 
     def _check(self, lease: Lease | None) -> None:
