@@ -21,7 +21,7 @@ from quarterdeck.api.controlplane import (
 )
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
-from quarterdeck.engine.drive import Engine, _require_accepted
+from quarterdeck.engine.drive import Engine, _Hold, _require_accepted
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.troubles import Troubles
@@ -271,7 +271,7 @@ async def test_nobody_acts_by_what_a_newer_version_wrote_and_this_one_does_not_k
     engine = Engine(home=home(store), upstream=cast("Upstream", None), asker=ASKER)
     guard = cast("LeaseGuard", SimpleNamespace(check=held, lease=None))
     with pytest.raises(Corrupt, match=f"{part}.tier"):
-        await engine._drive("alpha", guard, {}, Path("/nowhere"), cast("Troubles", None))
+        await engine._drive(_Hold(name="alpha", guard=guard, troubles=cast("Troubles", None), rest=None))
 
 
 async def held() -> None:

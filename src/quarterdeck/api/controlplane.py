@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, ip_network
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
 from quarterdeck.api.apiserver import Admission, Tracing
 from quarterdeck.api.authentication import Authentication
@@ -200,7 +201,8 @@ class Rollout(Model):
 
 
 class ControlPlaneSpec(Model):
-    """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck.
+    """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck,
+    until ``paused_until`` if that is given.
     ``replace_replicas`` names replicas that a person wants exchanged, also while they are well.
     """
 
@@ -220,6 +222,17 @@ class ControlPlaneSpec(Model):
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
     rollout: Rollout = Rollout()
     paused: bool = False
+    paused_until: AwareDatetime | None = None
+
+    @model_validator(mode="after")
+    def _only_a_pause_ends(self) -> ControlPlaneSpec:
+        if self.paused_until is not None and not self.paused:
+            refuse(("pausedUntil", "is given, and paused is not"))
+        return self
+
+    def paused_at(self, now: datetime) -> bool:
+        """Whether nothing is to be changed now."""
+        return self.paused and (self.paused_until is None or now < self.paused_until)
 
     @model_validator(mode="after")
     def _replicas_are_named_once(self) -> ControlPlaneSpec:

@@ -32,14 +32,23 @@ def unseen(now: float) -> tuple[Condition, ...]:
 
 
 def judged(
-    before: tuple[Condition, ...], world: World, plan: Plan, *, asked: Sequence[str], generation: int, now: float
+    before: tuple[Condition, ...],
+    world: World,
+    plan: Plan,
+    *,
+    asked: Sequence[str],
+    generation: int,
+    now: float,
+    paused: str = "",
 ) -> tuple[Condition, ...]:
-    """The conditions by an observation and its plan. ``asked``: what a person was asked for, and has not done yet."""
+    """The conditions by an observation and its plan. ``asked``: what a person was asked for, and has not done yet;
+    ``paused`` says that, and until when, nothing is done by the user's wish ("": it is).
+    """
     found = before
     for kind, (status, reason, message) in (
         (READY, _ready(world, plan)),
         (AVAILABLE, _available(world)),
-        (RECONCILING, _reconciling(before, plan, generation)),
+        (RECONCILING, _reconciling(before, plan, generation, paused)),
         (STALLED, _stalled(world, asked)),
     ):
         found = with_condition(
@@ -107,7 +116,9 @@ def _available(world: World) -> _Answer:
     return ConditionStatus.FALSE, "NoBackend", f"the load balancer at {site} leads to no apiserver that is ready"
 
 
-def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int) -> _Answer:
+def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int, paused: str) -> _Answer:
+    if paused:
+        return ConditionStatus.FALSE, "Paused", paused
     if plan.done:
         return ConditionStatus.FALSE, "AsWanted", ""
     if not plan.now:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
@@ -23,6 +24,7 @@ from quarterdeck.engine import operations, revisions
 from quarterdeck.engine.belongings import renew_manager
 from quarterdeck.engine.conditions import stalled
 from quarterdeck.engine.driver import POLL, Driver
+from quarterdeck.engine.duties import Duties, Duty
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.observing import observer_of
@@ -31,12 +33,54 @@ from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, InvalidInput, Paused, QuarterdeckError
 from quarterdeck.model.components import Component
+from quarterdeck.model.steps import Plan
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
 PROGRAMS: Mapping[Component, Program] = {component: Program(spec.program) for component, spec in CATALOGUE.items()}
+
+
+#: What is equal as long as nothing else is wanted of a plane.
+Wants = tuple[int, str]
+
+
+class Rest(Protocol):
+    """How long a plane at which nothing is left to do is left alone, and what is done for it meanwhile."""
+
+    @property
+    def news(self) -> int:
+        """Grows when something beside the plane's own spec changes what is to be done of it."""
+        ...
+
+    @property
+    def duties(self) -> Sequence[Duty]:
+        """What is done for it beside driving it."""
+        ...
+
+    async def over(self, wanted: Wants) -> None:
+        """Return when it is time for another look, or something else is wanted than this."""
+        ...
+
+
+@dataclass(kw_only=True)
+class _Hold:
+    """A plane that this process drives, or keeps (``rest``). ``began``: what was wanted when it was opened."""
+
+    name: str
+    guard: LeaseGuard
+    troubles: Troubles
+    rest: Rest | None
+    news: int = field(init=False)
+    began: Wants = (0, "")
+
+    def __post_init__(self) -> None:
+        self.news = self.rest.news if self.rest is not None else 0
+
+    def changed(self, plane: Plane) -> bool:
+        """Whether something else is wanted by now."""
+        return self.began != wants(plane.resource) or (self.rest is not None and self.rest.news != self.news)
 
 
 @dataclass(kw_only=True)
@@ -63,79 +107,127 @@ class Engine:
         Waits up to ``wait`` seconds for another driver to end. Raises Conflict that names it, and what
         ``troubles.fate`` calls the end; all else that fails is told and tried again.
         """
-        plane = await operations.existing(self.home.store, name)
-        programs, dns_program = await self.programs(plane)
+        await self.programs(await operations.existing(self.home.store, name))  # before anything is held
+        await self._hold(name, wait, None)
+
+    async def keep(self, name: str, rest: Rest) -> None:
+        """``drive`` a plane and, when nothing is left to do, look again after each ``rest``, until it is gone. A plane
+        that is paused is looked at, and one whose change was given up is kept as it is.
+        """
+        await self._hold(name, 0.0, rest)
+
+    async def _hold(self, name: str, wait: float, rest: Rest | None) -> None:
         lease = hold_lease(self.home.store, operations.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
         troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
         async with lease as guard:
             while True:
                 try:
-                    if await self._drive(name, guard, programs, dns_program, troubles):
+                    if await self._drive(_Hold(name=name, guard=guard, troubles=troubles, rest=rest)):
                         return
                 except MET as error:
                     await troubles.meet(error)
                     await asyncio.sleep(troubles.pause(POLL))
 
-    async def _drive(
-        self,
-        name: str,
-        guard: LeaseGuard,
-        programs: Mapping[Component, PurePosixPath],
-        dns_program: Path,
-        troubles: Troubles,
-    ) -> bool:
+    async def _drive(self, hold: _Hold) -> bool:
         """Drive by the spec of now, until done or until that changes. Whether it is done."""
-        await guard.check()
+        store, name, lease = self.home.store, hold.name, hold.guard.lease
+        await hold.guard.check()
         async with AsyncExitStack() as stack:
             try:
-                resource = await operations.existing(self.home.store, name)
-                resource = await amend(self.home.store, ControlPlane, name, operations.finalized, lease=guard.lease)
+                resource = await operations.existing(store, name)
+                resource = await amend(store, ControlPlane, name, operations.finalized, lease=lease)
             except Gone:
                 # Deleted by the round before this one, which could not write down that this was the end.
-                if await operations.deleted(self.home.store, name, self.asker):
+                if await operations.deleted(store, name, self.asker):
                     return True
                 raise
             operations.require_known(resource)
-            if resource.spec.paused and resource.metadata.deletion_timestamp is None:
-                raise Paused(f"driving plane {name}", "it is paused", f"let it go on with 'resume {name}'")
+            paused = self._paused(resource)
+            if paused and hold.rest is None:
+                raise Paused(f"driving plane {name}", paused, f"let it go on with 'resume {name}'")
             if resource.metadata.deletion_timestamp is None:
-                resource = await revisions.established(self.home.store, resource, lease=guard.lease)
-                await renew_manager(self.home.store, resource, lease=guard.lease)
-            opened = await self.home.plane(resource, stack, guard=guard, programs=programs, dns_program=dns_program)
+                resource = await revisions.established(store, resource, lease=lease)
+                await renew_manager(store, resource, lease=lease)
+            programs, dns_program = await self.programs(resource)
+            opened = await self.home.plane(
+                resource, stack, guard=hold.guard, programs=programs, dns_program=dns_program
+            )
+            if hold.rest is not None and paused:
+                await self._look_on(opened, hold, hold.rest)
+                return False
             # Nothing watches over such a server but those who use it.
             if isinstance(opened.dns, OwnServer):
                 await opened.dns.start()
-            return await self._one(opened, troubles)
+            return await self._one(opened, hold)
 
-    async def _one(self, plane: Plane, troubles: Troubles) -> bool:
-        store, name = self.home.store, plane.name
-        begun = plane.resource
-        operation = await operations.current(store, name)
+    def _paused(self, resource: ControlPlane) -> str:
+        """That, and until when, the user wants nothing done; "" otherwise."""
+        spec = resource.spec
+        if resource.metadata.deletion_timestamp is not None or not spec.paused_at(self.asker.now()):
+            return ""
+        return "it is paused" if spec.paused_until is None else f"it is paused until {spec.paused_until:%F %T %Z}"
+
+    async def _look_on(self, plane: Plane, hold: _Hold, rest: Rest) -> None:
+        """Look, and do nothing, as long as the user wants it so."""
+        driver = await self._driver(plane, hold)
+        while (paused := self._paused(plane.resource)) and not hold.changed(plane):
+            await driver.look_on(paused)
+            await rest.over(wants(plane.resource))
+
+    async def _one(self, plane: Plane, hold: _Hold) -> bool:
+        store, rest = self.home.store, hold.rest
+        operation = await operations.current(store, plane.name)
         if operation is not None:
             operation = await operations.begin(store, operation, self.asker)
-        troubles.operation = operation.metadata.name if operation is not None else ""
-        driver = Driver(
-            plane=plane,
-            observer=await observer_of(plane),
-            troubles=troubles,
-            monotonic=self.clocks.monotonic,
-            processor=self.processor,
-        )
+        hold.troubles.operation = operation.metadata.name if operation is not None else ""
+        driver = await self._driver(plane, hold)
+        acted = -1
         try:
             await together(guard_members(plane), settle_seats(plane))
-            plan = await driver.run(changed=lambda seen: _wants(seen.resource) != _wants(begun))
-            if plan.done:
-                _require_accepted(plane)
+            while True:
+                plan = await driver.run(changed=hold.changed)
+                if not plan.done:
+                    return False
+                if acted != driver.acted:
+                    await self._reached(plane, operation, plan, kept=rest is not None)
+                    operation, hold.troubles.operation, acted = None, "", driver.acted
+                if rest is None or plane.resource.metadata.deletion_timestamp is not None:
+                    return True
+                await rest.over(wants(plane.resource))
         except MET as error:
             if fate(error) is Fate.HOPELESS:
                 await self._failed(plane, operation, error)
             raise
-        if not plan.done:
-            return False
+        finally:
+            if driver.duties is not None:
+                await driver.duties.end()
+
+    async def _driver(self, plane: Plane, hold: _Hold) -> Driver:
+        hold.began = wants(plane.resource)
+        kept = () if hold.rest is None else hold.rest.duties
+        return Driver(
+            plane=plane,
+            observer=await observer_of(plane),
+            troubles=hold.troubles,
+            monotonic=self.clocks.monotonic,
+            processor=self.processor,
+            duties=Duties(troubles=hold.troubles, duties=kept) if kept else None,
+        )
+
+    async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, *, kept: bool) -> None:
+        """All that is left to do is done: keep the books. Raises InvalidInput when what was wanted was given up, unless
+        the plane is kept: it serves on as before, and is looked after.
+        """
+        try:
+            _require_accepted(plane)
+        except InvalidInput as error:
+            if not kept:
+                raise
+            await self._failed(plane, operation, error)
+            return
         await self._done(plane, operation)
         if operation is not None:
-            await operations.succeed(store, operation, plane.resource, plan.leftovers, self.asker)
-        return True
+            await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.asker)
 
     async def _failed(self, plane: Plane, operation: Operation | None, error: Exception) -> None:
         """Write down why nothing goes on, if that can be written."""
@@ -173,6 +265,6 @@ def _require_accepted(plane: Plane) -> None:
         )
 
 
-def _wants(plane: ControlPlane) -> tuple[int, str]:
+def wants(plane: ControlPlane) -> Wants:
     """What changes with each change of what is wanted; the content of a file that the spec names is in the revision."""
     return plane.metadata.generation, plane.status.revision

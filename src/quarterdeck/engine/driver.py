@@ -17,6 +17,7 @@ from quarterdeck.actions.status import adopt, refresh, remember, write_status
 from quarterdeck.actions.together import together
 from quarterdeck.engine.aside import Aside
 from quarterdeck.engine.conditions import judged, reworded, turned
+from quarterdeck.engine.duties import Duties
 from quarterdeck.engine.events import Happening, happenings
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.timeline import Timeline
@@ -40,6 +41,7 @@ class Driver:
     """Drives one plane in this process. ``troubles`` says what becomes of errors, and tells of all that happens.
 
     ``monotonic`` and ``processor`` (the time that this process has had of the processor) are clocks, in seconds.
+    ``acted`` counts the looks that were followed by steps.
     """
 
     plane: Plane
@@ -47,6 +49,8 @@ class Driver:
     troubles: Troubles
     monotonic: Callable[[], float] = time.monotonic
     processor: Callable[[], float] = time.process_time
+    duties: Duties | None = None
+    acted: int = 0
     _timeline: Timeline = field(default_factory=Timeline)
     _looks: int = 0
     _pause: float = POLL
@@ -74,6 +78,15 @@ class Driver:
                     continue
             await asyncio.sleep(self.troubles.pause(self._pause))
 
+    async def look_on(self, paused: str) -> None:
+        """One look that nothing follows but what it has to tell: the user wants nothing done, ``paused`` says so."""
+        await self.plane.check()
+        await refresh(self.plane)
+        world = await self.observer.observe()
+        plan = planned(replace(world, memory=self.plane.memory))
+        await self._sample(world, plan)
+        await self._tell(world, plan, paused)
+
     async def _round(self, changed: Callable[[Plane], bool]) -> tuple[Plan | None, bool | None]:
         """Look, note, act. The plan if it was the last one, and whether all steps went well (None: there was none)."""
         await self.plane.check()
@@ -85,6 +98,8 @@ class Driver:
         await self._see_done(world)
         plan = await self._write_down(world)
         await self._tell(world, plan)
+        if not plan.now and self.duties is not None:
+            self.duties.begin(self.plane, world)
         if self._is_over(plan):
             return plan, None
         return None, await self._act(plan, world) if plan.now else None
@@ -136,14 +151,15 @@ class Driver:
             for step in notes:
                 await self._journal(step, Outcome.NOTED, {})
 
-    async def _tell(self, world: World, plan: Plan) -> None:
+    async def _tell(self, world: World, plan: Plan, paused: str = "") -> None:
         """Write the conditions that changed; words alone not more often than every two seconds. A plane of which
         nothing is left is about to go.
         """
         resource = self.plane.resource
         before, generation = resource.status.conditions, resource.metadata.generation
         asked = tuple(f"{step.words} is up to a person" for step in self._asked)
-        so = judged(before, world, plan, asked=asked, generation=generation, now=self.plane.clock())
+        now = self.plane.clock()
+        so = judged(before, world, plan, asked=asked, generation=generation, now=now, paused=paused)
         late = self.monotonic() - self._worded > _WORDS_APART
         gone = plan.done and world.deleting
         if not gone and (turned(before, so) or (reworded(before, so) and (late or plan.done))):
@@ -170,6 +186,9 @@ class Driver:
 
     async def _act(self, plan: Plan, world: World) -> bool:
         """Take all steps of the plan at once. Whether they all went well and need no pause."""
+        if self.duties is not None:
+            await self.duties.give_way()
+        self.acted += 1
         world = replace(world, memory=self.plane.memory)
         self._aside.looked(plan, self.monotonic())
         if any(isinstance(step, AddLearner) for step in plan.now):

@@ -45,7 +45,7 @@ def lease_name(plane: str) -> str:
 
 def goal_of(plane: ControlPlane) -> Goal:
     """What an operation would have to go back to."""
-    spec = plane.spec.model_copy(update={"paused": False})
+    spec = plane.spec.model_copy(update={"paused": False, "paused_until": None})
     return Goal(placement=spec.placement, replicas=spec.replicas, spec=spec, revision=plane.status.revision)
 
 
@@ -60,7 +60,8 @@ def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
     """The plane as it is to be for a goal; paused as it is now."""
     if goal.spec is None:
         return moved(plane, goal.placement, goal.replicas)
-    spec = goal.spec.model_copy(update={"paused": plane.spec.paused})
+    now = plane.spec
+    spec = goal.spec.model_copy(update={"paused": now.paused, "paused_until": now.paused_until})
     status = plane.status.model_copy(update={"revision": goal.revision or plane.status.revision})
     return plane.model_copy(update={"spec": spec, "status": status})
 

@@ -113,7 +113,7 @@ class SqliteStore:
             at, now = await self._run("reading the store", work)
             if now != seen:
                 return now
-            while await self._run("reading the store", number) == at:
+            while await self._run("reading the store", number) == at:  # noqa: ASYNC110 - other processes write
                 await asyncio.sleep(_WATCH)
 
     async def create(self, resource: R, *, lease: Lease | None = None) -> R:

@@ -1,0 +1,154 @@
+"""Keeping all planes of a store that live on one network: a keeper for each, for as long as there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation, OperationPhase
+from quarterdeck.api.site import Isolation, Site
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.duties import Duty
+from quarterdeck.engine.keeper import Keeper, Log, Steps
+from quarterdeck.engine.troubles import MET, in_words
+from quarterdeck.errors import NotFound
+from quarterdeck.stores.lease import LeaseGuard, hold_lease
+from quarterdeck.stores.port import Versions
+
+#: What is done for each plane beside driving it. Each keeper has its own.
+DUTIES: tuple[Callable[[], Duty], ...] = ()
+#: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
+_STANDING_BY = 1.0
+_PULSE = 2.0
+_WATCHED = (ControlPlane, Site, Operation)
+
+
+def manager_lease(network: Isolation) -> str:
+    """The lease that the manager of the planes on a network holds."""
+    return f"manager/{network}"
+
+
+@dataclass(kw_only=True)
+class Manager:
+    """Keeps the planes on ``network``. Of two on one store the second stands by. ``ready`` is called when it serves,
+    and ``alive`` every few seconds from then on.
+    """
+
+    engine: Engine
+    network: Isolation
+    log: Log
+    ready: Callable[[], None] = lambda: None
+    alive: Callable[[], None] = lambda: None
+    clock: Callable[[], float] = time.monotonic
+    _keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = field(default_factory=dict)
+    #: Planes on other networks, as they were when that was seen.
+    _elsewhere: dict[str, str] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Keep them until cancelled. Planes go on running then, and are kept by whoever comes next."""
+        while True:
+            try:
+                await self._serve()
+            except MET as error:
+                self.log.warning(str(in_words(error)))
+                await asyncio.sleep(_STANDING_BY)
+
+    async def _serve(self) -> None:
+        name, store = manager_lease(self.network), self.engine.home.store
+        told = ""
+        while (held := await store.lease(name)) is not None:
+            if held.holder != told:
+                told = held.holder
+                self.log.info("standing by", network=str(self.network), serving=told)
+            await asyncio.sleep(_STANDING_BY)
+        async with hold_lease(store, name, self.engine.asker.who, clocks=self.engine.clocks) as guard:
+            self.log.info("serving", network=str(self.network))
+            self.ready()
+            try:
+                await self._watch(guard)
+            finally:
+                await self._end()
+
+    async def _watch(self, guard: LeaseGuard) -> None:
+        """Follow what is stored for as long as the lease is held. What fails is tried again: what is kept is kept."""
+        seen: Versions = {}
+        watching = self._changes(seen)
+        try:
+            while True:
+                await guard.check()
+                self.alive()
+                await asyncio.wait((watching,), timeout=_PULSE)
+                try:
+                    now = watching.result() if watching.done() else seen
+                    await self._follow(seen, now)
+                    seen = now
+                except MET as error:
+                    self.log.warning(str(in_words(error)))
+                    await asyncio.sleep(_STANDING_BY)
+                if watching.done():
+                    watching = self._changes(seen)
+        finally:
+            watching.cancel()
+            await asyncio.wait((watching,))
+
+    def _changes(self, seen: Versions) -> asyncio.Task[Versions]:
+        watched = self.engine.home.store.watch(seen, *_WATCHED)
+        return asyncio.create_task(watched, name=f"watch of the planes on {self.network}")
+
+    async def _follow(self, before: Versions, now: Versions) -> None:
+        """Start the keepers of planes that are new, and wake those to whom something happened."""
+        self._keepers = {name: each for name, each in self._keepers.items() if not each[1].done()}
+        changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
+        if any(kind == Site.__name__ for kind, _ in changed):
+            self._elsewhere.clear()
+            for keeper, _ in self._keepers.values():
+                keeper.poke(news=True)
+        for kind, name in changed if self._keepers else ():
+            if kind == Operation.__name__ and (plane := await self._asked(name)) in self._keepers:
+                self._keepers[plane][0].poke(news=True)
+            elif kind == ControlPlane.__name__ and name in self._keepers:
+                self._keepers[name][0].poke()
+        for (kind, name), version in now.items():
+            if kind == ControlPlane.__name__ and name not in self._keepers and self._elsewhere.get(name) != version:
+                if await self._is_ours(name):
+                    self._start(name)
+                else:
+                    self._elsewhere[name] = version
+
+    async def _is_ours(self, name: str) -> bool:
+        """Whether a plane is on this manager's network. One whose site is gone is on the host's own."""
+        try:
+            plane = await self.engine.home.store.get(ControlPlane, name)
+        except NotFound:
+            return False
+        try:
+            site = await self.engine.home.store.get(Site, plane.spec.placement.site)
+        except NotFound:
+            return self.network is Isolation.LOOPBACK
+        return site.spec.isolation is self.network
+
+    async def _asked(self, operation: str) -> str:
+        """The plane of an operation that nobody has begun; "" for others."""
+        try:
+            found = await self.engine.home.store.get(Operation, operation)
+        except NotFound:
+            return ""
+        return found.spec.plane if found.status.phase is OperationPhase.PENDING else ""
+
+    def _start(self, name: str) -> None:
+        engine = replace(self.engine, watchers=(*self.engine.watchers, Steps(plane=name, log=self.log)))
+        keeper = Keeper(
+            plane=name, engine=engine, log=self.log, duties=tuple(make() for make in DUTIES), clock=self.clock
+        )
+        self._keepers[name] = keeper, asyncio.create_task(keeper.run(), name=f"keeper of {name}")
+
+    async def _end(self) -> None:
+        tasks = [task for _, task in self._keepers.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._keepers.clear()

@@ -1,0 +1,281 @@
+"""A manager keeps every plane of its network: one plane's trouble is never another's. On a clock that jumps."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+from loop.clock import Clock, JumpingLoop
+
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.operation import Operation, OperationSpec, OperationType
+from quarterdeck.api.site import Isolation, Site, default_sites
+from quarterdeck.engine.drive import Rest, wants
+from quarterdeck.engine.keeper import CADENCE, SHORTEST
+from quarterdeck.engine.manager import Manager, manager_lease
+from quarterdeck.engine.operations import Asker, lease_name
+from quarterdeck.errors import Corrupt, Gone, NotFound
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease
+from quarterdeck.stores.memory import MemoryStore
+
+
+@dataclass
+class FakeHome:
+    store: MemoryStore
+
+
+@dataclass
+class FakeEngine:
+    """Holds a plane's lease and looks at it when its rest is over, as an engine does. ``looks``: when, of each;
+    ``seen``: the generations; ``trouble``: what a look at a plane raises.
+    """
+
+    home: FakeHome
+    asker: Asker
+    clocks: Clocks
+    watchers: tuple[object, ...] = ()
+    looks: dict[str, list[float]] = field(default_factory=dict)
+    seen: dict[str, list[int]] = field(default_factory=dict)
+    trouble: dict[str, Exception] = field(default_factory=dict)
+
+    async def keep(self, name: str, rest: Rest) -> None:
+        store = self.home.store
+        async with hold_lease(store, lease_name(name), self.asker.who, clocks=self.clocks):
+            while True:
+                try:
+                    plane = await store.get(ControlPlane, name)
+                except NotFound as error:
+                    raise Gone("looking", "there is none") from error
+                self.looks.setdefault(name, []).append(self.clocks.monotonic())
+                self.seen.setdefault(name, []).append(plane.metadata.generation)
+                if name in self.trouble:
+                    raise self.trouble[name]
+                await rest.over(wants(plane))
+
+
+@dataclass
+class Told:
+    """A log that remembers."""
+
+    said: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+
+    def info(self, event: str, **facts: object) -> None:
+        self.said.append((event, facts))
+
+    warning = info
+
+    def of(self, plane: str) -> list[str]:
+        return [event for event, facts in self.said if facts.get("plane") == plane]
+
+
+@dataclass
+class Lab:
+    clock: Clock = field(default_factory=Clock)
+    store: MemoryStore = field(init=False)
+    engine: FakeEngine = field(init=False)
+    log: Told = field(default_factory=Told)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(clock=self.clock.wall)
+        self.engine = self.another("manager")
+
+    def another(self, who: str) -> FakeEngine:
+        asker = Asker(who=who, now=lambda: datetime.fromtimestamp(self.clock.wall(), UTC))
+        return FakeEngine(home=FakeHome(self.store), asker=asker, clocks=self.clock.clocks())
+
+    def start(self, engine: FakeEngine | None = None, network: Isolation = Isolation.LOOPBACK) -> asyncio.Task[None]:
+        manager = Manager(
+            engine=self.engine if engine is None else engine, network=network, log=self.log, clock=self.clock.monotonic
+        )
+        self.tasks.append(asyncio.create_task(manager.run()))
+        return self.tasks[-1]
+
+    async def create(self, *names: str) -> None:
+        for name in names:
+            await self.store.create(new_control_plane(name, site="east"))
+
+    async def scale(self, name: str, replicas: int = 5) -> None:
+        def scaled(plane: ControlPlane) -> ControlPlane:
+            return plane.model_copy(update={"spec": plane.spec.model_copy(update={"replicas": replicas})})
+
+        await amend(self.store, ControlPlane, name, scaled)
+
+
+def lived(life: Callable[[Lab], Awaitable[None]]) -> None:
+    """A life, and the end of all that it has started."""
+    lab = Lab()
+
+    async def whole() -> None:
+        for site in default_sites():
+            await lab.store.create(site)
+        await life(lab)
+        for task in lab.tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, left
+
+    loop = JumpingLoop(lab.clock)
+    try:
+        loop.run_until_complete(whole())
+    finally:
+        loop.close()
+
+
+def test_a_change_of_one_of_500_planes_is_seen_at_once_and_every_plane_is_looked_at_within_its_cadence() -> None:
+    async def life(lab: Lab) -> None:
+        await lab.create(*(f"p{number}" for number in range(500)))
+        lab.start()
+        await asyncio.sleep(60)
+        asked = lab.clock.now
+        await lab.scale("p7")
+        await asyncio.sleep(0.5)
+        assert lab.engine.seen["p7"][-1] == 2
+        assert lab.engine.looks["p7"][-1] - asked < 0.1
+        looks = lab.engine.looks
+        assert len(looks) == 500
+        gaps = [after - before for times in looks.values() for before, after in zip(times, times[1:], strict=False)]
+        assert max(gaps) <= CADENCE + 0.6
+        assert sum(map(len, looks.values())) < 500 * 15, "nobody is woken for another's sake"
+        seconds = {round(times[-2] % CADENCE) for times in looks.values()}
+        assert len(seconds) >= CADENCE, "they do not all look in the same second"
+
+    lived(life)
+
+
+def test_what_fails_in_one_keeper_is_told_once_backs_off_and_stops_no_other() -> None:
+    async def life(lab: Lab) -> None:
+        await lab.create("good", "bad", "ugly")
+        lab.engine.trouble |= {"bad": Corrupt("reading", "a newer version wrote it"), "ugly": KeyError("a defect")}
+        lab.start()
+        await asyncio.sleep(3600)
+        assert len(lab.engine.looks["good"]) > 700
+        assert 10 <= len(lab.engine.looks["bad"]) < 30
+        assert 10 <= len(lab.engine.looks["ugly"]) < 30
+        assert lab.log.of("bad") == ["reading: a newer version wrote it"]
+        assert lab.log.of("ugly") == ["'a defect'"]
+        del lab.engine.trouble["bad"]
+        await lab.scale("bad")
+        await asyncio.sleep(1)
+        assert lab.engine.seen["bad"][-1] == 2, "what is wanted anew is tried at once"
+        assert lab.log.of("bad")[1:] == ["it is kept again"]
+
+    lived(life)
+
+
+def test_a_keeper_s_own_writes_do_not_wake_it_from_its_pause() -> None:
+    async def life(lab: Lab) -> None:
+        await lab.create("bad")
+
+        class Writes(FakeEngine):
+            async def keep(self, name: str, rest: Rest) -> None:
+                await amend(lab.store, ControlPlane, name, counted)
+                await super().keep(name, rest)
+
+        def counted(plane: ControlPlane) -> ControlPlane:
+            offset = (plane.status.port_offset or 0) + 1
+            return plane.model_copy(update={"status": plane.status.model_copy(update={"port_offset": offset})})
+
+        engine = lab.another("manager")
+        writes = Writes(engine.home, engine.asker, engine.clocks, trouble={"bad": Corrupt("reading", "is damaged")})
+        lab.start(writes)
+        await asyncio.sleep(SHORTEST * 2.5)
+        assert len(writes.looks["bad"]) == 2
+
+    lived(life)
+
+
+def test_planes_that_come_are_kept_and_those_that_go_are_left() -> None:
+    async def life(lab: Lab) -> None:
+        lab.start()
+        await asyncio.sleep(1)
+        await lab.create("new")
+        await asyncio.sleep(0.1)
+        assert len(lab.engine.looks["new"]) == 1
+        assert (await lab.store.lease(lease_name("new"))) is not None
+        await lab.store.delete(ControlPlane, "new")
+        await asyncio.sleep(0.1)
+        assert await lab.store.lease(lease_name("new")) is None
+        await lab.create("new")
+        await asyncio.sleep(3)
+        assert len(lab.engine.looks["new"]) >= 2, "a plane of the same name is another one"
+
+    lived(life)
+
+
+def test_a_site_that_changes_and_an_operation_that_is_put_down_are_news_for_the_planes() -> None:
+    async def life(lab: Lab) -> None:
+        await lab.create("one", "two")
+        lab.start()
+        await asyncio.sleep(10)
+        before = {name: len(times) for name, times in lab.engine.looks.items()}
+        spec = OperationSpec(plane="one", type=OperationType.APPLY)
+        await lab.store.create(Operation(metadata=Metadata(name="one-apply-1"), spec=spec))
+        await asyncio.sleep(0.01)
+        assert {name: len(times) - before[name] for name, times in lab.engine.looks.items()} == {"one": 1, "two": 0}
+        await amend(lab.store, Site, "west", with_zones)
+        await asyncio.sleep(0.01)
+        assert {name: len(times) - before[name] for name, times in lab.engine.looks.items()} == {"one": 2, "two": 1}
+
+    def with_zones(site: Site) -> Site:
+        return site.model_copy(update={"spec": site.spec.model_copy(update={"zones": ("a", "b")})})
+
+    lived(life)
+
+
+def test_a_manager_keeps_only_the_planes_of_its_network() -> None:
+    async def life(lab: Lab) -> None:
+        await lab.create("near")
+        lab.start(network=Isolation.NETNS)
+        await asyncio.sleep(20)
+        assert not lab.engine.looks
+
+    lived(life)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_second_manager_stands_by_says_so_and_takes_over(killed: bool) -> None:
+    async def life(lab: Lab) -> None:
+        await lab.create("alpha")
+        first = lab.start()
+        await asyncio.sleep(1)
+        second = lab.another("second")
+        lab.start(second)
+        await asyncio.sleep(30)
+        assert not second.looks
+        assert ("standing by", {"network": "loopback", "serving": "manager"}) in lab.log.said
+        if killed:  # as kill -9 does: nothing is let go
+            lab.store.release = forget  # type: ignore[method-assign]
+        first.cancel()
+        since = lab.clock.now
+        await asyncio.sleep(30)
+        late = second.looks["alpha"][0] - since
+        assert late < DEFAULT_TTL + 3 if killed else late < 2.5
+        held = await lab.store.lease(manager_lease(Isolation.LOOPBACK))
+        assert held is not None
+        assert held.holder == "second"
+
+    async def forget(_: object) -> None: ...
+
+    lived(life)
+
+
+def test_a_plane_that_a_command_drives_is_left_to_it_until_it_has_ended() -> None:
+    async def life(lab: Lab) -> None:
+        await lab.create("alpha")
+        async with hold_lease(lab.store, lease_name("alpha"), "a command", clocks=lab.clock.clocks()):
+            lab.start()
+            await asyncio.sleep(30)
+            assert not lab.engine.looks
+        await asyncio.sleep(1.1)
+        assert lab.engine.looks["alpha"]
+
+    lived(life)
