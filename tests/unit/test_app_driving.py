@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.conditions import ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
+from quarterdeck.api.site import Isolation, default_sites
 from quarterdeck.app import Hand
 from quarterdeck.app import driving as followers
 from quarterdeck.app.driving import followed
+from quarterdeck.engine.conditions import READY, RECONCILING, stalled
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import lease_name
-from quarterdeck.errors import Gone, Unavailable
+from quarterdeck.engine.operations import lease_name, manager_lease
+from quarterdeck.errors import Gone, InvalidInput, Paused, Unavailable
+from quarterdeck.model.steps import Plan
+from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.memory import MemoryStore
+from quarterdeck.stores.port import JournalEntry, Outcome
 
 OTHER = "elsewhere:1 (quarterdeck migrate alpha)"
+
+
+class Seen:
+    """An onlooker that remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def begins_to(self, words: str) -> None:
+        self.said.append(f"begins to {words}")
+
+    def did(self, words: str, seconds: float, error: str) -> None:
+        self.said.append(f"did {words} in {seconds:g} s" if not error else f"{words} failed: {error}")
+
+    def waits(self, words: str) -> None:
+        self.said.append(words)
+
+    def wants(self, wish: str) -> None:
+        self.said.append(f"wants {wish}")
+
+    def warns(self, words: str) -> None:
+        self.said.append(f"warns: {words}")
 
 
 class Following:
@@ -30,6 +61,7 @@ class Following:
         self.hands: list[Hand] = []
         self.drove = asyncio.Event()
         self.told = asyncio.Event()
+        self.seen = Seen()
 
     def start(self, *, endless: bool = False) -> asyncio.Task[None]:
         async def drive() -> None:
@@ -41,14 +73,18 @@ class Following:
             self.hands.append(hand)
             self.told.set()
 
-        home = cast("Home", SimpleNamespace(store=self.store))
-        return asyncio.create_task(followed(home, "alpha", timeout=self.timeout, told=tell, drive=drive))
+        home = Home(folder=Path("/nowhere"), store=self.store)
+        return asyncio.create_task(
+            followed(home, "alpha", timeout=self.timeout, told=tell, drive=drive, onlooker=self.seen)
+        )
 
 
 @pytest.fixture
 async def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     monkeypatch.setattr(followers, "_LOOK", 0.001)
     made = MemoryStore()
+    for site in default_sites():
+        await made.create(site)
     await made.create(new_control_plane("alpha", site="east"))
     return made
 
@@ -88,3 +124,121 @@ async def test_patience_ends_whoever_drives(store: MemoryStore) -> None:
     async with hold_lease(store, lease_name("alpha"), OTHER, wait=0.0):
         with pytest.raises(Unavailable, match=r"quarterdeck migrate alpha.* is still at it"):
             await Following(store, timeout=0.01).start()
+
+
+MANAGER = "elsewhere:2 (quarterdeck serve)"
+
+
+async def so(store: MemoryStore, kind: str, status: ConditionStatus, message: str = "") -> None:
+    def told(plane: ControlPlane) -> ControlPlane:
+        conditions = with_condition(
+            plane.status.conditions,
+            kind,
+            status,
+            reason="So",
+            now=1.0,
+            message=message,
+            observed_generation=plane.metadata.generation,
+        )
+        return plane.model_copy(update={"status": plane.status.model_copy(update={"conditions": conditions})})
+
+    await amend(store, ControlPlane, "alpha", told)
+
+
+async def operation(store: MemoryStore) -> Operation:
+    spec = OperationSpec(plane="alpha", type=OperationType.APPLY)
+    status = OperationStatus(phase=OperationPhase.PENDING)
+    return await store.create(Operation(metadata=Metadata(name="alpha-apply-1"), spec=spec, status=status))
+
+
+async def phase(store: MemoryStore, phase: OperationPhase, message: str = "", error: str = "") -> None:
+    def changed(seen: Operation) -> Operation:
+        status = seen.status.model_copy(update={"phase": phase, "message": message, "error": error})
+        return seen.model_copy(update={"status": status})
+
+    await amend(store, Operation, "alpha-apply-1", changed)
+
+
+@pytest.fixture
+def sees(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans of looks of one's own, the last one again and again."""
+    plans = [Plan()]
+
+    async def look(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(plan=plans.pop(0) if len(plans) > 1 else plans[0])
+
+    monkeypatch.setattr(followers.facts, "look", look)
+    return plans
+
+
+async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
+    store: MemoryStore, sees: list[Plan]
+) -> None:
+    await so(store, READY, ConditionStatus.FALSE)
+    await operation(store)
+    follower = Following(store)
+    async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
+        following = follower.start()
+        await asyncio.wait_for(follower.told.wait(), 5)
+        async with hold_lease(store, lease_name("alpha"), MANAGER):
+            for outcome, detail in (
+                (Outcome.STARTED, {}),
+                (Outcome.FAILED, {"error": "busy"}),
+                (Outcome.DONE, {"seconds": 2}),
+            ):
+                entry = JournalEntry(
+                    plane="alpha", time=1.0, kind="Step", text="a step", outcome=outcome, operation="x", detail=detail
+                )
+                await store.append(entry)
+            await so(store, RECONCILING, ConditionStatus.TRUE, "waiting for rain")
+            await asyncio.sleep(0.05)
+            await phase(store, OperationPhase.SUCCEEDED)
+            await asyncio.sleep(0.05)
+            assert not following.done(), "the plane is not as wanted yet"
+            await so(store, READY, ConditionStatus.TRUE)
+            await asyncio.wait_for(following, 5)
+    assert follower.hands == [Hand(MANAGER, "alpha-apply-1")], "it is the manager's before it has taken it up"
+    assert not follower.drove.is_set()
+    said = list(dict.fromkeys(follower.seen.said))
+    assert said == ["begins to a step", "a step failed: busy", "did a step in 2 s", "waiting for rain"]
+
+
+async def test_what_a_manager_has_not_seen_yet_is_no_end(store: MemoryStore, sees: list[Plan]) -> None:
+    sees[:] = [Plan(waiting=("an apiserver",)), Plan(waiting=("an apiserver",)), Plan()]
+    await so(store, READY, ConditionStatus.TRUE)
+    async with hold_lease(store, lease_name("alpha"), MANAGER):
+        await asyncio.wait_for(Following(store).start(), 5)
+    assert len(sees) == 1
+
+
+async def test_an_operation_that_failed_elsewhere_ends_a_command_as_if_it_had_failed_here(store: MemoryStore) -> None:
+    await operation(store)
+    failed = "changing plane alpha: revision 2 does not run; take it back"
+    await phase(store, OperationPhase.FAILED, failed, "InvalidInput")
+    plane = await store.get(ControlPlane, "alpha")
+    conditions = stalled(plane.status.conditions, failed, generation=plane.metadata.generation, now=1.0)
+    await store.update(plane.model_copy(update={"status": plane.status.model_copy(update={"conditions": conditions})}))
+    async with hold_lease(store, lease_name("alpha"), MANAGER):
+        with pytest.raises(InvalidInput) as raised:
+            await asyncio.wait_for(Following(store).start(), 5)
+    assert str(raised.value) == failed
+
+
+async def test_who_follows_a_plane_that_is_paused_is_told_so(store: MemoryStore) -> None:
+    until = datetime.now(UTC) + timedelta(hours=1)
+    plane = await store.get(ControlPlane, "alpha")
+    spec = plane.spec.model_copy(update={"paused": True, "paused_until": until})
+    await store.update(plane.model_copy(update={"spec": spec}))
+    async with hold_lease(store, lease_name("alpha"), MANAGER):
+        with pytest.raises(Paused, match="it is paused until"):
+            await asyncio.wait_for(Following(store).start(), 5)
+
+
+async def test_a_manager_that_does_not_take_a_plane_up_is_not_waited_for_long(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers, "_MANAGER", 0.05)
+    follower = Following(store)
+    async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
+        await asyncio.wait_for(follower.start(), 5)
+    assert follower.hands == [Hand(MANAGER, ""), Hand("", "", ours=True)]

@@ -17,8 +17,8 @@ from quarterdeck.api.operation import Operation, OperationSpec, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.engine.drive import Rest, wants
 from quarterdeck.engine.keeper import CADENCE, SHORTEST
-from quarterdeck.engine.manager import Manager, manager_lease
-from quarterdeck.engine.operations import Asker, lease_name
+from quarterdeck.engine.manager import Manager
+from quarterdeck.engine.operations import Asker, lease_name, loan_name, manager_lease
 from quarterdeck.errors import Corrupt, Gone, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease
@@ -52,6 +52,7 @@ class FakeEngine:
                     plane = await store.get(ControlPlane, name)
                 except NotFound as error:
                     raise Gone("looking", "there is none") from error
+                await rest.go_on()
                 self.looks.setdefault(name, []).append(self.clocks.monotonic())
                 self.seen.setdefault(name, []).append(plane.metadata.generation)
                 if name in self.trouble:
@@ -277,5 +278,23 @@ def test_a_plane_that_a_command_drives_is_left_to_it_until_it_has_ended() -> Non
             assert not lab.engine.looks
         await asyncio.sleep(1.1)
         assert lab.engine.looks["alpha"]
+
+    lived(life)
+
+
+def test_a_plane_that_is_lent_to_a_command_is_let_go_at_once_and_kept_again_afterwards() -> None:
+    async def life(lab: Lab) -> None:
+        await lab.create("alpha")
+        lab.start()
+        await asyncio.sleep(1)
+        async with hold_lease(lab.store, loan_name("alpha"), "a command", clocks=lab.clock.clocks()):
+            await lab.store.update(await lab.store.get(ControlPlane, "alpha"))
+            await asyncio.sleep(0.1)
+            looks = len(lab.engine.looks["alpha"])
+            async with hold_lease(lab.store, lease_name("alpha"), "a command", clocks=lab.clock.clocks()):
+                await asyncio.sleep(30)
+            assert len(lab.engine.looks["alpha"]) == looks
+        await asyncio.sleep(3)
+        assert len(lab.engine.looks["alpha"]) == looks + 1
 
     lived(life)

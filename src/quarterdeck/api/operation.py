@@ -89,12 +89,15 @@ class OperationSpec(Model):
 
 
 class OperationStatus(Model):
-    """How it went. ``report`` is the path of the report's JSON file."""
+    """How it went. ``error`` is the class of what it failed with ("": it has not failed); ``report`` is the path of the
+    report's JSON file.
+    """
 
     phase: OperationPhase = OperationPhase.PENDING
     started_at: AwareDatetime | None = None
     finished_at: AwareDatetime | None = None
     message: str = ""
+    error: str = ""
     report: AbsolutePath | None = None
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from quarterdeck.app.driving import Hand
     from quarterdeck.app.examined import Examined
     from quarterdeck.app.face import Quarterdeck, asker
+    from quarterdeck.app.following import Onlooker
     from quarterdeck.app.looking import Looks
     from quarterdeck.app.onlookers import Onlookers
     from quarterdeck.app.programs import Programs
@@ -51,6 +52,7 @@ __all__ = [
     "Hand",
     "Looks",
     "Migrate",
+    "Onlooker",
     "Onlookers",
     "ProbeResult",
     "Programs",
@@ -77,6 +79,7 @@ _PLACES = {
     "app.driving": ("Hand",),
     "app.examined": ("Examined",),
     "app.face": ("Quarterdeck", "asker"),
+    "app.following": ("Onlooker",),
     "app.looking": ("Looks",),
     "app.onlookers": ("Onlookers",),
     "app.programs": ("Programs",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
@@ -29,7 +30,7 @@ from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.stores.amend import amend
 
 
@@ -102,12 +103,15 @@ async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | Non
             return await operations.change(home, found.wanted, found.kind, asker)
 
 
-async def set_paused(home: Home, name: str, *, paused: bool) -> None:
-    """Have nothing changed by drivers, or let them go on. Raises Gone."""
+async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | None = None) -> None:
+    """Have nothing changed by drivers (until then), or let them go on. Raises Gone, InvalidInput."""
     await operations.existing(home.store, name)
+    if until is not None and until <= datetime.now(UTC):
+        raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is over", "give a time to come")
+    said = {"paused": paused, "paused_until": until}
     await amend(
         home.store,
         ControlPlane,
         name,
-        lambda seen: seen.model_copy(update={"spec": seen.spec.model_copy(update={"paused": paused})}),
+        lambda seen: seen.model_copy(update={"spec": seen.spec.model_copy(update=said)}),
     )

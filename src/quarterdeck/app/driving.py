@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from quarterdeck.app.reach import require_in_reach
-from quarterdeck.engine import operations
+from quarterdeck.app.following import Onlooker, Progressed, ended
+from quarterdeck.app.reach import manager_of, require_in_reach
+from quarterdeck.engine import facts, operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
-from quarterdeck.errors import NotFound, Unavailable
+from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.stores.lease import hold_lease
 from quarterdeck.turns import take_short_turns
 
 #: Seconds between two looks at what another process does.
 _LOOK = 0.3
+#: Seconds for which a plane that nobody drives is left to the manager that runs, and to let go of it for a command.
+_MANAGER = 5.0
+_LENDING = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,19 @@ async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
     await engine.drive(name, wait=wait)
 
 
+@asynccontextmanager
+async def alone(engine: Engine, name: str) -> AsyncIterator[None]:
+    """See ``Quarterdeck.alone``."""
+    store, who = engine.home.store, engine.asker.who
+    async with hold_lease(store, operations.loan_name(name), who, clocks=engine.clocks):
+        if await manager_of(engine.home, name):
+            with contextlib.suppress(Conflict):  # who wrote in between has woken the manager as well
+                await store.update(await operations.existing(store, name))
+            async with hold_lease(store, operations.lease_name(name), who, wait=_LENDING, clocks=engine.clocks):
+                pass
+        yield
+
+
 async def followed(
     home: Home,
     name: str,
@@ -42,31 +62,40 @@ async def followed(
     timeout: float | None,
     told: Callable[[Hand], None],
     drive: Callable[[], Awaitable[None]],
+    onlooker: Onlooker | None = None,
 ) -> None:
     """Be there until a plane is as wanted: while another process drives it, look on; when none does, ``drive``."""
     clock = asyncio.get_running_loop().time
     deadline = None if timeout is None else clock() + timeout
-    last = ""
+    last, patience = "", clock() + _MANAGER
+    progress = await Progressed.of(home.store, name, onlooker)
     while True:
         try:
-            await operations.existing(home.store, name)
+            plane = await operations.existing(home.store, name)
         except NotFound:
             if last:
+                await progress.look(None)
                 return  # it was deleted while it was followed
             raise
         held = await home.store.lease(operations.lease_name(name))
         operation = await operations.current(home.store, name)
         under_way = operation.metadata.name if operation is not None else ""
-        if held is None:
+        holder = held.holder if held is not None else ""
+        if held is None and clock() < patience:
+            holder = await manager_of(home, name)  # it is about to take it up
+        if not holder:
             told(Hand("", under_way, ours=True))
             try:
                 await asyncio.wait_for(drive(), None if deadline is None else max(0.0, deadline - clock()))
             except TimeoutError:
                 raise Unavailable(f"waiting for plane {name}", "it is not yet as wanted", "wait again") from None
             return
-        if held.holder != last:
-            last = held.holder
+        if holder != last:
+            last, patience = holder, clock() + _MANAGER
             told(Hand(last, under_way))
+        await progress.look(plane)
+        if ended(plane, operation) and (await facts.look(home, name)).plan.done:
+            return
         if deadline is not None and clock() > deadline:
-            raise Unavailable(f"waiting for plane {name}", f"{held.holder} is still at it", "wait again")
+            raise Unavailable(f"waiting for plane {name}", f"{holder} is still at it", "wait again")
         await asyncio.sleep(_LOOK)

@@ -6,6 +6,7 @@ import getpass
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from quarterdeck.app import certificates, changes, driving, logs
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
+from quarterdeck.app.following import Onlooker
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.looking import Looks, opened
 from quarterdeck.app.moves import foreseen
@@ -140,9 +142,11 @@ class Quarterdeck(Looks):
             request = await changes.examined(self._home, self._engine, request)
         return await changes.put_down(self._home, request, self._asker)
 
-    async def pause(self, name: str) -> None:
-        """Have nothing of a plane changed by drivers. What runs goes on running."""
-        await changes.set_paused(self._home, name, paused=True)
+    async def pause(self, name: str, *, until: datetime | None = None) -> None:
+        """Have nothing of a plane changed by drivers, until then if that is given: a manager goes on by itself
+        afterwards. What runs goes on running. Raises InvalidInput for a time that is over.
+        """
+        await changes.set_paused(self._home, name, paused=True, until=until)
 
     async def resume(self, name: str) -> None:
         """End a pause. A driver brings the plane to what is wanted: ``carry_out``."""
@@ -153,10 +157,19 @@ class Quarterdeck(Looks):
     async def carry_out(self, name: str, watchers: Sequence[Watcher] = (), *, wait: float = 12.0) -> None:
         """Bring a plane to what is wanted from this process. Cancelling it lets go in good order; nothing is lost.
 
-        ``watchers`` are told what happens. ``wait``: seconds to wait for another driver to end, or to die. Raises
-        Conflict that names it, Paused, and what no retry mends; all else that fails is told and tried again.
+        ``watchers`` are told what happens. ``wait``: seconds to wait for another driver to end, or to die; a manager
+        does not end (see ``follow`` and ``alone``). Raises Conflict that names it, Paused, and what no retry mends; all
+        else that fails is told and tried again.
         """
         await driving.carried_out(self._engine(watchers), name, wait=wait)
+
+    def alone(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Have a manager that keeps a plane leave it to this process for the block, for who must be told of each step
+        before it is taken: ``async with quarterdeck.alone(name): await quarterdeck.carry_out(name, watchers)``.
+
+        Raises Conflict when another driver than a manager has it, or wants it.
+        """
+        return driving.alone(self._engine(), name)
 
     async def follow(
         self,
@@ -165,9 +178,12 @@ class Quarterdeck(Looks):
         timeout: float | None = None,
         told: Callable[[Hand], None] = nobody,
         watchers: Sequence[Watcher] = (),
+        onlooker: Onlooker | None = None,
     ) -> None:
-        """Be there until a plane is as wanted, or gone: look on while another process drives it, ``carry_out`` when
-        none does. ``told`` hears at once whose hand it is in. Raises Unavailable after ``timeout`` seconds.
+        """Be there until a plane is as wanted, or gone: look on while another process drives or keeps it, ``carry_out``
+        when none does. ``told`` hears at once whose hand it is in, ``watchers`` what is done here, and ``onlooker``
+        what the other one does. Raises what the operation under way failed with, Paused, Unavailable after ``timeout``
+        seconds.
         """
         await driving.followed(
             self._home,
@@ -175,6 +191,7 @@ class Quarterdeck(Looks):
             timeout=timeout,
             told=told,
             drive=lambda: self.carry_out(name, watchers),
+            onlooker=onlooker,
         )
 
     def probing(

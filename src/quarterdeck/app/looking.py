@@ -102,5 +102,9 @@ class Looks:
         """What kind of network a plane lives in; None when its site is gone."""
         return await reach.network_of(self._home, await operations.existing(self._home.store, name))
 
+    async def manager(self, name: str) -> str:
+        """Which process keeps a plane's network (`quarterdeck serve`), in words; "" if none does."""
+        return await reach.manager_of(self._home, name)
+
     async def _require_in_reach(self, name: str) -> None:
         await reach.require_in_reach(self._home, await operations.existing(self._home.store, name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.drivers import networks
+from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound, PreconditionFailed
 
@@ -15,6 +16,16 @@ async def network_of(home: Home, plane: ControlPlane) -> Isolation | None:
         return (await home.site(plane.spec.placement.site)).spec.isolation
     except NotFound:
         return None
+
+
+async def manager_of(home: Home, name: str) -> str:
+    """Which process keeps the planes on a plane's network, in words; "" if none does."""
+    try:
+        network = await network_of(home, await operations.existing(home.store, name))
+    except NotFound:
+        return ""
+    held = await home.store.lease(operations.manager_lease(network)) if network is not None else None
+    return held.holder if held is not None else ""
 
 
 async def require_in_reach(home: Home, plane: ControlPlane) -> None:

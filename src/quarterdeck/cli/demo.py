@@ -15,7 +15,7 @@ from quarterdeck.cli.context import err, out, run
 from quarterdeck.cli.fetching import RichProgress
 from quarterdeck.cli.opening import opened, tidy
 from quarterdeck.cli.watching import probed_drive
-from quarterdeck.cli.work import drive
+from quarterdeck.cli.work import follow
 
 if TYPE_CHECKING:
     from quarterdeck.report.schema import Report
@@ -66,7 +66,7 @@ async def _create(name: str, replicas: int) -> None:
     async with opened() as quarterdeck:
         if name not in {each.metadata.name for each in await quarterdeck.planes()}:
             await quarterdeck.ask(Create(new_control_plane(name, site=SITES[0], replicas=replicas)))
-    await drive(name)
+    await follow(name)
 
 
 async def _plane(name: str) -> ControlPlane:
@@ -87,5 +87,5 @@ async def _move(name: str, site: str, quiet: float) -> Report:
 async def _delete(name: str) -> None:
     async with opened() as quarterdeck:
         await quarterdeck.ask(Delete(name))
-    await drive(name)
+    await follow(name)
     await tidy()

@@ -15,7 +15,7 @@ from quarterdeck.cli.opening import go_inside_to_drive, opened
 from quarterdeck.cli.output import document
 from quarterdeck.cli.plan_text import print_forecast
 from quarterdeck.cli.watching import probed_drive, write_report
-from quarterdeck.cli.work import confirm, detach, drive, follow
+from quarterdeck.cli.work import confirm, detach, follow
 from quarterdeck.errors import InvalidInput
 
 app = typer.Typer()
@@ -88,7 +88,7 @@ def bring_about(examined: Examined, *, detached: bool, output: Output = Output.T
         else:
             detach(examined.name)
         return
-    run(drive(examined.name))
+    run(follow(examined.name))
     run(write_report(operation, output=output))
 
 
@@ -146,7 +146,7 @@ def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     if detached:
         detach(name)
         return
-    run(follow(name, timeout=None))
+    run(follow(name))
     run(write_report(operation))
     out.print(f"plane {name} is back")
 

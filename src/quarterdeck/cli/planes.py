@@ -21,7 +21,7 @@ from quarterdeck.cli.context import Output, go_inside, out, run
 from quarterdeck.cli.opening import opened, tidy, wait_inside
 from quarterdeck.cli.output import show_one
 from quarterdeck.cli.plan_text import examined_fact, print_examined, print_forecast
-from quarterdeck.cli.work import confirm, detach, drive
+from quarterdeck.cli.work import confirm, detach, follow
 from quarterdeck.errors import InvalidInput
 from quarterdeck.files import write_secret
 from quarterdeck.model.components import Component
@@ -55,7 +55,7 @@ def _work(name: str, *, detached: bool) -> None:
     if detached:
         detach(name)
     elif not wait_inside(name):
-        run(drive(name))
+        run(follow(name))
 
 
 @app.command()

@@ -21,8 +21,8 @@ _REASONS = 2
 
 
 class LiveProgress:
-    """A ``Watcher`` for the terminal. Use it in a ``with`` block, and have it ``begin`` when the work does; plain lines
-    where there is no terminal.
+    """A ``Watcher`` and ``Onlooker`` for the terminal. Use it in a ``with`` block, and have it ``begin`` when the work
+    does; plain lines where there is no terminal.
     """
 
     def __init__(self, console: Console) -> None:
@@ -53,21 +53,17 @@ class LiveProgress:
         for message in warnings(world):
             if message not in self._warned:
                 self._warned.add(message)
-                self._console.print(f"{self._at()}  [yellow]![/yellow] {escape(message)}", soft_wrap=True)
+                self.warns(message)
         if plan.waiting and not plan.now:
             self._say(f"waiting for {'; '.join(plan.waiting[:_REASONS])}")
 
     async def begins(self, step: Step) -> None:
         """See ``Watcher``."""
-        self._say(step.words)
+        self.begins_to(step.words)
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """See ``Watcher``."""
-        at = self._at()
-        if error is None:
-            self._console.print(f"{at}  [green]✓[/green] {escape(step.words)} [dim]({seconds * 1000:.0f} ms)[/dim]")
-        else:
-            self._console.print(f"{at}  [yellow]![/yellow] {escape(step.words)}: {escape(str(error))}; trying again")
+        self.did(step.words, seconds, str(error) if error is not None else "")
 
     async def asks(self, step: Step, must: PersonMust) -> None:
         """See ``Watcher``. Records are on lines of their own, as a zone file has them."""
@@ -81,7 +77,31 @@ class LiveProgress:
 
     async def troubled(self, error: QuarterdeckError) -> None:
         """See ``Watcher``."""
-        self._console.print(f"{self._at()}  [yellow]![/yellow] {escape(str(error))}; trying again", soft_wrap=True)
+        self.warns(f"{error}; trying again")
+
+    def begins_to(self, words: str) -> None:
+        """See ``Onlooker``."""
+        self._say(words)
+
+    def did(self, words: str, seconds: float, error: str) -> None:
+        """See ``Onlooker``."""
+        at = self._at()
+        if not error:
+            self._console.print(f"{at}  [green]✓[/green] {escape(words)} [dim]({seconds * 1000:.0f} ms)[/dim]")
+        else:
+            self._console.print(f"{at}  [yellow]![/yellow] {escape(words)}: {escape(error)}; trying again")
+
+    def waits(self, words: str) -> None:
+        """See ``Onlooker``."""
+        self._say(words)
+
+    def wants(self, wish: str) -> None:
+        """See ``Onlooker``."""
+        self._console.print(f"{self._at()}  [yellow]?[/yellow] {escape(wish)}", soft_wrap=True)
+
+    def warns(self, words: str) -> None:
+        """See ``Onlooker``."""
+        self._console.print(f"{self._at()}  [yellow]![/yellow] {escape(words)}", soft_wrap=True)
 
     def _at(self) -> str:
         return f"[dim]{time.monotonic() - self._since:7.2f} s[/dim]"

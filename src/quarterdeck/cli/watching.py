@@ -9,7 +9,7 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.cli.context import Output, err, out
 from quarterdeck.cli.opening import opened
 from quarterdeck.cli.output import show_one
-from quarterdeck.cli.work import drive
+from quarterdeck.cli.work import drive_alone
 
 if TYPE_CHECKING:
     from quarterdeck.app import Failure, ProbeResult
@@ -24,8 +24,7 @@ async def probed_drive(name: str, *, quiet: float, ask: Callable[[], Awaitable[O
         onlookers = Onlookers(probe)
         err.print(f"clients run; looking at the quiet plane for {quiet:.0f} s", highlight=False)
         await onlookers.quiet(quiet)
-        operation = await ask()
-        await drive(name, (onlookers,))
+        operation = await drive_alone(name, (onlookers,), ask)
         result = await onlookers.result()
     return await write_report(operation, probe=result)
 

@@ -7,18 +7,21 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 from rich.console import Console
 
 from quarterdeck.app import Hand, Watcher
-from quarterdeck.cli.context import err, here, out
+from quarterdeck.cli.context import err, here, looking, out
 from quarterdeck.cli.opening import opened
 from quarterdeck.cli.progress import LiveProgress
 from quarterdeck.errors import Conflict
+
+T = TypeVar("T")
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -30,12 +33,16 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-async def drive(name: str, watchers: Sequence[Watcher] = ()) -> None:
-    """Drive a plane here until it is as wanted."""
+async def drive_alone(name: str, watchers: Sequence[Watcher], ask: Callable[[], Awaitable[T]]) -> T:
+    """Have something asked for and drive the plane here, also where a manager keeps it: for watchers that must be told
+    of each step before it is taken.
+    """
     with LiveProgress(err) as progress, ended_by(signal.SIGTERM, signal.SIGHUP):
-        progress.begin()
-        async with opened() as quarterdeck:
+        async with opened() as quarterdeck, quarterdeck.alone(name):
+            asked = await ask()
+            progress.begin()
             await quarterdeck.carry_out(name, (progress, *watchers))
+            return asked
 
 
 @contextmanager
@@ -66,7 +73,10 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
 
 
 def detach(name: str, *, tell: Console = out) -> None:
-    """Start a process that drives the plane, and outlives this one."""
+    """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one."""
+    if manager := asyncio.run(_manager(name)):
+        tell.print(f"plane {name} is kept by {manager}; follow it with 'quarterdeck wait {name}'")
+        return
     folder = here() / "log"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{name}.log"
@@ -83,12 +93,17 @@ def detach(name: str, *, tell: Console = out) -> None:
     tell.print(f"driving plane {name} in the background; follow it with 'quarterdeck wait {name}' (its log: {path})")
 
 
+async def _manager(name: str) -> str:
+    async with looking() as looks:
+        return await looks.manager(name)
+
+
 def _environment() -> dict[str, str]:
     source = str(Path(__file__).absolute().parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}
 
 
-async def follow(name: str, *, timeout: float | None) -> None:
+async def follow(name: str, *, timeout: float | None = None) -> None:
     """Be there until the plane is as wanted: follow the process that drives it, or drive it when none does."""
     with ExitStack() as stack:
         progress = stack.enter_context(LiveProgress(err))
@@ -96,9 +111,9 @@ async def follow(name: str, *, timeout: float | None) -> None:
         def told(hand: Hand) -> None:
             if hand.ours:
                 stack.enter_context(ended_by(signal.SIGTERM, signal.SIGHUP))
-                progress.begin()
             else:
                 err.print(f"driven by {hand.holder}: {hand.operation or 'no operation'}")
+            progress.begin()
 
         async with opened() as quarterdeck:
-            await quarterdeck.follow(name, timeout=timeout, told=told, watchers=(progress,))
+            await quarterdeck.follow(name, timeout=timeout, told=told, watchers=(progress,), onlooker=progress)

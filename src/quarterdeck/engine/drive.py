@@ -59,6 +59,10 @@ class Rest(Protocol):
         """What is done for it beside driving it."""
         ...
 
+    async def go_on(self) -> None:
+        """Asked whenever the plane is taken up. Raises LeaseLost when it is to be left to another process."""
+        ...
+
     async def over(self, wanted: Wants) -> None:
         """Return when it is time for another look, or something else is wanted than this."""
         ...
@@ -132,6 +136,8 @@ class Engine:
         """Drive by the spec of now, until done or until that changes. Whether it is done."""
         store, name, lease = self.home.store, hold.name, hold.guard.lease
         await hold.guard.check()
+        if hold.rest is not None:
+            await hold.rest.go_on()
         async with AsyncExitStack() as stack:
             try:
                 resource = await operations.existing(store, name)
@@ -142,7 +148,7 @@ class Engine:
                     return True
                 raise
             operations.require_known(resource)
-            paused = self._paused(resource)
+            paused = operations.why_paused(resource, self.asker.now())
             if paused and hold.rest is None:
                 raise Paused(f"driving plane {name}", paused, f"let it go on with 'resume {name}'")
             if resource.metadata.deletion_timestamp is None:
@@ -160,17 +166,10 @@ class Engine:
                 await opened.dns.start()
             return await self._one(opened, hold)
 
-    def _paused(self, resource: ControlPlane) -> str:
-        """That, and until when, the user wants nothing done; "" otherwise."""
-        spec = resource.spec
-        if resource.metadata.deletion_timestamp is not None or not spec.paused_at(self.asker.now()):
-            return ""
-        return "it is paused" if spec.paused_until is None else f"it is paused until {spec.paused_until:%F %T %Z}"
-
     async def _look_on(self, plane: Plane, hold: _Hold, rest: Rest) -> None:
         """Look, and do nothing, as long as the user wants it so."""
         driver = await self._driver(plane, hold)
-        while (paused := self._paused(plane.resource)) and not hold.changed(plane):
+        while (paused := operations.why_paused(plane.resource, self.asker.now())) and not hold.changed(plane):
             await driver.look_on(paused)
             await rest.over(wants(plane.resource))
 
@@ -233,7 +232,8 @@ class Engine:
         """Write down why nothing goes on, if that can be written."""
         try:
             if operation is not None:
-                await operations.finish(self.home.store, operation, OperationPhase.FAILED, str(error), self.asker)
+                kind, phase = type(error).__name__, OperationPhase.FAILED
+                await operations.finish(self.home.store, operation, phase, str(error), self.asker, error=kind)
             generation = plane.resource.metadata.generation
             so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())
             await write_status(plane, conditions=so, observed_generation=generation)

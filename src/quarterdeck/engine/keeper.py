@@ -15,7 +15,7 @@ from quarterdeck.engine.drive import Engine, Wants, wants
 from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.troubles import MET
 from quarterdeck.engine.watchers import Unwatched
-from quarterdeck.errors import Conflict, Gone, NotFound, QuarterdeckError
+from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, QuarterdeckError
 from quarterdeck.model.steps import Step
 
 #: Seconds between two looks at a plane that is as wanted. Planes take turns: all of one second share their looks.
@@ -78,6 +78,12 @@ class Keeper:
             pause = SHORTEST if self.clock() - began > LONGEST else pause
             pause = SHORTEST if await self._changed_within(pause) else min(2 * pause, LONGEST)
 
+    async def go_on(self) -> None:
+        """See ``Rest``: a process may have asked to be left alone with the plane."""
+        lent = await self.engine.home.store.lease(operations.loan_name(self.plane))
+        if lent is not None:
+            raise LeaseLost(f"keeping plane {self.plane}", f"{lent.holder} wants to drive it", "it is kept afterwards")
+
     async def over(self, wanted: Wants) -> None:
         """See ``Rest``: the plane's turn comes, or something else is wanted."""
         self._tell("")
@@ -121,10 +127,10 @@ class Keeper:
             return None
 
     async def _stand_by(self) -> None:
-        """Return when nobody holds the plane's lease."""
-        store, lease = self.engine.home.store, operations.lease_name(self.plane)
-        while await store.lease(lease) is not None:  # noqa: ASYNC110 - it may run out in silence
-            await asyncio.sleep(_STANDING_BY)
+        """Return when nobody holds the plane's lease, or wants to."""
+        for lease in (operations.loan_name(self.plane), operations.lease_name(self.plane)):
+            while await self.engine.home.store.lease(lease) is not None:  # noqa: ASYNC110 - it may run out in silence
+                await asyncio.sleep(_STANDING_BY)
 
     def _tell(self, trouble: str, **facts: object) -> None:
         """Tell of a trouble once, and of its end."""

@@ -13,6 +13,7 @@ from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.keeper import Keeper, Log, Steps
+from quarterdeck.engine.operations import loan_name, manager_lease
 from quarterdeck.engine.troubles import MET, in_words
 from quarterdeck.errors import NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
@@ -24,11 +25,6 @@ DUTIES: tuple[Callable[[], Duty], ...] = ()
 _STANDING_BY = 1.0
 _PULSE = 2.0
 _WATCHED = (ControlPlane, Site, Operation)
-
-
-def manager_lease(network: Isolation) -> str:
-    """The lease that the manager of the planes on a network holds."""
-    return f"manager/{network}"
 
 
 @dataclass(kw_only=True)
@@ -110,7 +106,8 @@ class Manager:
             if kind == Operation.__name__ and (plane := await self._asked(name)) in self._keepers:
                 self._keepers[plane][0].poke(news=True)
             elif kind == ControlPlane.__name__ and name in self._keepers:
-                self._keepers[name][0].poke()
+                lent = await self.engine.home.store.lease(loan_name(name)) is not None
+                self._keepers[name][0].poke(news=lent)
         for (kind, name), version in now.items():
             if kind == ControlPlane.__name__ and name not in self._keepers and self._elsewhere.get(name) != version:
                 if await self._is_ours(name):

@@ -17,6 +17,7 @@ from quarterdeck.api.operation import (
     OperationStatus,
     OperationType,
 )
+from quarterdeck.api.site import Isolation
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
 from quarterdeck.engine import revisions
@@ -41,6 +42,24 @@ class Asker:
 def lease_name(plane: str) -> str:
     """The lease that whoever drives a plane holds."""
     return f"plane/{plane}"
+
+
+def loan_name(plane: str) -> str:
+    """The lease of a process that wants to drive the plane itself: its manager leaves it alone meanwhile."""
+    return f"plane/{plane}/lent"
+
+
+def manager_lease(network: Isolation) -> str:
+    """The lease that the manager of the planes on a network holds."""
+    return f"manager/{network}"
+
+
+def why_paused(plane: ControlPlane, now: datetime) -> str:
+    """That, and until when, the user wants nothing done; "" otherwise. A deletion is not held up."""
+    spec = plane.spec
+    if plane.metadata.deletion_timestamp is not None or not spec.paused_at(now):
+        return ""
+    return "it is paused" if spec.paused_until is None else f"it is paused until {spec.paused_until:%F %T %Z}"
 
 
 def goal_of(plane: ControlPlane) -> Goal:
@@ -235,16 +254,18 @@ async def supersede(store: Store, plane: str, asker: Asker) -> None:
 
 async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
     """Mark it as running, also again after it failed, unless it is over already."""
-    changes = {"phase": OperationPhase.RUNNING, "message": "", "finished_at": None}
+    changes = {"phase": OperationPhase.RUNNING, "message": "", "finished_at": None, "error": ""}
     begun = await _advance(store, operation, changes, asker)
     if not begun.status.phase.over:
         await _tell(store, begun, asker, f"driven by {asker.who}")
     return begun
 
 
-async def finish(store: Store, operation: Operation, phase: OperationPhase, message: str, asker: Asker) -> Operation:
+async def finish(
+    store: Store, operation: Operation, phase: OperationPhase, message: str, asker: Asker, *, error: str = ""
+) -> Operation:
     """Mark it as over, unless it is already: another process may have asked for something else meanwhile."""
-    changes = {"phase": phase, "message": message, "finished_at": asker.now()}
+    changes = {"phase": phase, "message": message, "finished_at": asker.now(), "error": error}
     finished = await _advance(store, operation, changes, asker)
     await _tell(store, finished, asker, finished.status.message)
     return finished
