@@ -38,13 +38,16 @@ def _bytes(value: object) -> object:
     return int(match.group(1)) * _POWERS[match.group(2)]
 
 
-def _seconds(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    match = _DURATION.fullmatch(value)
+def seconds_in(text: str) -> float:
+    """Seconds from 500ms, 5s, 2m, 1.5h. Raises ValueError."""
+    match = _DURATION.fullmatch(text)
     if match is None:
-        raise ValueError(f"{shortened(value)} is not a time, such as 5s, 500ms or 2m")
+        raise ValueError(f"{shortened(text)} is not a time, such as 5s, 500ms or 2m")
     return float(match.group(1)) * _SECONDS[match.group(2)]
+
+
+def _seconds(value: object) -> object:
+    return seconds_in(value) if isinstance(value, str) else value
 
 
 def _whole_seconds(value: object) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.app import certificates, changes, driving, logs
+from quarterdeck.api.site import Isolation
+from quarterdeck.app import certificates, changes, driving, logs, serving
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
@@ -27,6 +28,7 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.access import admin_kubeconfig
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.keeper import Log
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.model.components import Component
@@ -193,6 +195,27 @@ class Quarterdeck(Looks):
             drive=lambda: self.carry_out(name, watchers),
             onlooker=onlooker,
         )
+
+    async def serve(
+        self,
+        network: Isolation = Isolation.LOOPBACK,
+        *,
+        log: Log,
+        alive: Callable[[], None] = lambda: None,
+        outposts: Mapping[Isolation, Callable[[], Awaitable[tuple[str, ...]]]] | None = None,
+    ) -> None:
+        """Keep all planes on a network until cancelled: what is wanted is brought about, and what breaks is mended.
+        Of two processes that do so the second stands by. Planes go on running when it ends.
+
+        ``alive`` is called every few seconds as long as it goes on. ``outposts``: what to start to have a process keep
+        the planes on another network, as long as there are any. It ends when its standard input does.
+        """
+        engine = self._engine()
+        made = tuple(
+            serving.Outpost(engine=engine, network=where, argv=argv, environment={**os.environ}, log=log)
+            for where, argv in (outposts or {}).items()
+        )
+        await serving.served(engine, network, outposts=made, log=log, alive=alive)
 
     def probing(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -105,6 +105,11 @@ class Looks:
     async def manager(self, name: str) -> str:
         """Which process keeps a plane's network (`quarterdeck serve`), in words; "" if none does."""
         return await reach.manager_of(self._home, name)
+
+    async def managers(self) -> Mapping[Isolation, str]:
+        """Which processes keep planes now, in words, by the network of these planes."""
+        held = {each: await self._home.store.lease(operations.manager_lease(each)) for each in Isolation}
+        return {network: lease.holder for network, lease in held.items() if lease is not None}
 
     async def _require_in_reach(self, name: str) -> None:
         await reach.require_in_reach(self._home, await operations.existing(self._home.store, name))

@@ -49,10 +49,18 @@ _COMMANDS = {
     "events": "looks",
     **dict.fromkeys(("pause", "resume"), "planes"),
     **dict.fromkeys(("migrate", "scale", "wait", "abort"), "moves"),
+    "serve": "serve",
     "probe": "probes",
     **dict.fromkeys(("report", "history"), "history"),
 }
-_GROUPS = {"replica": "replicas", "certs": "certs", "site": "sites", "home": "homes", "upstream": "upstreams"}
+_GROUPS = {
+    "replica": "replicas",
+    "certs": "certs",
+    "site": "sites",
+    "home": "homes",
+    "service": "services",
+    "upstream": "upstreams",
+}
 
 
 class Commands(TyperGroup):

@@ -54,6 +54,8 @@ def status_lines(fact: dict[str, JsonValue]) -> list[str]:
     """What ``summary`` says of a plane as a whole, in lines with markup."""
     lines = [f"[bold]{fact['name']}[/bold] at {fact['site']}: {health(fact)}, Kubernetes {fact['kubernetesVersion']}"]
     lines += [f"[yellow]warning:[/yellow] {escape(str(each))}" for each in list_of(fact["warnings"])]
+    if fact["paused"]:
+        lines.append(f"[yellow]paused[/yellow] until {fact['pausedUntil'] or 'it is resumed'}: nothing is changed")
     if fact["stalled"]:
         lines.append(f"[yellow]stalled:[/yellow] {escape(str(fact['stalled']))}")
     if fact["voters"] is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from quarterdeck.api.documents import Declared, load
 from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
-from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
+from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
 from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
 from quarterdeck.cli.arguments import Detach, FileOption, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside, out, run
@@ -236,15 +237,26 @@ def logs(
 
 
 @app.command()
-def pause(name: Name) -> None:
-    """Have nothing changed by quarterdeck until 'resume'. What runs goes on running."""
+def pause(
+    name: Name,
+    for_: Annotated[
+        str | None, typer.Option("--for", help="End it by itself after so long: 90s, 20m, 2h.", show_default=False)
+    ] = None,
+) -> None:
+    """Have nothing changed by quarterdeck until 'resume', or for some time. What runs goes on running."""
+    until = None
+    if for_ is not None:
+        try:
+            until = datetime.now(UTC) + timedelta(seconds=seconds_in(for_))
+        except (ValueError, OverflowError) as error:
+            raise InvalidInput(f"pausing plane {name}", f"--for: {error}", "give a time such as 2h") from None
 
     async def ask() -> None:
         async with opened() as quarterdeck:
-            await quarterdeck.pause(name)
+            await quarterdeck.pause(name, until=until)
 
     run(ask())
-    out.print(f"plane {name} is paused")
+    out.print(f"plane {name} is paused{f' until {until:%F %T %Z}' if until is not None else ''}")
 
 
 @app.command()

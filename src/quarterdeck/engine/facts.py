@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
@@ -73,7 +74,8 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "kubernetesVersion": status.plane.spec.kubernetes_version,
         "endpoint": status.plane.host,
         "healthy": status.plan.done and not any(each.alarms for each in world.memberships),
-        "paused": status.plane.spec.paused,
+        "paused": status.plane.spec.paused_at(datetime.now(UTC)),
+        "pausedUntil": _until(status.plane),
         "doing": [type(step).__name__ for step in status.plan.now],
         "waiting": [*status.plan.waiting],
         "leftovers": [*status.plan.leftovers],
@@ -110,6 +112,12 @@ def _survives(world: World) -> list[JsonValue]:
         {"failure": str(each.failure), "answer": str(each.answer), "why": [*each.why]}
         for each in survivals(view(world))
     ]
+
+
+def _until(plane: ControlPlane) -> str | None:
+    """When the pause of a plane ends by itself, if it does."""
+    until = plane.spec.paused_until
+    return until.isoformat() if until is not None and plane.spec.paused_at(datetime.now(UTC)) else None
 
 
 def _members(world: World) -> list[JsonValue]:

@@ -74,7 +74,8 @@ class Keeper:
                 await asyncio.sleep(_STANDING_BY)
                 continue
             except Exception as error:  # noqa: BLE001 - whatever ails one plane, the others are kept
-                self._tell(str(error) or type(error).__name__, failed=type(error).__name__)
+                known = isinstance(error, QuarterdeckError)
+                self._tell(str(error) or type(error).__name__, exc_info=None if known else error)
             pause = SHORTEST if self.clock() - began > LONGEST else pause
             pause = SHORTEST if await self._changed_within(pause) else min(2 * pause, LONGEST)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -29,19 +30,19 @@ _WATCHED = (ControlPlane, Site, Operation)
 
 @dataclass(kw_only=True)
 class Manager:
-    """Keeps the planes on ``network``. Of two on one store the second stands by. ``ready`` is called when it serves,
-    and ``alive`` every few seconds from then on.
+    """Keeps the planes on ``network``. Of two on one store the second stands by. ``alive`` is called every few seconds
+    as long as it goes on, and ``elsewhere`` for planes on other networks.
     """
 
     engine: Engine
     network: Isolation
     log: Log
-    ready: Callable[[], None] = lambda: None
     alive: Callable[[], None] = lambda: None
+    elsewhere: Callable[[Isolation], None] = lambda _: None
     clock: Callable[[], float] = time.monotonic
     _keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = field(default_factory=dict)
     #: Planes on other networks, as they were when that was seen.
-    _elsewhere: dict[str, str] = field(default_factory=dict)
+    _others: dict[str, str] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Keep them until cancelled. Planes go on running then, and are kept by whoever comes next."""
@@ -59,10 +60,10 @@ class Manager:
             if held.holder != told:
                 told = held.holder
                 self.log.info("standing by", network=str(self.network), serving=told)
+            self.alive()
             await asyncio.sleep(_STANDING_BY)
         async with hold_lease(store, name, self.engine.asker.who, clocks=self.engine.clocks) as guard:
             self.log.info("serving", network=str(self.network))
-            self.ready()
             try:
                 await self._watch(guard)
             finally:
@@ -99,7 +100,7 @@ class Manager:
         self._keepers = {name: each for name, each in self._keepers.items() if not each[1].done()}
         changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
         if any(kind == Site.__name__ for kind, _ in changed):
-            self._elsewhere.clear()
+            self._others.clear()
             for keeper, _ in self._keepers.values():
                 keeper.poke(news=True)
         for kind, name in changed if self._keepers else ():
@@ -109,23 +110,20 @@ class Manager:
                 lent = await self.engine.home.store.lease(loan_name(name)) is not None
                 self._keepers[name][0].poke(news=lent)
         for (kind, name), version in now.items():
-            if kind == ControlPlane.__name__ and name not in self._keepers and self._elsewhere.get(name) != version:
-                if await self._is_ours(name):
-                    self._start(name)
-                else:
-                    self._elsewhere[name] = version
+            if kind == ControlPlane.__name__ and name not in self._keepers and self._others.get(name) != version:
+                await self._see_to(name, version)
 
-    async def _is_ours(self, name: str) -> bool:
-        """Whether a plane is on this manager's network. One whose site is gone is on the host's own."""
-        try:
-            plane = await self.engine.home.store.get(ControlPlane, name)
-        except NotFound:
-            return False
-        try:
-            site = await self.engine.home.store.get(Site, plane.spec.placement.site)
-        except NotFound:
-            return self.network is Isolation.LOOPBACK
-        return site.spec.isolation is self.network
+    async def _see_to(self, name: str, version: str) -> None:
+        """Keep a plane, or tell where it is. One whose site is gone is on the host's own network."""
+        store, network = self.engine.home.store, Isolation.LOOPBACK
+        with contextlib.suppress(NotFound):
+            plane = await store.get(ControlPlane, name)
+            network = (await store.get(Site, plane.spec.placement.site)).spec.isolation
+        if network is self.network:
+            self._start(name)
+        else:
+            self._others[name] = version
+            self.elsewhere(network)
 
     async def _asked(self, operation: str) -> str:
         """The plane of an operation that nobody has begun; "" for others."""

@@ -1,0 +1,149 @@
+"""Commands on the service that keeps planes from boot on: install, status, remove."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quarterdeck.api.site import Isolation
+from quarterdeck.cli.arguments import Yes
+from quarterdeck.cli.context import here, looking, out, run
+from quarterdeck.cli.service_files import Service, service
+from quarterdeck.cli.work import confirm
+from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.files import file_errors, write_atomic
+
+app = typer.Typer(help="The service that keeps all planes, and starts them at boot.", no_args_is_help=True)
+
+_RUNS = Path("/run/systemd/system")
+System = Annotated[
+    bool | None,
+    typer.Option("--system/--user", help="For all of the host, or for this user; the host's without it for root."),
+]
+
+
+def _service(system: bool | None) -> Service:
+    whole = os.geteuid() == 0 if system is None else system
+    return service(here(), os.environ, user=getpass.getuser() if whole else "")
+
+
+@app.command()
+def install(
+    system: System = None,
+    only_print: Annotated[bool, typer.Option("--print", help="Only show what would be written.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Have planes kept from now on, and started at boot: by systemd, or by cron where there is none."""
+    made = _service(system)
+    if only_print:
+        sys.stdout.write(f"# {made.unit_file}\n{made.unit}" if _RUNS.exists() else f"{made.line}\n")
+    elif _RUNS.exists():
+        confirm(f"write {made.unit_file} and start it?", yes=yes)
+        with file_errors(f"writing {made.unit_file}"):
+            made.unit_file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(made.unit_file, made.unit.encode(), mode=0o644)
+        _systemctl(made, "daemon-reload")
+        _systemctl(made, "enable", "--now", f"{made.name}.service")
+        if not made.user:
+            _call("loginctl", "enable-linger", doing="having the service start at boot, before anybody logs in")
+        out.print(f"planes are kept by {made.name}.service; see 'quarterdeck service status'")
+    else:
+        lines = [*_others(made), made.line]
+        out.print(made.line, highlight=False, markup=False, soft_wrap=True)
+        confirm(f"add this line to the crontab of {getpass.getuser()}?", yes=yes)
+        log = made.home / "log"
+        with file_errors(f"making {log}"):
+            log.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _put_crontab(lines)
+        out.print("planes are started at boot; to have them kept until then as well: quarterdeck serve")
+
+
+@app.command()
+def status(system: System = None) -> None:
+    """Say whether the service is installed, and who keeps planes now. Exit code 1 if nobody does."""
+    made = _service(system)
+    if _RUNS.exists():
+        there = made.unit_file.exists()
+        out.print(f"{made.unit_file}: {'installed' if there else 'not installed'}", soft_wrap=True)
+    else:
+        there = made.mark in _crontab()
+        out.print(f"crontab: {'installed' if there else 'not installed'}")
+    keepers = run(_keepers())
+    for network, holder in keepers.items():
+        out.print(f"planes on {network} are kept by {holder}", soft_wrap=True)
+    if not keepers:
+        out.print("nobody keeps planes now: see 'quarterdeck service install' and 'quarterdeck serve'")
+        raise typer.Exit(1)
+
+
+async def _keepers() -> Mapping[Isolation, str]:
+    async with looking() as looks:
+        return await looks.managers()
+
+
+@app.command()
+def remove(system: System = None, yes: Yes = False) -> None:
+    """Have planes kept no more. They run on."""
+    made = _service(system)
+    if _RUNS.exists():
+        if not made.unit_file.exists():
+            out.print(f"{made.unit_file} is not there: nothing to do", soft_wrap=True)
+            return
+        confirm(f"stop {made.name}.service and remove {made.unit_file}?", yes=yes)
+        _systemctl(made, "disable", "--now", f"{made.name}.service")
+        with file_errors(f"removing {made.unit_file}"):
+            made.unit_file.unlink()
+        _systemctl(made, "daemon-reload")
+    else:
+        if made.mark not in _crontab():
+            out.print("there is no line of it in the crontab: nothing to do")
+            return
+        confirm(f"remove the line of {made.name} from the crontab of {getpass.getuser()}?", yes=yes)
+        _put_crontab(_others(made))
+    out.print("removed; planes run on, and nobody keeps them")
+
+
+def _systemctl(made: Service, *arguments: str) -> None:
+    scope = () if made.user else ("--user",)
+    _call("systemctl", *scope, *arguments, doing=f"asking systemd to {arguments[0]}")
+
+
+def _crontab() -> str:
+    """The user's crontab; "" if there is none."""
+    if shutil.which("crontab") is None:
+        raise PreconditionFailed(
+            "reading the crontab",
+            "this host has neither systemd nor cron",
+            "have 'quarterdeck serve' started at boot by whatever starts programs here ('service install --print')",
+        )
+    done = subprocess.run(["crontab", "-l"], capture_output=True, text=True, check=False)
+    if done.returncode and "no crontab" not in done.stderr:  # what cannot be read must not be written over
+        raise Unavailable("reading the crontab", " ".join(done.stderr.split()), "try 'crontab -l' by hand")
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _others(made: Service) -> list[str]:
+    """The lines of the crontab that are not the service's."""
+    return [each for each in _crontab().splitlines() if made.mark not in each]
+
+
+def _put_crontab(lines: list[str]) -> None:
+    _call("crontab", "-", doing="writing the crontab", given="".join(f"{each}\n" for each in lines))
+
+
+def _call(*argv: str, doing: str, given: str = "") -> None:
+    try:
+        done = subprocess.run(argv, input=given, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Unavailable(doing, f"{argv[0]}: {error.strerror}", "see whether it is installed") from error
+    if done.returncode:
+        seen = " ".join((done.stderr or done.stdout).split()) or f"{argv[0]} ended with {done.returncode}"
+        raise Unavailable(doing, seen, f"try '{' '.join(argv)}' by hand")
