@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 import psutil
 import pytest
+from httpx2 import HTTPError
 from support.clients import Client
 from support.conditions import until
 from support.leftovers import processes_of
@@ -29,8 +29,9 @@ def serving(lab: PlaneLab) -> Command:
 
 def answers(client: Client) -> bool:
     try:
-        return client.get("/readyz").status == 200
-    except OSError:
+        with client.http(timeout=2.0) as http:
+            return http.get("/readyz").status_code == 200
+    except (HTTPError, OSError):
         return False
 
 
@@ -49,11 +50,11 @@ def test_a_plane_is_created_kept_and_left_running_by_a_manager_that_dies_and_end
     (machine,) = lab.machines("east")
     os.kill(lab.pid("east", machine, str(Component.APISERVER)), signal.SIGKILL)
     until(lambda: not answers(client), "it is noticed")
-    until(lambda: answers(client), "the apiserver is back", AGAIN)
+    until(lambda: answers(client), "the apiserver is back", seconds=AGAIN)
     for process in others(lab, manager):
         process.kill()
     assert not answers(client)
-    until(lambda: answers(client), "the plane is back", AGAIN)
+    until(lambda: answers(client), "the plane is back", seconds=AGAIN)
 
     # The manager dies: the next one goes on with what was asked for meanwhile.
     manager.kill()

@@ -29,6 +29,9 @@ from quarterdeck.stores.memory import MemoryStore
 class FakeHome:
     store: MemoryStore
 
+    async def wake(self, network: Isolation) -> None:
+        """Nothing is shared here."""
+
 
 @dataclass
 class FakeEngine:

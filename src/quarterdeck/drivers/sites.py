@@ -66,9 +66,13 @@ class Sites:
             self._hubs[network] = self._driver(_HUBS).hub(network)
         return self._hubs[network]
 
+    def hubs(self) -> tuple[Isolation, ...]:
+        """The networks whose hub was ever opened."""
+        return self._driver(_HUBS).hubs()
+
     async def close_hubs(self) -> None:
         """Take down what all planes share: there are none left."""
-        for network in self._driver(_HUBS).hubs():
+        for network in self.hubs():
             await self.hub(network).destroy()
 
     def _driver(self, kind: str) -> SiteDriver:

@@ -15,6 +15,7 @@ from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember, write_status
 from quarterdeck.actions.together import together
+from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.aside import Aside
 from quarterdeck.engine.conditions import judged, reworded, turned
 from quarterdeck.engine.duties import Duties
@@ -34,6 +35,8 @@ POLL = 0.1
 _LOOKING_SHARE = 6
 #: Seconds between two writes of conditions of which only the words differ.
 _WORDS_APART = 2.0
+#: Seconds between two times at which a DNS server of our own that does not answer is started.
+_NAME_AGAIN = 2.0
 
 
 @dataclass(kw_only=True)
@@ -58,6 +61,7 @@ class Driver:
     _asked: dict[Step, float] = field(default_factory=dict)
     _aside: Aside = field(default_factory=Aside)
     _worded: float = -math.inf
+    _name_started: float = -math.inf
     _left: tuple[str, ...] = ()
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
@@ -95,6 +99,7 @@ class Driver:
         if changed(self.plane):
             return Plan(waiting=("the user wants something else",)), None
         world = await self._look()
+        await self._name_server(world)
         await self._see_done(world)
         plan = await self._write_down(world)
         await self._tell(world, plan)
@@ -123,6 +128,18 @@ class Driver:
         # Looking must not take the processor from those that are looked at.
         self._pause = max(POLL, _LOOKING_SHARE * (self.processor() - began))
         return world
+
+    async def _name_server(self, world: World) -> None:
+        """Have a DNS server of our own that does not answer run again: a plane that is kept is seldom opened anew."""
+        now = self.monotonic()
+        if world.record_known or not isinstance(self.plane.dns, OwnServer) or now - self._name_started < _NAME_AGAIN:
+            return
+        self._name_started = now
+        await self.plane.check()
+        try:
+            await self.plane.dns.start()
+        except MET as error:
+            await self.troubles.meet(error)
 
     async def _see_done(self, world: World) -> None:
         """End the steps that a person was asked for and has taken: the plan does not have them again."""

@@ -79,6 +79,12 @@ class Home:
                 f"looking for site {name!r}", f"there are only: {known}", "see 'quarterdeck site list'"
             ) from None
 
+    async def wake(self, network: Isolation) -> None:
+        """Have what the planes on a network share run again after the host has booted: nobody else may look there."""
+        if network in self.sites.hubs():
+            hub = self.sites.hub(network)
+            await asyncio.gather(*(hub.units(each.name) for each in await hub.machines()))
+
     async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
         """Drop a plane of which nothing is left, with its keys and its revisions: all or nothing."""
         name = plane.metadata.name

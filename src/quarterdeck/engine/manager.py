@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ DUTIES: tuple[Callable[[], Duty], ...] = ()
 #: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
 _STANDING_BY = 1.0
 _PULSE = 2.0
+#: Seconds between two looks whether what planes share still runs.
+_WAKING = 30.0
 _WATCHED = (ControlPlane, Site, Operation)
 
 
@@ -72,13 +75,16 @@ class Manager:
     async def _watch(self, guard: LeaseGuard) -> None:
         """Follow what is stored for as long as the lease is held. What fails is tried again: what is kept is kept."""
         seen: Versions = {}
-        watching = self._changes(seen)
+        watching, woken = self._changes(seen), -math.inf
         try:
             while True:
                 await guard.check()
                 self.alive()
                 await asyncio.wait((watching,), timeout=_PULSE)
                 try:
+                    if self.clock() - woken > _WAKING:
+                        woken = self.clock()
+                        await self.engine.home.wake(self.network)
                     now = watching.result() if watching.done() else seen
                     await self._follow(seen, now)
                     seen = now
