@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from support.etcd_cluster import (  # noqa: F401
     MAX_LEARNERS,
+    QUOTA,
     Lab,
     MemberAddress,
     etcd_binary,
@@ -15,6 +16,7 @@ from support.etcd_cluster import (  # noqa: F401
     leader,
     real_lab,
     real_labs,
+    small_lab,
     urls,
 )
 
@@ -432,3 +434,86 @@ async def test_voters_are_exchanged_one_for_one(lab: Lab) -> None:
     assert {each.id for each in members} >= {new_id}
     assert old_id not in {each.id for each in members}
     assert (await leader(lab, [new])) == new
+
+
+# --- room in the database, and its data ------------------------------------------------------------------------------
+
+
+async def test_history_that_is_forgotten_leaves_room_that_a_member_gives_back_when_it_is_defragmented(lab: Lab) -> None:
+    await lab.overwrite(8 << 20)
+    one, other = await leader(lab), await follower(lab)
+    full = await lab.etcd.status(one.client_url)
+    assert full.db_size >= full.db_size_in_use >= 8 << 20
+    newest = await lab.etcd.revision(urls(lab.founders))
+    await lab.etcd.compact(urls(lab.founders), newest)
+    await lab.etcd.compact(urls(lab.founders), newest)  # again is fine
+
+    async def forgotten() -> None:
+        assert (await lab.etcd.status(one.client_url)).db_size_in_use < 4 << 20
+
+    await eventually(forgotten)
+    before = await lab.etcd.status(other.client_url)
+    await lab.etcd.defragment(one.client_url)
+    assert (await lab.etcd.status(one.client_url)).db_size < full.db_size - (4 << 20)
+    assert (await lab.etcd.status(other.client_url)).db_size >= before.db_size, "only the one that was asked"
+    with pytest.raises(NotFound) as future:
+        await lab.etcd.compact(urls(lab.founders), newest + 1_000)
+    assert isinstance(future.value, EtcdFault)
+    assert future.value.reason is Reason.FUTURE_REVISION
+
+
+async def test_all_alarms_of_a_kind_are_disarmed_and_none_of_another(lab: Lab) -> None:
+    ids = [(await lab.etcd.status(url)).member_id for url in urls(lab.founders)]
+    corrupt = Alarm(AlarmKind.CORRUPT, ids[0])
+    for alarm in (corrupt, *(Alarm(AlarmKind.NOSPACE, each) for each in ids)):
+        await lab.raise_alarm(alarm)
+    await lab.etcd.disarm(urls(lab.founders), AlarmKind.NOSPACE)
+    await lab.etcd.disarm(urls(lab.founders), AlarmKind.NOSPACE)  # again is fine
+    assert await lab.etcd.alarms(urls(lab.founders)) == (corrupt,)
+
+
+async def test_members_with_the_same_data_have_the_same_hash_at_a_revision(lab: Lab) -> None:
+    await lab.write(5)
+    newest = await lab.etcd.revision(urls(lab.founders))
+
+    async def all_have_it() -> None:
+        hashes = [await lab.etcd.hash_keys(url, newest) for url in urls(lab.founders)]
+        assert len({(each.hash, each.compact_revision) for each in hashes}) == 1
+
+    await eventually(all_have_it)
+    with pytest.raises(NotFound):
+        await lab.etcd.hash_keys(lab.founders[0].client_url, newest + 1_000)
+
+
+async def test_learners_are_neither_defragmented_nor_compared(lab: Lab) -> None:
+    await joined(lab, lab.spares[0])
+    newest = await lab.etcd.revision(urls(lab.founders))
+    for asked in (
+        lab.etcd.defragment(lab.spares[0].client_url),
+        lab.etcd.hash_keys(lab.spares[0].client_url, newest),
+    ):
+        with pytest.raises(Unavailable) as refused:
+            await asked
+        assert isinstance(refused.value, EtcdFault)
+        assert refused.value.reason in (Reason.NOT_FOR_LEARNERS, Reason.UNREACHABLE)
+
+
+async def test_a_cluster_over_its_quota_takes_writes_again_once_it_was_compacted_defragmented_and_disarmed(
+    small_lab: Lab,  # noqa: F811
+) -> None:
+    lab = small_lab
+    everywhere = urls(lab.founders)
+    with pytest.raises(PreconditionFailed) as full:
+        await lab.overwrite(QUOTA * 2)
+    assert isinstance(full.value, EtcdFault)
+    assert full.value.reason is Reason.NO_SPACE
+    assert {alarm.kind for alarm in await lab.etcd.alarms(everywhere)} == {AlarmKind.NOSPACE}
+    await lab.etcd.compact(everywhere, (await lab.etcd.status(everywhere[0])).revision)
+    for url in everywhere:
+        # What is in use is known as of the last write, and none come: only defragmenting tells.
+        await lab.etcd.defragment(url)
+        status = await lab.etcd.status(url)
+        assert status.db_size < status.db_size_quota // 2
+    await lab.etcd.disarm(everywhere, AlarmKind.NOSPACE)
+    await lab.overwrite(1 << 20)
+    assert await lab.etcd.alarms(everywhere) == ()

@@ -33,6 +33,8 @@ Result = TypeVar("Result")
 MAX_LEARNERS = 2
 VOTERS = 3
 SPARES = 3
+#: The quota of the database of small clusters, in bytes.
+QUOTA = 16 << 20
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +74,10 @@ class Lab(Protocol):
 
     async def write(self, count: int) -> None: ...
 
+    async def overwrite(self, size: int) -> None:
+        """Write over one key with so many bytes in all. Raises EtcdFault (NO_SPACE)."""
+        ...
+
     async def raise_alarm(self, alarm: Alarm) -> None: ...
 
 
@@ -97,10 +103,11 @@ async def leader(lab: Lab, among: Sequence[MemberAddress] = ()) -> MemberAddress
 class FakeLab:
     """The cluster in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, quota: int = 2 << 30) -> None:
         addresses = tuple(_fake_address(number) for number in range(VOTERS + SPARES))
         self.founders, self.spares = addresses[:VOTERS], addresses[VOTERS:]
         self._cluster = FakeCluster.founded(self.founders, max_learners=MAX_LEARNERS)
+        self._cluster.quota = quota
         self.etcd = FakeEtcd(self._cluster)
 
     async def start(self, address: MemberAddress) -> None:
@@ -114,6 +121,10 @@ class FakeLab:
 
     async def write(self, count: int) -> None:
         self._cluster.write(count)
+
+    async def overwrite(self, size: int) -> None:
+        for _ in range(max(1, size >> 20)):
+            self._cluster.overwrite(1 << 20)
 
     async def raise_alarm(self, alarm: Alarm) -> None:
         self._cluster.alarms.append(alarm)
@@ -135,9 +146,11 @@ class RealLab:
     #: Quick elections and no waiting for disks: for tests only.
     tuning: tuple[str, ...] = ("--heartbeat-interval=50", "--election-timeout=500", "--unsafe-no-fsync")
 
-    def __init__(self, binary: Path, folder: Path, network: str) -> None:
-        """``network``: the first three numbers of the addresses, for this cluster only."""
-        self._binary, self._folder = binary, folder
+    def __init__(self, binary: Path, folder: Path, network: str, *, quota: int = 0) -> None:
+        """``network``: the first three numbers of the addresses, for this cluster only; ``quota``: of the database, in
+        bytes (0: etcd's own).
+        """
+        self._binary, self._folder, self._quota = binary, folder, quota
         addresses = tuple(_free_address(f"{network}.{number + 10}", number) for number in range(VOTERS + SPARES))
         self.founders, self.spares = addresses[:VOTERS], addresses[VOTERS:]
         self.tls = _certificates(folder, [f"{network}.{number + 10}" for number in range(VOTERS + SPARES)])
@@ -178,6 +191,11 @@ class RealLab:
         async with EtcdMember((await leader(self)).client_url, self.tls) as member:
             for number in range(count):
                 await member.kv.put(Put(b"/written", b"%d" % number))
+
+    async def overwrite(self, size: int) -> None:
+        async with EtcdMember((await leader(self)).client_url, self.tls) as member:
+            for _ in range(max(1, size >> 20)):
+                await member.kv.put(Put(b"/overwritten", bytes(1 << 20)))
 
     async def raise_alarm(self, alarm: Alarm) -> None:
         async with EtcdMember(self.founders[0].client_url, self.tls) as member:
@@ -228,6 +246,8 @@ class RealLab:
             *self.tuning,
             "--log-level=warn",
         ]
+        if self._quota:
+            argv.append(f"--quota-backend-bytes={self._quota}")
         for kind in ("", "peer-"):
             argv += [
                 f"--{kind}cert-file={files / 'member.crt'}",
@@ -250,12 +270,14 @@ class RealLabs:
         self._calm: RealLab | None = None
 
     @contextlib.asynccontextmanager
-    async def one(self) -> AsyncIterator[RealLab]:
-        lab, self._calm = self._calm, None
+    async def one(self, *, quota: int = 0) -> AsyncIterator[RealLab]:
+        lab: RealLab | None = None
+        if not quota:
+            lab, self._calm = self._calm, None
         fresh = lab is None
         if lab is None:
             network = f"127.{100 + os.getpid() % 100}.{next(self._numbers)}"
-            lab = RealLab(self._binary, self._new_folder(), network)
+            lab = RealLab(self._binary, self._new_folder(), network, quota=quota)
         keep = False
         try:
             lab.etcd = RealEtcd(lab.tls, change_deadline=3.0)
@@ -263,7 +285,7 @@ class RealLabs:
                 await lab.found()
             yield lab
             try:
-                keep = await lab.is_calm()
+                keep = not quota and await lab.is_calm()
             except QuarterdeckError:
                 keep = False
         finally:
@@ -294,6 +316,17 @@ async def real_lab(real_labs: RealLabs) -> AsyncIterator[RealLab]:
 @pytest.fixture
 def fake_lab() -> FakeLab:
     return FakeLab()
+
+
+@pytest.fixture(params=["fake", "real"])
+async def small_lab(request: pytest.FixtureRequest) -> AsyncIterator[Lab]:
+    """A cluster of its own, with a small quota."""
+    if request.param == "fake":
+        yield FakeLab(quota=QUOTA)
+        return
+    labs: RealLabs = request.getfixturevalue("real_labs")
+    async with labs.one(quota=QUOTA) as lab:
+        yield lab
 
 
 def _free_address(host: str, number: int) -> MemberAddress:

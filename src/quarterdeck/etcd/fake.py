@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from quarterdeck.errors import NotFound
 from quarterdeck.etcd.facts import (
     Alarm,
+    AlarmKind,
     DiskTimes,
     Durations,
+    KeySpaceHash,
     ListedMember,
     MemberProgress,
     MemberStatus,
@@ -38,7 +40,8 @@ class _Node:
     """A member. ``address`` is None until it starts; ``behind`` is how many entries it lags while it runs.
 
     ``hidden``: it runs, and the other members hear it, but it does not answer whoever uses the port. ``frozen``: it
-    does not run, but its connections stay open, so that nobody is told that it is gone.
+    does not run, but its connections stay open, so that nobody is told that it is gone. ``hash`` is
+    that of all its keys.
     """
 
     id: int
@@ -51,6 +54,8 @@ class _Node:
     settled: bool = False  # connected to the others for 5 s: etcd's HealthInterval
     behind: int = 0
     stopped_at: int = 0
+    size: int = 1 << 20  # of its database, free room too
+    hash: int = 1
 
 
 @dataclass(slots=True)
@@ -67,6 +72,10 @@ class FakeCluster:
     term: int = 2
     leader: int = 0
     alarms: list[Alarm] = field(default_factory=list)
+    quota: int = 2 << 30
+    keys: int = 1 << 19  # bytes of keys as they are now
+    history: int = 0  # and as they were
+    compacted: int = 0
     nodes: list[_Node] = field(default_factory=list)
 
     @classmethod
@@ -116,6 +125,17 @@ class FakeCluster:
     def write(self, entries: int = 1) -> None:
         """Let clients write."""
         self.index += entries
+
+    def overwrite(self, size: int) -> None:
+        """Let clients write over a key with so many bytes, which are history at once. Raises EtcdFault (NO_SPACE)."""
+        if any(alarm.kind is AlarmKind.NOSPACE for alarm in self.alarms):
+            raise _fault("writing a key", Reason.NO_SPACE)
+        self.write()
+        self.history += size
+        for node in self.nodes:
+            node.size = max(node.size, self.keys + self.history)
+            if node.size >= self.quota:
+                self.alarms.append(Alarm(AlarmKind.NOSPACE, node.id))
 
     def at(self, client_url: str) -> _Node:
         """The member whose process serves ``client_url``; raises KeyError."""
@@ -178,9 +198,9 @@ class FakeEtcd:
             raft_applied_index=cluster.applied(node),
             is_learner=node.learner,
             revision=max(1, cluster.applied(node) - cluster.keyless),
-            db_size=1 << 20,
-            db_size_in_use=1 << 19,
-            db_size_quota=2 << 30,
+            db_size=node.size,
+            db_size_in_use=cluster.keys + cluster.history,
+            db_size_quota=cluster.quota,
             version="3.6.16",
             errors=tuple(errors),
         )
@@ -285,6 +305,42 @@ class FakeEtcd:
         self._servers(urls, "reading etcd's alarms")
         self.cluster.commit()
         return tuple(self.cluster.alarms)
+
+    async def compact(self, urls: Sequence[str], revision: int) -> None:
+        """See the port."""
+        doing = f"compacting etcd to revision {revision}"
+        self._servers(urls, doing)
+        cluster = self.cluster
+        if revision > cluster.index - cluster.keyless:
+            raise _fault(doing, Reason.FUTURE_REVISION)
+        if revision > cluster.compacted:
+            cluster.compacted, cluster.history = revision, 0
+            cluster.commit()
+
+    async def defragment(self, url: str) -> None:
+        """See the port."""
+        node = self._running(url, "defragmenting")
+        if node.learner:
+            raise _fault("defragmenting", Reason.NOT_FOR_LEARNERS)
+        node.size = self.cluster.keys + self.cluster.history
+
+    async def disarm(self, urls: Sequence[str], kind: AlarmKind) -> None:
+        """See the port."""
+        self._servers(urls, f"disarming the alarm {kind}")
+        self.cluster.alarms = [alarm for alarm in self.cluster.alarms if alarm.kind is not kind]
+        self.cluster.commit()
+
+    async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
+        """See the port."""
+        node, cluster = self._running(url, "hashing all keys"), self.cluster
+        newest = cluster.applied(node) - cluster.keyless
+        if node.learner:
+            raise _fault("hashing all keys", Reason.NOT_FOR_LEARNERS)
+        if revision > newest:
+            raise _fault("hashing all keys", Reason.FUTURE_REVISION)
+        if revision < cluster.compacted:
+            raise _fault("hashing all keys", Reason.COMPACTED)
+        return KeySpaceHash(hash=node.hash, hash_revision=revision, compact_revision=cluster.compacted, revision=newest)
 
     async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """See the port."""

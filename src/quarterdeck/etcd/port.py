@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from quarterdeck.etcd.facts import Alarm, DiskTimes, ListedMember, MemberStatus, Progress
+from quarterdeck.etcd.facts import Alarm, AlarmKind, DiskTimes, KeySpaceHash, ListedMember, MemberStatus, Progress
 
 
 class Etcd(Protocol):
@@ -69,6 +69,30 @@ class Etcd(Protocol):
 
         etcd puts even this question through raft: it is an entry that every member has to acknowledge, and that
         changes nothing.
+        """
+        ...
+
+    async def compact(self, urls: Sequence[str], revision: int) -> None:
+        """Forget the history of keys before ``revision``; fine if that is forgotten already.
+
+        Returns when the member that was asked has done so; the others do about then. Raises EtcdNotFound
+        (FUTURE_REVISION).
+        """
+        ...
+
+    async def defragment(self, url: str) -> None:
+        """Have one member give the free room in its database back. It serves nothing until that is done; raft goes on.
+        Raises Unavailable, also where it is a learner (NOT_FOR_LEARNERS).
+        """
+        ...
+
+    async def disarm(self, urls: Sequence[str], kind: AlarmKind) -> None:
+        """Turn off all alarms of a kind, whoever raised them. A member whose trouble is not over raises it again."""
+        ...
+
+    async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
+        """That one member's hash of all keys up to ``revision``. It reads all of them for it. Raises Unavailable,
+        EtcdCompacted, EtcdNotFound (FUTURE_REVISION).
         """
         ...
 

@@ -8,8 +8,16 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.ask import Answer, Ask, hedged, in_turn
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
-from quarterdeck.etcd.facts import Alarm, DiskTimes, ListedMember, MemberStatus, Progress
-from quarterdeck.etcd.faults import EtcdFault, EtcdNotFound, EtcdRefused, EtcdUnavailable, Reason, fault
+from quarterdeck.etcd.facts import Alarm, AlarmKind, DiskTimes, KeySpaceHash, ListedMember, MemberStatus, Progress
+from quarterdeck.etcd.faults import (
+    EtcdCompacted,
+    EtcdFault,
+    EtcdNotFound,
+    EtcdRefused,
+    EtcdUnavailable,
+    Reason,
+    fault,
+)
 from quarterdeck.etcd.http import EtcdHttp
 from quarterdeck.etcd.kv import Get
 
@@ -17,6 +25,8 @@ _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
 _FSYNC = "etcd_disk_wal_fsync_duration_seconds"
 _COMMIT = "etcd_disk_backend_commit_duration_seconds"
+#: Seconds that a member may take to forget the history of a large database.
+_COMPACTING = 60.0
 
 
 class RealEtcd:
@@ -140,6 +150,36 @@ class RealEtcd:
             return await self._member(url).maintenance.alarms(deadline=self._read_deadline)
 
         return await hedged(self._leader_first(urls), ask, "reading etcd's alarms", stagger=self._stagger)
+
+    async def compact(self, urls: Sequence[str], revision: int) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            await self._member(url).kv.compact(revision, physical=True, deadline=_COMPACTING)
+
+        try:
+            await in_turn(self._leader_first(urls), ask, f"compacting etcd to revision {revision}")
+        except EtcdCompacted:
+            return
+
+    async def defragment(self, url: str) -> None:
+        """See the port."""
+        await self._member(url).maintenance.defragment()
+
+    async def disarm(self, urls: Sequence[str], kind: AlarmKind) -> None:
+        """See the port."""
+        raised = [alarm for alarm in await self.alarms(urls) if alarm.kind is kind]
+
+        async def ask(url: str) -> None:
+            for alarm in raised:
+                await self._member(url).maintenance.disarm(alarm, deadline=self._change_deadline)
+
+        if raised:
+            await in_turn(self._leader_first(urls), ask, f"disarming the alarm {kind}")
+
+    async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
+        """See the port."""
+        return await self._member(url).maintenance.hash_keys(revision=revision)
 
     async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """See the port."""
