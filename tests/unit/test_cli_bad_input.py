@@ -151,6 +151,7 @@ def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, says
         ("scale", "--replicas", "5", "--yes"),
         ("replica list",),
         ("replica replace", "--yes"),
+        ("etcd check",),
         ("certs list",),
         ("certs renew", "--yes"),
         ("abort", "--yes"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quarterdeck.app.certificates import Certificate
+    from quarterdeck.app.data import MemberHash
     from quarterdeck.app.driving import Hand
     from quarterdeck.app.examined import Examined
     from quarterdeck.app.face import Quarterdeck, asker
@@ -51,6 +52,7 @@ __all__ = [
     "Finding",
     "Hand",
     "Looks",
+    "MemberHash",
     "Migrate",
     "Onlooker",
     "Onlookers",
@@ -76,6 +78,7 @@ __all__ = [
 #: Where each name is.
 _PLACES = {
     "app.certificates": ("Certificate",),
+    "app.data": ("MemberHash",),
     "app.driving": ("Hand",),
     "app.examined": ("Examined",),
     "app.face": ("Quarterdeck", "asker"),

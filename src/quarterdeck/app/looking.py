@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Self
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import reach, replicas
+from quarterdeck.app import data, reach, replicas
+from quarterdeck.app.data import MemberHash
 from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.engine import facts, operations
 from quarterdeck.engine.facts import Status, summary
@@ -97,6 +98,13 @@ class Looks:
     async def replicas(self, name: str) -> tuple[ReplicaFacts, ...]:
         """Observe a plane now, and tell of each of its replicas."""
         return await replicas.listed(self._home, await self.examine(name))
+
+    async def compare(self, name: str) -> tuple[MemberHash, ...]:
+        """Whether all members of a plane's etcd have the same data, by a hash of all keys. Each reads all its keys for
+        it. Raises Unavailable where no quorum answers.
+        """
+        await self._require_in_reach(name)
+        return await data.compared(self._home, name)
 
     async def network_of(self, name: str) -> Isolation | None:
         """What kind of network a plane lives in; None when its site is gone."""

@@ -56,6 +56,7 @@ _COMMANDS = {
 _GROUPS = {
     "replica": "replicas",
     "certs": "certs",
+    "etcd": "etcd",
     "site": "sites",
     "home": "homes",
     "service": "services",

@@ -1,0 +1,66 @@
+"""Commands on the etcd of a plane: check."""
+
+from __future__ import annotations
+
+import typer
+from pydantic import JsonValue
+
+from quarterdeck.app import MemberHash
+from quarterdeck.cli.arguments import Name, OutputOption
+from quarterdeck.cli.context import Output, err, go_inside, looking, run
+from quarterdeck.cli.output import show
+
+app = typer.Typer(help="The etcd of a plane.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """The etcd of a plane."""
+
+
+@app.command()
+def check(name: Name, output: OutputOption = Output.TABLE) -> None:
+    """Compare the data of all members, by a hash of all keys. Exit code 1 if any differs, or did not answer."""
+    go_inside(name)
+
+    async def ask() -> tuple[MemberHash, ...]:
+        async with looking() as looks:
+            return await looks.compare(name)
+
+    found = run(ask())
+    show([_row(each, output) for each in found], ("etcd", "member", "revision", "hash", "same"), output)
+    for line in _advice(name, found):
+        err.print(line, highlight=False, soft_wrap=True)
+    if not all(each.same for each in found):
+        raise typer.Exit(1)
+
+
+def _row(found: MemberHash, output: Output) -> dict[str, JsonValue]:
+    documents = output in (Output.JSON, Output.YAML)
+    told = f"{found.hash:08x}" if found.hash is not None else None
+    return {
+        "etcd": found.cluster,
+        "member": found.replica,
+        "revision": found.revision,
+        "hash": told,
+        "same": found.same if documents else {True: "yes", False: "no", None: "unknown"}[found.same],
+    }
+
+
+def _advice(name: str, found: tuple[MemberHash, ...]) -> list[str]:
+    """What to do about members that differ."""
+    told = []
+    for cluster in dict.fromkeys(each.cluster for each in found):
+        mine = [each for each in found if each.cluster == cluster]
+        differ = [each.replica for each in mine if each.same is False]
+        told += [
+            f"{each} of {cluster} has other data than most members: exchange it with"
+            f" 'quarterdeck replica replace {name} {each}'"
+            for each in differ
+        ]
+        if len({each.hash for each in mine if each.hash is not None}) > 1 and not differ:
+            told.append(
+                f"members of {cluster} differ, and no majority has the same: keep all volumes as they are, and find out"
+                " whose data is right before anything is changed"
+            )
+    return told
