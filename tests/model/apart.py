@@ -12,7 +12,11 @@ from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import (
     AddLearner,
+    Compact,
     DecideBootstrap,
+    Defragment,
+    Disarm,
+    NoteFull,
     Promote,
     RemoveMember,
     RestartUnit,
@@ -26,7 +30,17 @@ from quarterdeck.planner.truth import SimMember, SimReplica, Truth
 
 Unit = StartUnit | StopUnit | RestartUnit
 #: Steps that are about a cluster.
-OF_A_CLUSTER = (AddLearner, Promote, RemoveMember, TransferLeadership, DecideBootstrap)
+OF_A_CLUSTER = (
+    AddLearner,
+    Promote,
+    RemoveMember,
+    TransferLeadership,
+    DecideBootstrap,
+    NoteFull,
+    Compact,
+    Defragment,
+    Disarm,
+)
 S = TypeVar("S", bound=Step)
 
 

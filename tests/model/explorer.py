@@ -129,7 +129,7 @@ class Explorer:
             number(truth.balancers),
             number(truth.checked),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
-            number((truth.revision, truth.condemned, truth.events_leader)),
+            number((truth.revision, truth.condemned, truth.events_leader, truth.full, truth.events_full)),
             number(state.clients),
             number((state.late, state.stamped)),
             number((state.refused, state.aside)),

@@ -13,6 +13,7 @@ from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.truth import (
     DNS,
     ETCD,
+    Fill,
     Power,
     SimMember,
     SimReplica,
@@ -64,6 +65,11 @@ class Kind(StrEnum):
     OLD_LOOK = "a look is old"
     MIXED_LOOK = "a look has answers of different age"
     SLOW = "the driver is slow"
+    FULL = "etcd has no room left"
+
+
+#: Classes that only happen in searches which ask for them: of a plane without room little else can become.
+ASKED_FOR = frozenset({Kind.FULL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,7 @@ def _faults(truth: Truth) -> Iterator[Fault]:
     yield from _silence(truth)
     yield from _members(truth)
     yield from _checks(truth)
+    yield from _room(truth)
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
@@ -304,3 +311,18 @@ def _checks(truth: Truth) -> Iterator[Fault]:
         for name in sorted(names & truth.serving):
             checked = tuple((each, those - {name} if each == site else those) for each, those in truth.checked)
             yield Fault(Kind.CHECK_ERRS, f"{edge(site)} fails to check {name}", replace(truth, checked=checked))
+
+
+def _room(truth: Truth) -> Iterator[Fault]:
+    """Clients have written over the same keys until no member has room; a member that copies has what it copied."""
+    for cluster in clusters_of(truth):
+        seen, then = truth.of(cluster), truth
+        if seen.full or seen.elected is None:
+            continue
+        for name, member in seen.members.items():
+            if name in seen.following and not member.behind:
+                stuffed = replace(member, fill=Fill.HISTORY)
+                then = then.with_replica(name, with_member(then.replica(name), cluster, stuffed))
+        full = {"full": True} if cluster is Cluster.MAIN else {"events_full": True}
+        what = " in the events' cluster" * (cluster is Cluster.EVENTS)
+        yield Fault(Kind.FULL, f"etcd has no room{what}", replace(then, **full))

@@ -5,7 +5,8 @@ whatever the driver sees of it. Where nothing of the world has failed so far (``
 absolute. Besides the ten: (11) controllers work as long as apiservers serve, and inside a site at most one wanted voter
 is out by our own doing and at most one member more than wanted there; (12) each replica has a machine for itself, but
 while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
-has it; (14) events are written, also where they have a cluster of their own (``apart``).
+has it; (14) events are written, also where they have a cluster of their own (``apart``); (15) where there is no room in
+etcd one member after the other is defragmented while all others are well, and writes are taken once all have room.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     AddLearner,
     AdoptRevision,
+    Compact,
     DecideBootstrap,
+    Defragment,
+    Disarm,
     PlaceReplica,
     Plan,
     Promote,
@@ -43,7 +47,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.events import is_stale
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.match import match
@@ -63,6 +67,9 @@ NEEDS_A_QUORUM = (
     AddLearner,
     Promote,
     TransferLeadership,
+    Compact,
+    Defragment,
+    Disarm,
 )
 
 
@@ -160,6 +167,7 @@ def _check_members(world: World, plan: Plan) -> None:
                 claim(not world.memory.bootstrap and not world.memory.created, "9: the cluster is founded twice")
             case _:
                 pass
+    _check_room(world, plan)
     _check_all_added(world, plan)
     _check_voters(world, plan)
     _check_unseen(world, plan)
@@ -186,6 +194,42 @@ def _ends_anyway(world: World, step: Step) -> bool:
     fact = world.replica(step.replica)
     ends = fact.unit(step.component) is UnitState.FAILED
     return ends or (step.component is not Component.ETCD and fact.ready is False)
+
+
+def _check_room(world: World, plan: Plan) -> None:
+    """One member is defragmented at a time, and who leads last; history is forgotten that all have; and writes are
+    taken once all that may be well have room.
+    """
+    about = [step for step in plan.now if isinstance(step, Compact | Defragment | Disarm)]
+    if not about or world.membership is None:
+        return
+    claim(len(about) == 1, f"15: {names(tuple(about))} at once")
+    claim(not any("CORRUPT" in each for each in world.membership.alarms), "15: members that disagree are touched")
+    voters = [each for each in world.membership.voters if each.health is not Health.DOWN]
+    match about[0]:
+        case Compact() as step:
+            has = [each.revision for each in voters if each.revision is not None]
+            claim(len(has) == len(voters) and min(has) >= step.revision, "15: history goes that somebody lacks")
+            seen = world.memory.full
+            kept = seen is not None and world.now - seen.since >= world.settings.history
+            claim(kept, "15: history goes that somebody may just be reading")
+        case Defragment() as step:
+            others = [each for each in voters if each.replica != step.replica]
+            ill = [each.replica for each in others if not _has_all(world, each)]
+            claim(not ill, f"15: {step.replica} is defragmented while {ill} are not well")
+            claim(
+                world.membership.leader != step.replica or not others, f"15: {step.replica} is defragmented as it leads"
+            )
+            copying = [each.replica for each in world.membership.learners if each.lag and not _has_all(world, each)]
+            claim(not copying, f"15: {step.replica} is defragmented while {copying} copy")
+        case _:
+            full = [each.replica for each in voters if each.space is None or each.space.size > 0.9 * each.space.quota]
+            claim(not full, f"15: writes are taken while {full} may have no room")
+
+
+def _has_all(world: World, member: MemberFact) -> bool:
+    lags = member.lag is None or member.lag > world.settings.lag_bound
+    return member.health is Health.HEALTHY and not lags
 
 
 def _check_one_rests(world: World, plan: Plan) -> None:
@@ -370,7 +414,7 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             bad = (step.revision, step.component) in before.broken | before.hanging
             claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
         case AddLearner():
-            _check_room(before, step)
+            _check_seats(before, step)
         case StartUnit(component=Component.ETCD):
             known = step.replica in before.members and before.memory.replica(step.replica).started
             claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
@@ -410,7 +454,7 @@ def _check_adoption(before: Truth, step: AdoptRevision) -> None:
     claim(not runs, f"13: {step.replica} adopts a revision while {runs} run as the one before has them")
 
 
-def _check_room(before: Truth, step: AddLearner) -> None:
+def _check_seats(before: Truth, step: AddLearner) -> None:
     """Inside a site there is at most one member more than wanted; a move of one lends another slot."""
     site = before.site_of(step.replica)
     there = [name for name in before.members if before.site_of(name) == site]
@@ -567,6 +611,7 @@ def check_done(truth: Truth, plan: Plan) -> None:
         claim(not truth.memory.replicas and truth.record == truth.front, "10: done, but the plane is not gone")
         claim(not truth.balancers, "10: done, but a load balancer of the deleted plane is left")
         return
+    claim(not (truth.full or truth.events_full), "15: done, but etcd takes no writes")
     site = truth.slots[0].site
     door = truth.front or site
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from model.faults import Kind
-from model.searches import APART, HANGS, RELOADED, SEED, Search, sampled
+from model.searches import APART, HANGS, NO_ROOM, RELOADED, SEED, Search, sampled
+from quarterdeck.model.clusters import Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -17,6 +18,7 @@ from quarterdeck.model.steps import (
     AddLearner,
     AdoptRevision,
     DecideBootstrap,
+    Defragment,
     Plan,
     Promote,
     ReleaseReplica,
@@ -27,7 +29,7 @@ from quarterdeck.model.steps import (
     StopUnit,
     Swap,
 )
-from quarterdeck.model.world import Health, MachineFact, Membership, World
+from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership, World
 from quarterdeck.planner import (
     claims,
     clusters,
@@ -43,6 +45,7 @@ from quarterdeck.planner import (
     serving,
     stage,
     traffic,
+    upkeep,
     view,
 )
 from quarterdeck.planner.outcome import Outcome
@@ -74,6 +77,7 @@ ANEW = Search(replicas=3, to=3, change=Change(exchange=True), per_zone=1, wishes
 ANEW_FREE = sampled(Search(replicas=3, to=3, change=Change(exchange=True), faults=2, wishes=1, data_loss=True), SEED)
 APART_OFF, APART_MOVE = (replace(search, wishes=1) for search in (APART[4], APART[6]))
 TO_ONE = Search(replicas=3, to=1, faults=1, data_loss=True)
+FULL = NO_ROOM[0]
 REFUSED = Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED}))
 REFUSED_BACK = Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False)
 
@@ -545,6 +549,53 @@ def what_is_left_of_a_cluster_founds_the_next_one(patch: Patch) -> None:
     patch.setattr(view, "is_stale", lambda world, record: False)
 
 
+# --- room in etcd ---------------------------------------------------------------------------------------------------
+
+
+def the_leader_is_defragmented_as_it_is(patch: Patch) -> None:
+    patch.setattr(upkeep, "hand_over", lambda view, to, why: None)
+
+
+def writes_are_taken_before_there_is_room(patch: Patch) -> None:
+    patch.setattr(upkeep, "_defragment", lambda view, counted: None)
+
+
+def history_goes_at_once(patch: Patch) -> None:
+    real = upkeep._compact
+
+    def compact(view: View, counted: list[MemberFact], full: Full, known: int) -> Outcome | None:
+        hasty = replace(view.world, settings=replace(view.world.settings, history=0.0))
+        return real(replace(view, world=hasty), counted, full, known)
+
+    patch.setattr(upkeep, "_compact", compact)
+
+
+def members_are_defragmented_all_at_once(patch: Patch) -> None:
+    def defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
+        full = [each for each in counted if each.space is not None and upkeep.has_no_room(each.space)]
+        return Outcome(tuple(Defragment(site="", why="", replica=each.replica) for each in full)) if full else None
+
+    patch.setattr(upkeep, "_defragment", defragment)
+
+
+def who_is_not_well_keeps_nobody_from_being_defragmented(patch: Patch) -> None:
+    patch.setattr(upkeep, "_is_well", lambda view, member: True)
+
+
+def learners_without_room_stay(patch: Patch) -> None:
+    real = upkeep._learners
+
+    def learners(view: View) -> Outcome | None:
+        members = tuple(replace(each, space=None) if each.learner else each for each in view.membership.members)
+        return real(replace(view, world=replace(view.world, membership=replace(view.membership, members=members))))
+
+    patch.setattr(upkeep, "_learners", learners)
+
+
+def learners_that_copy_are_not_waited_for(patch: Patch) -> None:
+    patch.setattr(upkeep, "has_the_data", lambda world, member: True)
+
+
 MUTATIONS = (
     Mutation(a_replica_rests_whoever_else_does_not_serve, 11, ROLL_FAULT),
     Mutation(a_revision_is_adopted_while_programs_run_as_before, 13, ROLL),
@@ -594,6 +645,13 @@ MUTATIONS = (
     Mutation(the_quorum_of_events_goes_first, 14, APART_MOVE),
     Mutation(replicas_are_released_while_they_are_members_of_the_events_cluster, 7, APART_MOVE),
     Mutation(what_is_left_of_a_cluster_founds_the_next_one, 9, APART_OFF),
+    Mutation(the_leader_is_defragmented_as_it_is, 15, FULL),
+    Mutation(writes_are_taken_before_there_is_room, 15, FULL),
+    Mutation(history_goes_at_once, 15, FULL),
+    Mutation(members_are_defragmented_all_at_once, 15, FULL),
+    Mutation(who_is_not_well_keeps_nobody_from_being_defragmented, 15, NO_ROOM[4]),
+    Mutation(learners_without_room_stay, 10, FULL),
+    Mutation(learners_that_copy_are_not_waited_for, 15, FULL),
     Mutation(what_a_failing_step_claims_is_not_held_back, 10, REFUSED_BACK),
     Mutation(a_failing_step_holds_back_all, 10, REFUSED),
 )

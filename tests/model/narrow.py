@@ -22,8 +22,9 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
-from quarterdeck.planner import notes, planner, serving, traffic
+from quarterdeck.planner import notes, planner, serving, traffic, upkeep
 from quarterdeck.planner import view as views
+from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
 
 Patch = pytest.MonkeyPatch
@@ -389,6 +390,11 @@ def _restarting(world: World, step: Step) -> Step:
 def steps_that_fail_hold_up_all_others(patch: Patch) -> None:
     """They are tried again at once, and nothing else is."""
     _seeing(patch, lambda world: replace(world, failing=()))
+
+
+def room_is_never_made(patch: Patch) -> None:
+    """Writes are refused for ever."""
+    patch.setattr(upkeep, "_defragment", lambda view, counted: Outcome(waiting=("somebody to make room",)))
 
 
 def _serves(fact: ReplicaFact) -> bool:

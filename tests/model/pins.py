@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.faults import Kind
+from model.faults import ASKED_FOR, Kind
 from model.searches import FIRST_SEED, Search
 
 ALL: frozenset[Kind] = frozenset()
@@ -36,7 +36,7 @@ def least_of(search: Search) -> int:
     if search.sample is not None:
         return SAMPLE if search.sample.seed == FIRST_SEED else ANY_SAMPLE
     if search.kinds is not None:
-        return 1_000
+        return 30 if search.kinds & ASKED_FOR else 1_000
     if search.change is not None:
         if search.change.reload:
             return 100 if search.faults else 30  # nothing stops, so that little can happen meanwhile
@@ -51,10 +51,10 @@ def missing_of(search: Search) -> frozenset[Kind] | None:
     if not search.faults:
         return frozenset(Kind)
     if search.kinds is not None:
-        return frozenset(Kind) - search.kinds
+        return frozenset(Kind) - search.kinds if search.sample is None else None
     if search.change is not None:
         return None
     if search.sample is None and (search.faults, search.wishes) == (1, 0):
         found = ONE_FAULT.get((search.replicas, search.to, search.front))
-        return found[1] if found is not None else None
+        return found[1] | ASKED_FOR if found is not None else None
     return None

@@ -10,6 +10,10 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import (
     AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
+    NoteFull,
     Plan,
     Promote,
     ReleaseReplica,
@@ -81,6 +85,8 @@ def check_held_back(first: Plan, world: World, plan: Plan) -> None:
 
 def _thing(step: Step) -> object:
     """What a step changes."""
+    if isinstance(step, NoteFull | Compact | Defragment | Disarm):
+        return "room", step.cluster
     if isinstance(step, AddLearner | Promote | RemoveMember | TransferLeadership | Swap):
         return step.cluster
     return Refusal.of(step).replica, Refusal.of(step).site, Refusal.of(step).component, isinstance(step, StopBalancer)

@@ -188,6 +188,29 @@ HANGS = (
 )
 
 
+#: No room is left in etcd at any moment of a move, of a change, or of a birth; and something else goes wrong meanwhile.
+FULL = frozenset({Kind.FULL})
+AND_MORE = FULL | {
+    Kind.MACHINE_DIES,
+    Kind.CRASH,
+    Kind.LEADER_MOVES,
+    Kind.VOTER_LAGS,
+    Kind.UNSEEN_MEMBER,
+    Kind.TAKEOVER,
+    Kind.LATE,
+    Kind.OLD_LOOK,
+    Kind.REFUSED,
+}
+NO_ROOM = (
+    Search(replicas=3, to=3, faults=1, kinds=FULL),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=FULL),
+    Search(replicas=1, to=1, faults=1, kinds=FULL),
+    Search(replicas=3, to=None, faults=1, kinds=FULL),
+    sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE), SEED),
+    replace(APART[6], faults=1, kinds=FULL),
+)
+
+
 #: What every run of the tests searches: the biggest first, so that two workers end at about the same time.
 SEARCHES = (
     Search(replicas=1, to=1, faults=1, wishes=1),
@@ -211,6 +234,7 @@ SEARCHES = (
     Search(replicas=3, to=1, wishes=1, front="east"),
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED})),
     Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False),
+    *NO_ROOM,
 )
 #: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.
 DEEP = (

@@ -7,7 +7,19 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from model.clients import Clients
-from model.faults import Fault, Kind, clusters_of, data_loss, faults, links, new_driver, repaired, survivable, whole
+from model.faults import (
+    ASKED_FOR,
+    Fault,
+    Kind,
+    clusters_of,
+    data_loss,
+    faults,
+    links,
+    new_driver,
+    repaired,
+    survivable,
+    whole,
+)
 from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
 from model.looks import mixed_looks
 from model.refusals import Refusal, check_held_back, ranked
@@ -16,6 +28,9 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
     NOTES,
     AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
     PlaceReplica,
     Plan,
     Promote,
@@ -35,7 +50,7 @@ from quarterdeck.planner.truth import Truth
 Planner = Callable[[World], Plan]
 
 #: Calls that carry no token: etcd does not know which driver is the newer one.
-UNFENCED = (AddLearner, Promote, RemoveMember, TransferLeadership)
+UNFENCED = (AddLearner, Promote, RemoveMember, TransferLeadership, Compact, Defragment, Disarm)
 #: Plans of up to this many steps are cut short in every way; of longer ones, any one step or all after it.
 MOST_SUBSETS = 4
 
@@ -273,7 +288,7 @@ class Walker:
                     check_cut(state.truth, fault.truth)
 
     def _allowed(self, kind: Kind) -> bool:
-        return self.kinds is None or kind in self.kinds
+        return kind not in ASKED_FOR if self.kinds is None else kind in self.kinds
 
     def faults(self, truth: Truth) -> Iterator[Fault]:
         """Whatever may fail in the world."""

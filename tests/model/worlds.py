@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.apart import with_member
-from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
@@ -107,11 +107,26 @@ def normal(truth: Truth) -> Truth:
     unready = ages(memory.unready, truth.now, settings.start)
     if (held, draining, unready) != (memory.held, memory.draining, memory.unready):
         memory = replace(memory, held=held, draining=draining, unready=unready)
+    memory = _with_ages_of_room(memory, truth.now, settings.history)
     replicas = _ranked(truth.replicas)
     following = len(ranks(replicas)) + 1
     if (memory, replicas, following, 0.0) == (truth.memory, truth.replicas, truth.next_member, truth.now):
         return truth
     return replace(truth, memory=memory, replicas=replicas, next_member=following, now=0.0)
+
+
+def _with_ages_of_room(memory: Memory, now: float, oldest: float) -> Memory:
+    """Since when there is no room, as an age."""
+    full, events = (_aged(each, now, oldest) for each in (memory.full, memory.events.full))
+    if (full, events) == (memory.full, memory.events.full):
+        return memory
+    return replace(memory, full=full, events=replace(memory.events, full=events))
+
+
+def _aged(full: Full | None, now: float, oldest: float) -> Full | None:
+    if full is None:
+        return None
+    return replace(full, since=max(full.since - now, -oldest))
 
 
 def ranks(replicas: tuple[tuple[str, SimReplica], ...]) -> dict[int, int]:

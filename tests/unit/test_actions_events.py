@@ -106,12 +106,12 @@ async def test_a_port_that_somebody_has_is_named_and_taken_once_it_is_free() -> 
 
 
 def ill(world: World) -> World:
-    """One member of the events' cluster is down, its data is lost, and there is no room in the cluster."""
+    """One member of the events' cluster is down, its data is lost, and members disagree."""
     members = tuple(
         MemberFact(id=number, replica=f"east-{number}", learner=False, health=health, lag=0)
         for number, health in ((1, Health.DOWN), (2, Health.HEALTHY), (3, Health.HEALTHY))
     )
-    alarms = ("memberID:2 alarm:NOSPACE ",)
+    alarms = ("memberID:2 alarm:CORRUPT ",)
     lost = replace(world.replica("east-1"), events=MemberData(has_data=False))
     return replace(
         world,
@@ -126,11 +126,11 @@ async def test_what_is_not_well_is_said_of_the_cluster_that_it_is_in() -> None:
     world = ill(small.world)
     assert warnings(world) == (
         "the data of east-1 in the events' etcd is gone from machine east-a1",
-        "the events' etcd raised an alarm: memberID:2 alarm:NOSPACE ",
+        "the events' etcd raised an alarm: memberID:2 alarm:CORRUPT ",
         "voter east-1 of the events' etcd is down: it does not answer, and the leader hears nothing of it",
     )
     found = {each.type: each for each in judged((), world, Plan(now=()), asked=(), generation=1, now=0.0)}
-    assert found["Stalled"].message == "the events' etcd has raised memberID:2 alarm:NOSPACE "
+    assert found["Stalled"].message == "the events' etcd has raised memberID:2 alarm:CORRUPT "
 
 
 def test_a_step_says_when_it_is_about_the_events_etcd() -> None:

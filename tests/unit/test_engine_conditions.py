@@ -19,9 +19,10 @@ from quarterdeck.engine.conditions import (
     unseen,
     why_stalled,
 )
+from quarterdeck.model.clusters import ClusterMemory, Full
 from quarterdeck.model.memory import Memory, Rejection
 from quarterdeck.model.steps import NoteCreated, Plan
-from quarterdeck.model.world import BalancerFact, Membership, World
+from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, Space, World
 
 SERVES = BalancerFact(site="east", running=True, backends=frozenset({"a-1"}), healthy=frozenset({"a-1"}))
 WELL = World(slots=(), memory=Memory(served_site="east"), now=0.0, record="east", balancers=(SERVES,))
@@ -75,11 +76,27 @@ def test_what_is_waited_for_is_said_and_stays_said_while_steps_are_taken() -> No
 def test_a_plane_that_needs_a_person_is_stalled() -> None:
     waiting = Plan(waiting=("the record",))
     assert of(look((), WELL, waiting, "a record is up to a person"))[STALLED] == "True"
-    alarmed = replace(WELL, membership=Membership(members=(), leader=None, alarms=("NOSPACE",)))
-    assert said(look(world=alarmed), STALLED) == "etcd has raised NOSPACE"
+    alarmed = replace(WELL, membership=Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",)))
+    assert said(look(world=alarmed), STALLED) == "etcd has raised memberID:1 alarm:CORRUPT"
     failed = stalled(look(plan=BUSY), "the key file is gone", generation=3, now=5.0)
     assert (of(failed)[RECONCILING], of(failed)[STALLED]) == ("False", "True")
     assert of(look(failed, plan=BUSY))[STALLED] == "False", "who drives next goes on"
+
+
+def test_a_plane_without_room_in_etcd_needs_a_person_only_where_the_quota_is_too_small() -> None:
+    full = Space(size=99 << 20, in_use=99 << 20, quota=100 << 20)
+    member = MemberFact(id=1, replica="a-1", learner=False, health=Health.HEALTHY, lag=0, space=full, revision=7)
+    raised = replace(WELL, membership=Membership(members=(member,), leader="a-1", alarms=("memberID:1 alarm:NOSPACE",)))
+    assert of(look(world=raised))[STALLED] == "False"
+    tried = Full(since=0.0, revision=7, compacted=True, defragmented=("a-1",))
+    hopeless = replace(raised, memory=replace(WELL.memory, full=tried))
+    assert "99 MiB of 100 MiB are in use (raise spec.etcd.quotaBytes)" in said(look(world=hopeless), STALLED)
+    events = replace(
+        WELL,
+        events_membership=raised.membership,
+        memory=replace(WELL.memory, events=ClusterMemory(epoch=1, bootstrap=("a-1",), full=tried)),
+    )
+    assert "(raise spec.etcd.events.quotaBytes)" in said(look(world=events), STALLED)
 
 
 def test_a_plane_that_went_back_from_what_is_wanted_is_not_ready_however_quiet_it_is() -> None:

@@ -35,7 +35,16 @@ from quarterdeck.planner.simulated import EFFECTS, ONLY_REMEMBERED
 
 KINDS: tuple[type[Base], ...] = get_args(Step)
 #: What they change is seen in the next look, so that nothing is written down.
-LEAVE_NOTHING = {StartUnit, StopUnit, ReloadUnit, Promote, RemoveMember, TransferLeadership, Swap, SetRecord}
+LEAVE_NOTHING = {
+    StartUnit,
+    StopUnit,
+    ReloadUnit,
+    Promote,
+    RemoveMember,
+    TransferLeadership,
+    Swap,
+    SetRecord,
+}
 #: Nobody waits for what these change.
 CLAIM_NOTHING = {RejectRevision, StopBalancer, *NOTES}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.actions import clusters, members, placing, reloading, revisions, traffic, units
+from quarterdeck.actions import clusters, members, placing, reloading, revisions, traffic, units, upkeep
 from quarterdeck.actions.handlers import Detail, Handlers, Preparations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
@@ -17,6 +17,7 @@ HANDLERS: Handlers = {
     **units.HANDLERS,
     **reloading.HANDLERS,
     **traffic.HANDLERS,
+    **upkeep.HANDLERS,
 }
 PREPARED: Preparations = {**placing.PREPARED, **revisions.PREPARED}
 #: Kinds of which nothing is done but that they are written down, and those that are written down before they are done:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from quarterdeck.api.base import Model
-from quarterdeck.model.clusters import ClusterMemory, MemberMemory
+from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
 from quarterdeck.model.memory import Lifetime, Memory, Rejection, Replica, Timeline
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.slots import Role, Slot
@@ -105,6 +105,15 @@ class LifetimeStatus(Model):
     until: float | None = None
 
 
+class FullStatus(Model):
+    """A ``model.clusters.Full``."""
+
+    since: float
+    revision: int
+    compacted: bool = False
+    defragmented: tuple[str, ...] = ()
+
+
 ClusterId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
 
 
@@ -116,6 +125,7 @@ class ClusterStatus(Model):
     created: bool = False
     cluster_id: ClusterId = "0"
     revision: int = 0
+    full: FullStatus | None = None
 
 
 class MemoryStatus(Model):
@@ -138,6 +148,7 @@ class MemoryStatus(Model):
     rejected: RejectionStatus | None = None
     longer: LifetimeStatus | None = None
     events: ClusterStatus = ClusterStatus()
+    full: FullStatus | None = None
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:
@@ -158,6 +169,7 @@ def memory_to_status(memory: Memory) -> MemoryStatus:
         rejected=_rejection_to_status(memory.rejected),
         longer=LifetimeStatus(ttl=memory.longer.ttl, until=memory.longer.until) if memory.longer is not None else None,
         events=_cluster_to_status(memory.events),
+        full=_full_to_status(memory.full),
     )
 
 
@@ -179,6 +191,7 @@ def memory_from_status(status: MemoryStatus) -> Memory:
         rejected=_rejection_from_status(status.rejected),
         longer=Lifetime(ttl=status.longer.ttl, until=status.longer.until) if status.longer is not None else None,
         events=_cluster_from_status(status.events),
+        full=_full_from_status(status.full),
     )
 
 
@@ -247,6 +260,7 @@ def _cluster_to_status(cluster: ClusterMemory) -> ClusterStatus:
         created=cluster.created,
         cluster_id=f"{cluster.cluster_id:x}",
         revision=cluster.revision,
+        full=_full_to_status(cluster.full),
     )
 
 
@@ -257,6 +271,23 @@ def _cluster_from_status(status: ClusterStatus) -> ClusterMemory:
         created=status.created,
         cluster_id=int(status.cluster_id, 16),
         revision=status.revision,
+        full=_full_from_status(status.full),
+    )
+
+
+def _full_to_status(full: Full | None) -> FullStatus | None:
+    if full is None:
+        return None
+    return FullStatus(
+        since=full.since, revision=full.revision, compacted=full.compacted, defragmented=full.defragmented
+    )
+
+
+def _full_from_status(status: FullStatus | None) -> Full | None:
+    if status is None:
+        return None
+    return Full(
+        since=status.since, revision=status.revision, compacted=status.compacted, defragmented=status.defragmented
     )
 
 

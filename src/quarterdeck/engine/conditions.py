@@ -10,6 +10,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import World
+from quarterdeck.planner.members import raised
+from quarterdeck.planner.upkeep import NOSPACE, lacks_quota
 
 #: All is as wanted; the API serves, by the last observation; a driver is at it; it does not go on without a person.
 READY = "Ready"
@@ -135,9 +137,11 @@ def _stalled(world: World, asked: Sequence[str]) -> _Answer:
     if asked:
         return ConditionStatus.TRUE, "PersonNeeded", "; ".join(asked[:_REASONS])
     for cluster in Cluster:
-        membership = world.of(cluster).membership
-        if membership is not None and membership.alarms:
-            return ConditionStatus.TRUE, "Alarm", f"{CALLED[cluster]} has raised {', '.join(membership.alarms)}"
+        of = world.of(cluster)
+        if of.membership is not None and set(raised(of.membership)) - {NOSPACE}:
+            return ConditionStatus.TRUE, "Alarm", f"{CALLED[cluster]} has raised {', '.join(of.membership.alarms)}"
+        if lacking := lacks_quota(of, cluster):
+            return ConditionStatus.TRUE, "QuotaTooSmall", f"waiting for {lacking}"
     return ConditionStatus.FALSE, "GoesOn", ""
 
 

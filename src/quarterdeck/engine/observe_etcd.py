@@ -16,7 +16,7 @@ from quarterdeck.engine.silence import Silence, Word
 from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.world import Health, MemberFact, Membership, WrongData
+from quarterdeck.model.world import Health, MemberFact, Membership, Space, WrongData
 
 #: Seconds that a member needs at most to serve clients once it has applied its own publication.
 PUBLISHED = 0.5
@@ -214,7 +214,15 @@ class EtcdObserver:
             health=health,
             lag=lag,
             published=published,
+            space=self._space(said.status) if said.status is not None else None,
+            revision=said.status.revision if said.status is not None else None,
         )
+
+    def _space(self, status: MemberStatus) -> Space:
+        """How full a member is. etcd 3.5 does not tell its quota: then it has that which is wanted."""
+        wanted = self.plane.settings
+        quota = wanted.quota_bytes if self.cluster is Cluster.MAIN else wanted.events_quota_bytes
+        return Space(size=status.db_size, in_use=status.db_size_in_use, quota=status.db_size_quota or quota)
 
 
 def _matters(silent: _Listed) -> bool:

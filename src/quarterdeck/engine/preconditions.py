@@ -154,7 +154,8 @@ async def alarms(move: Move) -> Finding:
     return refuse(
         "alarms",
         f"etcd has raised {kinds}",
-        "for NOSPACE: compact, defragment every member, then 'etcdctl alarm disarm'; for CORRUPT: restore",
+        f"NOSPACE ends while the plane is driven ('wait {move.plane.name}'), or it says that the quota is too small;"
+        f" for CORRUPT see 'etcd check {move.plane.name}'",
     )
 
 

@@ -22,10 +22,28 @@ class Cluster(StrEnum):
 
 #: What people call a cluster.
 CALLED: Mapping[Cluster, str] = {Cluster.MAIN: "etcd", Cluster.EVENTS: "the events' etcd"}
+#: The field that says how large its database may become.
+QUOTA: Mapping[Cluster, str] = {
+    Cluster.MAIN: "spec.etcd.quotaBytes",
+    Cluster.EVENTS: "spec.etcd.events.quotaBytes",
+}
 #: The program that is a member.
 MEMBER: Mapping[Cluster, Component] = {Cluster.MAIN: Component.ETCD, Cluster.EVENTS: Component.EVENTS_ETCD}
 #: The cluster that a program is a member of; others are of none.
 CLUSTER: Mapping[Component, Cluster] = {component: cluster for cluster, component in MEMBER.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Full:
+    """A cluster whose database has no room left (its alarm NOSPACE): ``since`` when that was seen, and the ``revision``
+    that all its members had then. ``compacted``: the history before that was forgotten, ``since`` then;
+    ``defragmented``: the replicas whose members gave free room back after it.
+    """
+
+    since: float
+    revision: int
+    compacted: bool = False
+    defragmented: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +59,7 @@ class ClusterMemory:
     created: bool = False
     cluster_id: int = 0
     revision: int = 0
+    full: Full | None = None
 
     @property
     def exists(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
+from quarterdeck.model.clusters import Cluster, ClusterMemory, Full, MemberMemory
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
 
@@ -104,6 +104,7 @@ class Memory:
     ``rejected``: the last revision that was given up. ``longer``: for how long addresses were handed out before the
     time to live became shorter.
     ``events``: the cluster that has the events alone; all that is said of a cluster here is said of the main one.
+    ``full``: since when the cluster has no room left (None: it has).
     ``timeline``: the clock of those times (None: a wall clock, in memories of before there were timelines).
     """
 
@@ -122,6 +123,7 @@ class Memory:
     rejected: Rejection | None = None
     longer: Lifetime | None = None
     events: ClusterMemory = field(default_factory=ClusterMemory)
+    full: Full | None = None
 
     def of(self, cluster: Cluster) -> Memory:
         """The same memory, with that cluster where the main one stands."""
@@ -134,6 +136,7 @@ class Memory:
             created=known.created,
             cluster_id=known.cluster_id,
             revision=known.revision,
+            full=known.full,
             replicas=tuple(each.of(cluster, known.epoch if known.exists else None) for each in self.replicas),
         )
 

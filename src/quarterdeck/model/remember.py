@@ -41,6 +41,7 @@ def _of_events(memory: Memory, step: Step, now: float) -> Memory:
             created=then.created,
             cluster_id=then.cluster_id,
             revision=then.revision,
+            full=then.full,
         ),
         replicas=tuple(
             _with_member(each, after) if _has_member(each, epoch) else each

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quarterdeck.model.clusters import Full
 from quarterdeck.model.memory import Memory, Timeline
 
 
@@ -37,10 +38,19 @@ def _at_most(memory: Memory, newest: float | None, now: float) -> Memory:
     if longer is not None and longer.until is not None:
         ((_, until),) = counted((("", longer.until),))
         longer = replace(longer, until=until)
+    (full, events) = (_full_at_most(each, newest, now) for each in (memory.full, memory.events.full))
     return replace(
         memory,
+        full=full,
+        events=replace(memory.events, full=events),
         held=counted(memory.held),
         draining=counted(memory.draining),
         unready=counted(memory.unready),
         longer=longer,
     )
+
+
+def _full_at_most(full: Full | None, newest: float | None, now: float) -> Full | None:
+    if full is None or (newest is not None and full.since <= newest):
+        return full
+    return replace(full, since=now)

@@ -27,13 +27,24 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """The database of a member, in bytes: the ``size`` of its file, how much of that is ``in_use``, and the ``quota``
+    past which it takes no writes.
+    """
+
+    size: int
+    in_use: int
+    quota: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberFact:
     """A member as etcd's membership, read from a quorum, lists it.
 
     ``lag`` is the leader's raft index less this member's applied index (entries), or less what the leader knows it to
     have, if it does not answer itself; None when unknown.
     ``published``: etcd has known its name for a while. A member that starts serves clients as soon as it has applied
-    that.
+    that. ``space`` and ``revision`` (of the newest key) are its own word on itself; None when it gave none.
     """
 
     id: int
@@ -42,6 +53,8 @@ class MemberFact:
     health: Health
     lag: int | None = None
     published: bool = False
+    space: Space | None = None
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +194,8 @@ class Settings:
     ``goes_back``: whether a revision whose programs do not run is given up. ``start``: for how long a program of one
     that is rolled out may run without being ready, though all that it depends on is well. kubeadm allows 240 s (its
     startup probe, 24 times 10 s), within which 8 GiB of data are read, or copied to a member; on a machine under load
-    all takes longer, and nobody suffers meanwhile: so two and a half times as long.
+    all takes longer, and nobody suffers meanwhile: so two and a half times as long. ``history``: of how many seconds
+    before now history is kept when room is made in etcd: whoever watches has long got what was before.
     """
 
     lag_bound: int = 1_000
@@ -189,6 +203,7 @@ class Settings:
     drain: float = 1.0
     goes_back: bool = True
     start: float = 600.0
+    history: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

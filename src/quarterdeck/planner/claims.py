@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.model.steps import (
     AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
     PlaceReplica,
     Promote,
     ReleaseMember,
@@ -48,6 +51,8 @@ def claim(step: Step) -> Claim | None:
     match step:
         case AddLearner() | Promote() | RemoveMember() | TransferLeadership() | Swap():
             return Claim("membership", step.cluster)
+        case Compact() | Defragment() | Disarm():
+            return Claim("room", step.cluster)
         case StartUnit() | StopUnit() | RestartUnit() | ReloadUnit():
             return Claim("unit", f"{step.component} of {step.replica}")
         case PlaceReplica() | ReleaseReplica() | ReleaseMember():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quarterdeck.planner import founding, membership
+from quarterdeck.planner import founding, membership, upkeep
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -12,7 +12,7 @@ Rule = Callable[[View], Outcome]
 
 #: Rules about the members of a cluster, by what must be so of the events' one for them to be asked of it: it is wanted,
 #: and its membership could be read, but for those that only start members. What runs of it goes on as long as it is
-#: there.
+#: there, and has room.
 IN_EACH: frozenset[Rule] = frozenset(
     (
         founding.found,
@@ -26,10 +26,11 @@ IN_EACH: frozenset[Rule] = frozenset(
         membership.swap,
         membership.remove,
         membership.stop_removed,
+        upkeep.make_room,
     )
 )
 UNREAD: frozenset[Rule] = frozenset((founding.found, membership.keep_running))
-LEAVING: frozenset[Rule] = frozenset((membership.keep_running,))
+LEAVING: frozenset[Rule] = frozenset((membership.keep_running, upkeep.make_room))
 
 
 def ask(rule: Rule, view: View) -> Outcome:

@@ -11,8 +11,11 @@ from quarterdeck.planner.quorum import Voter
 
 #: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
 ALARMS = {
-    "CORRUPT": "a person: members of etcd disagree about the data (its alarm CORRUPT); keep all volumes as they are",
-    "NOSPACE": "room in etcd (its alarm NOSPACE): compact, defragment each member, then 'etcdctl alarm disarm'",
+    "CORRUPT": (
+        "a person: members of etcd disagree about the data (its alarm CORRUPT); keep all volumes as they are,"
+        " and see 'etcd check'"
+    ),
+    "NOSPACE": "room in etcd (its alarm NOSPACE)",
 }
 
 

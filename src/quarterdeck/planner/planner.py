@@ -22,6 +22,7 @@ from quarterdeck.planner import (
     rolling,
     serving,
     traffic,
+    upkeep,
 )
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.clusters import Rule, ask, waits_for_events
@@ -61,6 +62,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     traffic.backends,
     traffic.record,
     serving.control,
+    upkeep.make_room,
     serving.retire,
     membership.lead,
     membership.swap,
@@ -72,7 +74,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
 )
 
 
-#: Rules that go on while etcd has raised an alarm: what serves goes on, but no exchange begins or goes on.
+#: Rules that go on while etcd has raised an alarm: what serves goes on and room is made, but no exchange goes on.
 DESPITE_ALARMS: frozenset[Rule] = frozenset(
     (
         data.withhold,
@@ -87,6 +89,7 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
         traffic.backends,
         traffic.record,
         serving.control,
+        upkeep.make_room,
     )
 )
 

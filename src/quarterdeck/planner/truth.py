@@ -28,6 +28,14 @@ class Power(StrEnum):
     FROZEN = "frozen"
 
 
+class Fill(StrEnum):
+    """What is in the database of a simulated member."""
+
+    ROOM = "room"
+    FREE = "free"  # it has no room left, but for what defragmenting gives back
+    HISTORY = "history"  # nor that, before history is forgotten
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimMember:
     """A member: ``behind`` in ticks of copying still to do (a voter too may lag), ``silent`` in ticks for which the
@@ -40,6 +48,7 @@ class SimMember:
     behind: int = 0
     silent: int = 0
     unserved: int = 0
+    fill: Fill = Fill.ROOM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +116,8 @@ class Truth:
     ``revision``, ``changes`` and ``condemned`` are as in ``World``; ``broken``: programs that end again and again as
     this revision would have them, ``hanging``: those that run and are never ready. ``front`` is the site of a fixed
     address: then there is no name, and ``record`` is that site always. ``separate`` are the revisions that keep events
-    apart, ``events_leader`` who leads their cluster.
+    apart, ``events_leader`` who leads their cluster. ``full``: etcd has raised NOSPACE, and takes no writes;
+    ``events_full``: so has the events' cluster.
     """
 
     slots: tuple[Slot, ...]
@@ -132,7 +142,9 @@ class Truth:
     condemned: tuple[str, ...] = ()
     separate: frozenset[str] = frozenset()
     events_leader: str | None = None
-    settings: Settings = field(default_factory=lambda: Settings(ttl=2.0, drain=1.0, start=3.0))
+    full: bool = False
+    events_full: bool = False
+    settings: Settings = field(default_factory=lambda: Settings(ttl=2.0, drain=1.0, start=3.0, history=1.0))
 
     def of(self, cluster: Cluster) -> Truth:
         """The same truth, with that cluster where the main one is."""
@@ -145,6 +157,7 @@ class Truth:
             memory=self.memory.of(Cluster.EVENTS),
             replicas=tuple((name, each.of_events()) for name, each in self.replicas),
             leader=self.events_leader,
+            full=self.events_full,
             hanging=frozenset(),
         )
 
@@ -162,6 +175,7 @@ class Truth:
             self,
             replicas=tuple(sorted((replicas | rest).items(), key=lambda entry: entry[0])),
             events_leader=changed.leader,
+            events_full=changed.full,
             next_member=changed.next_member,
         )
 

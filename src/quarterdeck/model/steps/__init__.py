@@ -33,6 +33,7 @@ from quarterdeck.model.steps.traffic import (
     StopBalancer,
 )
 from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteFull
 
 Step: TypeAlias = (
     PlaceReplica
@@ -52,6 +53,10 @@ Step: TypeAlias = (
     | TransferLeadership
     | RemoveMember
     | Swap
+    | NoteFull
+    | Compact
+    | Defragment
+    | Disarm
     | SetBackends
     | StopBalancer
     | SetRecord
@@ -81,6 +86,7 @@ NOTES = (
     NoteCreated,
     NoteCluster,
     NoteMembers,
+    NoteFull,
     NoteRecord,
     NoteUnsettled,
     NoteLifetime,
@@ -109,11 +115,15 @@ __all__ = [
     "NOTES",
     "AddLearner",
     "AdoptRevision",
+    "Compact",
     "DecideBootstrap",
+    "Defragment",
+    "Disarm",
     "ForgetCluster",
     "NoteCluster",
     "NoteCreated",
     "NoteDraining",
+    "NoteFull",
     "NoteLifetime",
     "NoteMembers",
     "NoteRecord",

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import NOTES, PlaceReplica, RejectRevision, Step
-from quarterdeck.planner.simulated import clusters, members, placing, traffic, units
+from quarterdeck.planner.simulated import clusters, members, placing, traffic, units, upkeep
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.guessed import from_world
 from quarterdeck.planner.simulated.members import found
@@ -26,6 +26,7 @@ EFFECTS: Effects = {
     **members.EFFECTS,
     **units.EFFECTS,
     **traffic.EFFECTS,
+    **upkeep.EFFECTS,
 }
 ONLY_REMEMBERED = (*(kind for kind in NOTES if kind not in EFFECTS), PlaceReplica, RejectRevision)
 

@@ -12,7 +12,7 @@ from quarterdeck.planner.truth import Truth
 def forgotten(truth: Truth, _: ForgetCluster) -> Truth:
     """Nobody asks its members any more."""
     nobody = tuple((name, replace(each, events=None)) for name, each in truth.replicas)
-    return replace(truth, replicas=nobody, events_leader=None)
+    return replace(truth, replicas=nobody, events_leader=None, events_full=False)
 
 
 def released(truth: Truth, step: ReleaseMember) -> Truth:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, Membership, World
+from quarterdeck.model.world import Health, Membership, Space, World
+from quarterdeck.planner.members import raised
 from quarterdeck.planner.simulated.members import CATCH_UP
 from quarterdeck.planner.simulated.time import GRACE
-from quarterdeck.planner.truth import Power, SimMachine, SimMember, SimReplica, Truth
+from quarterdeck.planner.truth import Fill, Power, SimMachine, SimMember, SimReplica, Truth
+from quarterdeck.planner.upkeep import NOSPACE, has_no_room, is_cramped
 
 
 def from_world(world: World) -> Truth:
@@ -32,6 +34,8 @@ def from_world(world: World) -> Truth:
         leader=world.membership.leader if world.membership else None,
         events_leader=world.events_membership.leader if world.events_membership else None,
         separate=world.separate,
+        full=_is_full(world.membership),
+        events_full=_is_full(world.events_membership),
         next_member=max(ids, default=0) + 1,
         now=world.now,
         deleting=world.deleting,
@@ -62,4 +66,15 @@ def _member_from(membership: Membership | None, name: str, bound: int) -> SimMem
         return None
     behind = 0 if not listed.learner or (listed.lag is not None and listed.lag <= bound) else CATCH_UP
     silent = GRACE if listed.health is Health.DOWN else 0
-    return SimMember(id=listed.id, learner=listed.learner, behind=behind, silent=silent)
+    return SimMember(id=listed.id, learner=listed.learner, behind=behind, silent=silent, fill=_fill(listed.space))
+
+
+def _is_full(membership: Membership | None) -> bool:
+    return membership is not None and NOSPACE in raised(membership)
+
+
+def _fill(space: Space | None) -> Fill:
+    """What is in a member's database; that compacting will be enough is hoped."""
+    if space is None or not has_no_room(space):
+        return Fill.ROOM
+    return Fill.HISTORY if is_cramped(space) else Fill.FREE

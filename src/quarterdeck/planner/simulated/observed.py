@@ -21,6 +21,7 @@ from quarterdeck.model.world import (
 )
 from quarterdeck.planner.simulated.time import GRACE
 from quarterdeck.planner.simulated.units import ended
+from quarterdeck.planner.simulated.upkeep import space_of
 from quarterdeck.planner.truth import DNS, ETCD, Power, SimMachine, SimMember, SimReplica, Truth, all_of
 
 _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
@@ -109,11 +110,19 @@ def _membership(truth: Truth) -> Membership | None:
                 health=health(name, member),
                 lag=member.behind * 1_000_000 if name in heard else None,
                 published=name in heard and not member.behind,
+                space=space_of(member) if _says(truth, name) else None,
+                revision=1 if _says(truth, name) else None,
             )
             for name, member in truth.members.items()
         ),
         leader=leader,
+        alarms=("alarm:NOSPACE",) if truth.full else (),
     )
+
+
+def _says(truth: Truth, name: str) -> bool:
+    """Whether a member says of itself how it is."""
+    return truth.etcd_answers(name) and name in truth.healthy
 
 
 def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:

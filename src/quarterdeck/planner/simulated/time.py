@@ -9,6 +9,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.planner.simulated.members import found
 from quarterdeck.planner.simulated.traffic import by_site
 from quarterdeck.planner.simulated.units import ended
+from quarterdeck.planner.simulated.upkeep import raised
 from quarterdeck.planner.truth import SimMember, SimReplica, Truth
 
 #: Ticks that a member may be silent before it counts as down.
@@ -27,7 +28,9 @@ def tick(truth: Truth, seconds: float = 1.0) -> Truth:
     truth = replace(truth, now=truth.now + seconds, replicas=restarted)
     later = tuple((name, _later(truth, name, replica)) for name, replica in truth.replicas)
     leads_events = truth.of(Cluster.EVENTS).elected if apart else None
-    truth = replace(truth, leader=truth.elected, events_leader=leads_events, replicas=later)
+    truth = raised(replace(truth, leader=truth.elected, events_leader=leads_events, replicas=later))
+    if apart:
+        truth = replace(truth, events_full=raised(truth.of(Cluster.EVENTS)).full)
     checked = by_site(dict(truth.checked) | truth.well_behind)
     return truth if checked == truth.checked else replace(truth, checked=checked)
 
@@ -55,7 +58,9 @@ def _aged(truth: Truth, name: str, member: SimMember | None) -> SimMember | None
     silent = 0 if follows else min(member.silent + 1, GRACE)
     if (behind, unserved, silent) == (member.behind, member.unserved, member.silent):
         return member
-    return replace(member, behind=behind, unserved=unserved, silent=silent)
+    copied = member.learner and member.behind and not behind and truth.elected is not None
+    fill = truth.members[truth.elected].fill if copied and truth.elected is not None else member.fill
+    return replace(member, behind=behind, unserved=unserved, silent=silent, fill=fill)
 
 
 def _later(truth: Truth, name: str, replica: SimReplica) -> SimReplica:

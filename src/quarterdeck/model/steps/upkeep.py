@@ -1,0 +1,68 @@
+"""Room in the database of etcd: history is forgotten, free room given back, and writes are taken again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from quarterdeck.model.clusters import Full
+from quarterdeck.model.memory import Memory
+from quarterdeck.model.steps.base import OfCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteFull(OfCluster):
+    """Write down that there is no room left, and the etcd revision that all members have; or (0) that there is room."""
+
+    revision: int
+
+    @property
+    def told(self) -> str:
+        return f"note no room at revision {self.revision:,}" if self.revision else "note that there is room"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, full=Full(since=now, revision=self.revision) if self.revision else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact(OfCluster):
+    """Forget the history of keys before an etcd revision: that leaves free room in each database."""
+
+    revision: int
+    undoable: ClassVar[bool] = False
+
+    @property
+    def told(self) -> str:
+        return f"forget history before revision {self.revision:,}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, full=Full(since=now, revision=self.revision, compacted=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defragment(OfCluster):
+    """Have a member give free room in its database back; it serves nobody until that is done."""
+
+    replica: str
+
+    @property
+    def told(self) -> str:
+        return f"defragment {self.replica}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        full = memory.full
+        if full is None or not full.compacted or self.replica in full.defragmented:
+            return memory
+        return replace(memory, full=replace(full, defragmented=(*full.defragmented, self.replica)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disarm(OfCluster):
+    """Take writes again: every member has room."""
+
+    @property
+    def told(self) -> str:
+        return "disarm the alarm NOSPACE"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, full=None)

@@ -1,0 +1,60 @@
+"""Room in the databases of simulated members."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.steps import Compact, Defragment, Disarm
+from quarterdeck.model.world import Space
+from quarterdeck.planner.simulated.effects import Effects, RefusedError
+from quarterdeck.planner.truth import Fill, SimMember, Truth
+
+QUOTA = 100
+#: What is in use is told as of the last write.
+_SIZES = {Fill.ROOM: (50, 40), Fill.FREE: (95, 95), Fill.HISTORY: (95, 95)}
+
+
+def space_of(member: SimMember) -> Space:
+    """What a member says of its database."""
+    size, in_use = _SIZES[member.fill]
+    return Space(size=size, in_use=in_use, quota=QUOTA)
+
+
+def upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
+    """The truth after a step in one cluster. Raises RefusedError."""
+    then = _upkept(truth.of(step.cluster), step)
+    return then if step.cluster is Cluster.MAIN else truth.with_events(then)
+
+
+def _upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
+    if truth.elected is None:
+        raise RefusedError("no quorum")
+    match step:
+        case Compact():
+            # Who does not follow now does so by the log when it is back.
+            for name, each in truth.members.items():
+                if each.fill is Fill.HISTORY:
+                    truth = _with(truth, name, Fill.FREE)
+            return truth
+        case Defragment():
+            member = truth.members.get(step.replica)
+            if member is None or member.learner or not truth.etcd_answers(step.replica):
+                raise RefusedError(f"{step.replica} does not answer, or only listens")
+            return _with(truth, step.replica, Fill.ROOM) if member.fill is Fill.FREE else truth
+        case Disarm():
+            return raised(replace(truth, full=False))
+
+
+def raised(truth: Truth) -> Truth:
+    """The truth once something was written: a member without room that takes part raises the alarm."""
+    if truth.full or not any(truth.members[name].fill is not Fill.ROOM for name in truth.following):
+        return truth
+    return replace(truth, full=True)
+
+
+def _with(truth: Truth, name: str, fill: Fill) -> Truth:
+    return truth.with_replica(name, replace(truth.replica(name), member=replace(truth.members[name], fill=fill)))
+
+
+EFFECTS: Effects = {Compact: upkept, Defragment: upkept, Disarm: upkept}

@@ -1,0 +1,148 @@
+"""Room in etcd. While a cluster has raised NOSPACE it takes no writes: history is forgotten, members are defragmented
+one by one, and then writes are taken again.
+"""
+
+from __future__ import annotations
+
+from quarterdeck.model.clusters import CALLED, QUOTA, Cluster, Full
+from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember
+from quarterdeck.model.world import Health, MemberFact, Space, World
+from quarterdeck.planner.members import has_the_data, raised
+from quarterdeck.planner.membership import hand_over
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.view import View
+
+NOSPACE = "NOSPACE"
+#: Shares of the quota: a database that is larger has no room; and it gets enough only where no more than this is in use
+#: (one that was defragmented is up to a tenth larger than what is in use).
+NO_ROOM = 0.9
+WORTH = 0.75
+#: Seconds until history is forgotten once more, where that has not helped.
+AGAIN = 60.0
+
+
+def make_room(view: View) -> Outcome:
+    """What ends the alarm NOSPACE, step by step. Nobody else's writes are lost by it: none are taken meanwhile. While
+    members disagree about the data as well nothing is touched.
+    """
+    alarms, full = raised(view.membership), view.world.memory.full
+    if NOSPACE not in alarms:
+        gone = NoteFull(site="", why="the alarm NOSPACE is off", revision=0, cluster=view.cluster)
+        return Outcome((gone,)) if full is not None else Outcome()
+    if len(alarms) > 1:
+        return Outcome()
+    counted = [each for each in view.membership.voters if each.health is not Health.DOWN]
+    silent = tuple(f"member {each.replica} to say how full it is" for each in counted if each.space is None)
+    if silent:
+        return Outcome(waiting=silent)
+    known = min((each.revision or 0 for each in counted), default=0)
+    if full is None:
+        return _note(view, known)
+    return _learners(view) or _compact(view, counted, full, known) or _defragment(view, counted) or _disarm(view)
+
+
+def lacks_quota(world: World, cluster: Cluster) -> str:
+    """What to say where the quota of a cluster is too small for what is in use, so that no room can be made; "" else.
+    ``world`` is as that cluster has it.
+    """
+    membership, full = world.membership, world.memory.full
+    if membership is None or full is None or NOSPACE not in raised(membership):
+        return ""
+    spaces = [each.space for each in membership.voters if each.space is not None and not _gets_room(each, full)]
+    if not spaces:
+        return ""
+    most = max(spaces, key=lambda each: each.size)
+    used, quota = (f"{count / 2**20:,.0f} MiB" for count in (most.size, most.quota))
+    return f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use (raise {QUOTA[cluster]})"
+
+
+def has_no_room(space: Space) -> bool:
+    """Whether a database is so large that its member may take no writes."""
+    return space.size > NO_ROOM * space.quota
+
+
+def is_cramped(space: Space) -> bool:
+    """Whether that much of it is in use that it has no room even once it is defragmented."""
+    return space.in_use > WORTH * space.quota
+
+
+def _gets_room(member: MemberFact, full: Full) -> bool:
+    """Whether a member has room, or may get it. What is in use it knows as of its last write, and none come: after
+    history was forgotten only defragmenting tells.
+    """
+    if member.space is None or member.health is Health.DOWN or not has_no_room(member.space):
+        return True
+    return not is_cramped(member.space) or not full.compacted or member.replica not in full.defragmented
+
+
+def _note(view: View, revision: int) -> Outcome:
+    why = "history of before is forgotten a moment later: nobody needs it any more then"
+    return Outcome((NoteFull(site="", why=why, revision=revision, cluster=view.cluster),))
+
+
+def _learners(view: View) -> Outcome | None:
+    """A learner that copies is waited for, as that holds up whoever sends to it. One that has copied a database without
+    room would raise the alarm again, and is not to be defragmented (etcd refuses that): another one joins instead.
+    """
+    for each in view.membership.learners:
+        if each.space is not None and has_no_room(each.space):
+            why = "it has copied a database without room, and learners cannot be defragmented: another one joins"
+            return Outcome(
+                (RemoveMember(site="", why=why, replica=each.replica, member=each.id, cluster=view.cluster),)
+            )
+    copying = (each for each in view.membership.learners if each.lag is not None)
+    late = tuple(each.replica for each in copying if not has_the_data(view.world, each))
+    return Outcome(waiting=(f"learner {', '.join(late)} to catch up",)) if late else None
+
+
+def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> Outcome | None:
+    """History is forgotten where that alone can make room: up to a revision that all had some seconds ago. Once more
+    only after a while, and if somebody has deleted anything since.
+    """
+    passed = view.world.now - full.since
+    if full.compacted:
+        lacking = lacks_quota(view.world, view.cluster)
+        if lacking and passed >= AGAIN and known > full.revision:
+            return _note(view, known)
+        return Outcome(waiting=(lacking,)) if lacking else None
+    if not any(each.space is not None and has_no_room(each.space) and is_cramped(each.space) for each in counted):
+        return None
+    if passed < view.world.settings.history or known < full.revision:
+        return Outcome(waiting=("a moment, before history is forgotten",))
+    why = "the database is full of how keys once were"
+    return Outcome((Compact(site="", why=why, revision=full.revision, cluster=view.cluster),))
+
+
+def _defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
+    """One member at a time gives its free room back, who leads last, and not before it has handed over: a member serves
+    nobody until that is done. All others must be well; who is down is not waited for, since nothing is written anyway.
+    """
+    leader = view.membership.leader
+    turn = sorted(
+        (each for each in counted if each.space is not None and has_no_room(each.space)),
+        key=lambda each: each.replica == leader,
+    )
+    if not turn:
+        return None
+    if view.resting is not None:
+        return Outcome(waiting=(f"{view.resting.replica.name} to be started anew",))
+    first = turn[0]
+    ill = [each.replica for each in counted if each is not first and not _is_well(view, each)]
+    if ill:
+        return Outcome(waiting=(f"{', '.join(ill)} to be well before {first.replica} is defragmented",))
+    site = next((each.site for each in view.world.memory.replicas if each.name == first.replica), "")
+    if first.replica == leader:
+        others = [each for each in view.world.memory.replicas if each.name != leader and view.is_healthy_voter(each)]
+        step = hand_over(view, others, f"{leader} leads, and is to be defragmented")
+        if step is not None:
+            return Outcome((step,))
+    why = "it has free room, and no other member is held up meanwhile"
+    return Outcome((Defragment(site=site, why=why, replica=first.replica, cluster=view.cluster),))
+
+
+def _is_well(view: View, member: MemberFact) -> bool:
+    return member.health is Health.HEALTHY and has_the_data(view.world, member)
+
+
+def _disarm(view: View) -> Outcome:
+    return Outcome((Disarm(site="", why="every member has room again", cluster=view.cluster),))

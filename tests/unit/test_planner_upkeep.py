@@ -1,0 +1,263 @@
+"""A cluster without room: history is forgotten, members are defragmented one by one, and writes are taken again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from model.faults import Kind, faults
+from model.invariants import check_plan, names
+from model.stories import is_done, until
+from model.worlds import empty, moving, moving_apart, settled
+
+from quarterdeck.model.clusters import Cluster, Full
+from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, Step, TransferLeadership
+from quarterdeck.model.world import Health, MemberFact, Membership, Space, World
+from quarterdeck.planner.dry_run import dry_run
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.upkeep import AGAIN, make_room
+from quarterdeck.planner.view import view
+
+ROOM, FREE, CRAMPED = (Space(size=size, in_use=used, quota=100) for size, used in ((50, 40), (95, 50), (95, 90)))
+NOTED = Full(since=-60.0, revision=7)
+
+
+def member(number: int, space: Space | None, *, learner: bool = False) -> MemberFact:
+    return MemberFact(
+        id=number,
+        replica=f"east-{number}",
+        learner=learner,
+        health=Health.HEALTHY,
+        lag=0,
+        space=space,
+        revision=7 if space is not None else None,
+    )
+
+
+def full(*spaces: Space | None, noted: Full | None = NOTED, leader: str = "east-1", alarm: str = "NOSPACE") -> World:
+    """A settled plane whose members are as full as that."""
+    world = observe(settled(empty("east", len(spaces))))
+    members = tuple(member(number, space) for number, space in enumerate(spaces, 1))
+    raised = Membership(members=members, leader=leader, alarms=(f"memberID:1 alarm:{alarm} ",))
+    return replace(world, now=0.0, membership=raised, memory=replace(world.memory, full=noted))
+
+
+def changed(world: World, name: str, change: Callable[[MemberFact], MemberFact]) -> World:
+    assert world.membership is not None
+    members = tuple(change(each) if each.replica == name else each for each in world.membership.members)
+    return replace(world, membership=replace(world.membership, members=members))
+
+
+def does(world: World) -> Outcome:
+    return make_room(view(world))
+
+
+def step(world: World) -> Step:
+    (found,) = does(world).steps
+    assert found in plan(world).now
+    return found
+
+
+def waits(world: World) -> str:
+    outcome = does(world)
+    assert outcome.steps == ()
+    (found,) = outcome.waiting
+    assert found in plan(world).waiting
+    return found
+
+
+def runs_out(truth: Truth) -> tuple[Truth, ...]:
+    """The truths in which there is no room all at once, one for each cluster."""
+    return tuple(fault.truth for fault in faults(truth) if fault.kind is Kind.FULL)
+
+
+def way(truth: Truth) -> tuple[str, ...]:
+    """All that is done until all is as wanted, every plan of it checked."""
+    told: list[str] = []
+    for _ in range(200):
+        world = observe(truth)
+        now = plan(world)
+        check_plan(world, now)
+        if now.done:
+            assert not truth.full
+            return tuple(told)
+        for each in now.now:
+            truth = apply(truth, each)
+            told.append(names((each,)))
+        if not now.now:
+            truth = tick(truth)
+    raise AssertionError(f"it does not end: {told[-5:]}, {plan(observe(truth)).waiting}")
+
+
+def test_history_goes_then_one_member_after_the_other_is_defragmented_the_leader_last_and_writes_are_taken() -> None:
+    (truth,) = runs_out(settled(empty("east", 3)))
+    assert way(truth) == (
+        "NoteFull",
+        "Compact",
+        "Defragment east-2",
+        "Defragment east-3",
+        "TransferLeadership east-2",
+        "Defragment east-1",
+        "Disarm",
+    )
+
+
+def test_whenever_the_room_runs_out_in_a_move_it_is_made() -> None:
+    """What follows, and all else that can happen meanwhile, is searched by the model (``NO_ROOM``)."""
+    truth, met = moving(1, 1), 0
+    while not (now := plan(observe(truth))).done:
+        for out in runs_out(truth):
+            met += 1
+            assert not until(out, lambda then, _: not then.full).full
+        for each in now.now:
+            truth = apply(truth, each)
+        if not now.now:
+            truth = tick(truth)
+    assert met > 5
+
+
+def test_a_dry_run_says_how_the_room_is_made() -> None:
+    (truth,) = runs_out(settled(empty("east", 1)))
+    kinds = [type(each.step) for each in dry_run(observe(truth)).steps]
+    assert kinds == [NoteFull, Compact, Defragment, Disarm]
+
+
+# --- history --------------------------------------------------------------------------------------------------------
+
+
+def test_history_is_forgotten_up_to_what_all_had_some_seconds_ago() -> None:
+    world = full(CRAMPED, CRAMPED, CRAMPED)
+    found = step(world)
+    assert isinstance(found, Compact)
+    assert found.revision == 7
+    assert "a moment" in waits(full(CRAMPED, CRAMPED, CRAMPED, noted=Full(since=0.0, revision=7)))
+    first = step(full(CRAMPED, CRAMPED, CRAMPED, noted=None))
+    assert isinstance(first, NoteFull)
+    assert first.revision == 7
+
+
+def test_no_history_is_forgotten_that_a_member_lacks() -> None:
+    behind = changed(full(CRAMPED, CRAMPED, CRAMPED), "east-3", lambda each: replace(each, revision=6))
+    assert "a moment" in waits(behind)
+    first = step(replace(behind, memory=replace(behind.memory, full=None)))
+    assert isinstance(first, NoteFull)
+    assert first.revision == 6
+
+
+def test_no_history_is_forgotten_where_free_room_is_enough() -> None:
+    assert isinstance(step(full(FREE, FREE, FREE)), Defragment)
+
+
+def test_a_quota_that_is_too_small_is_said_and_history_is_not_forgotten_over_and_over() -> None:
+    once = replace(NOTED, compacted=True, since=-AGAIN, defragmented=("east-1", "east-2", "east-3"))
+    spaces = tuple(replace(CRAMPED, size=95 << 20, in_use=90 << 20, quota=100 << 20) for _ in range(3))
+    said = waits(full(*spaces, noted=once))
+    assert said == "a larger quota of etcd: 95 MiB of 100 MiB are in use (raise spec.etcd.quotaBytes)"
+    # Somebody has deleted something since.
+    world = full(*spaces, noted=replace(once, revision=6))
+    assert isinstance(step(world), NoteFull)
+    assert "larger quota" in waits(full(*spaces, noted=replace(once, revision=6, since=-AGAIN + 1)))
+
+
+def test_what_a_member_says_is_in_use_counts_no_more_once_history_is_forgotten() -> None:
+    """It knows that as of its last write, and none come."""
+    once = replace(NOTED, compacted=True, defragmented=("east-2", "east-3"))
+    found = step(full(CRAMPED, ROOM, ROOM, noted=once, leader="east-2"))
+    assert isinstance(found, Defragment)
+    assert found.replica == "east-1"
+    world = full(CRAMPED, ROOM, ROOM, noted=once)
+    after = found.remembered(world.memory, 0.0).full
+    assert after is not None
+    assert after.defragmented == ("east-2", "east-3", "east-1")
+    assert "larger quota" in waits(full(CRAMPED, ROOM, ROOM, noted=after, leader="east-2"))
+
+
+def test_with_a_larger_quota_writes_are_taken_again() -> None:
+    larger = tuple(replace(CRAMPED, quota=200) for _ in range(3))
+    assert isinstance(step(full(*larger, noted=replace(NOTED, compacted=True))), Disarm)
+    assert not isinstance(step(full(larger[0], larger[1], FREE)), Disarm), "each member by its own quota"
+
+
+# --- one by one -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "ill",
+    [
+        lambda each: replace(each, health=Health.SUSPECT),
+        lambda each: replace(each, health=Health.UNREACHABLE),
+        lambda each: replace(each, lag=10**6),
+        lambda each: replace(each, lag=None),
+    ],
+)
+def test_nobody_is_defragmented_while_another_voter_is_not_well(ill: Callable[[MemberFact], MemberFact]) -> None:
+    assert "east-3 to be well before east-2" in waits(changed(full(FREE, FREE, ROOM), "east-3", ill))
+
+
+def test_who_is_down_is_not_waited_for_but_who_does_not_say_how_full_it_is() -> None:
+    """Nothing is written anyway, and exchanges stand still: who is down for good would hold all up for ever."""
+    world = changed(full(FREE, FREE, None), "east-3", lambda each: replace(each, health=Health.DOWN))
+    found = step(world)
+    assert isinstance(found, Defragment)
+    assert found.replica == "east-2"
+    assert "east-3 to say how full it is" in waits(full(FREE, FREE, None))
+
+
+def test_the_leader_is_defragmented_where_nobody_else_can_lead() -> None:
+    assert isinstance(step(full(FREE, ROOM, ROOM)), TransferLeadership)
+    alone = changed(full(FREE, ROOM, None), "east-2", lambda each: replace(each, health=Health.DOWN))
+    alone = changed(alone, "east-3", lambda each: replace(each, health=Health.DOWN))
+    found = step(alone)
+    assert isinstance(found, Defragment)
+    assert found.replica == "east-1"
+    assert isinstance(step(full(FREE)), Defragment)
+
+
+def test_nobody_is_defragmented_while_a_member_copies_and_a_learner_without_room_goes() -> None:
+    def beside(learner: MemberFact) -> World:
+        world = full(FREE, FREE, ROOM)
+        assert world.membership is not None
+        members = (*world.membership.members, learner)
+        return replace(world, membership=replace(world.membership, members=members))
+
+    copies = replace(member(4, None, learner=True), lag=10**6, health=Health.SUSPECT)
+    assert waits(beside(copies)) == "learner east-4 to catch up"
+    assert isinstance(step(beside(replace(copies, lag=None))), Defragment), "nobody hears of it"
+    found = step(beside(member(4, FREE, learner=True)))
+    assert isinstance(found, RemoveMember)
+    assert found.member == 4
+    assert isinstance(step(beside(member(4, ROOM, learner=True))), Defragment)
+
+
+def test_nothing_is_touched_while_members_disagree() -> None:
+    world = full(CRAMPED, CRAMPED, CRAMPED)
+    assert world.membership is not None
+    both = replace(world.membership, alarms=("memberID:1 alarm:NOSPACE ", "memberID:2 alarm:CORRUPT "))
+    assert does(replace(world, membership=both)) == Outcome()
+    assert does(full(CRAMPED, CRAMPED, CRAMPED, alarm="CORRUPT", noted=None)) == Outcome()
+
+
+# --- what is remembered ---------------------------------------------------------------------------------------------
+
+
+def test_that_there_was_no_room_is_forgotten_when_somebody_else_made_it() -> None:
+    world = observe(settled(empty("east", 3)))
+    left = replace(world, memory=replace(world.memory, full=NOTED))
+    found = step(left)
+    assert isinstance(found, NoteFull)
+    assert found.remembered(left.memory, 0.0).full is None
+
+
+def test_each_cluster_makes_room_by_itself() -> None:
+    start = settled(replace(moving_apart(3, 3), slots=empty("east", 3).slots))
+    main, events = runs_out(start)
+    assert (main.full, main.events_full, events.full, events.events_full) == (True, False, False, True)
+    noted = until(events, lambda _, now: any(isinstance(each, Compact) for each in now.now))
+    assert noted.memory.full is None
+    assert noted.memory.of(Cluster.EVENTS).full is not None
+    end = until(events, is_done)
+    assert (end.memory.events.full, end.events_full) == (None, False)
