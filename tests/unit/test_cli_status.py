@@ -59,8 +59,8 @@ def facts(world: World) -> dict[str, JsonValue]:
     return found
 
 
-def shown(*planes: Watched, one: bool) -> str:
-    console = Console(width=160, record=True, file=io.StringIO())
+def shown(*planes: Watched, one: bool, width: int = 160) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(screen(planes, one=one))
     return console.export_text()
 
@@ -131,7 +131,7 @@ def test_one_screen_has_members_with_their_lag_conditions_survival_and_the_last_
 
 
 def test_the_screen_of_all_planes_has_a_line_for_each_and_also_for_those_that_were_not_seen() -> None:
-    text = shown(seen(WELL), Watched(name="other", trouble="its site is gone"), one=False)
+    text = shown(seen(WELL), Watched(name="other", trouble="its site is gone" * 9), one=False, width=100)
     (well,) = (line for line in text.splitlines() if line.startswith("demo"))
     assert "healthy" in well
     assert "3/3" in well

@@ -9,6 +9,7 @@ from datetime import datetime
 from pydantic import JsonValue
 from rich.console import Group, RenderableType
 from rich.markup import escape
+from rich.table import Table
 from rich.text import Text
 
 from quarterdeck.app.watching import Event, Watched
@@ -26,9 +27,16 @@ def screen(seen: Sequence[Watched], *, one: bool) -> RenderableType:
     ends = _line(f"[dim]{time.strftime('%H:%M:%S')}  Ctrl-C ends this[/dim]")
     if one:
         return Group(*_plane(seen[0]), "", ends)
-    rows = made_table([_row(each) for each in seen], ("name", "site", "state", "members", "survives", "now"))
+    rows = _table([_row(each) for each in seen], ("name", "site", "state", "members", "survives", "now"))
     events = [event for each in seen for event in each.events]
     return Group(rows if seen else "no planes", "", _events(events, ("last seen", "plane", "message")), "", ends)
+
+
+def _table(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> Table:
+    """One of which only the last column is cut short where the screen is too narrow."""
+    made = made_table(rows, columns)
+    made.expand, made.columns[-1].ratio = True, 1
+    return made
 
 
 def _line(markup: str) -> Text:
@@ -46,7 +54,7 @@ def _plane(plane: Watched) -> Iterator[RenderableType]:
     yield ""
     yield made_table(rows_of(plane.facts["loadBalancers"]), ("site", "running", "backends", "connections"))
     yield ""
-    yield made_table(_conditions(plane), ("condition", "status", "since", "message"))
+    yield _table(_conditions(plane), ("condition", "status", "since", "message"))
     yield ""
     yield _events(plane.events, ("last seen", "type", "message"))
 
@@ -74,7 +82,7 @@ def _events(events: Sequence[Event], columns: Sequence[str]) -> RenderableType:
         {"last seen": age(each.last), "plane": each.plane, "type": str(each.type), "message": escape(each.message)}
         for each in last
     ]
-    return made_table(rows, columns) if rows else ""
+    return _table(rows, columns) if rows else ""
 
 
 def _row(plane: Watched) -> dict[str, JsonValue]:
