@@ -7,14 +7,19 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from model.stories import serving, with_balancers, with_member
 from prometheus_client.parser import text_string_to_metric_families
 from support.small_plane import small_plane
 
+from quarterdeck.api.site import Isolation
+from quarterdeck.app.serving import measured
+from quarterdeck.engine.manager import Manager
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Durations
 from quarterdeck.metrics import catalogue, dashboard
@@ -219,6 +224,22 @@ async def test_metrics_and_health_are_told_over_http_and_nothing_else_is() -> No
     async with asyncio.timeout(5):
         assert await slow.read() == b"", "who says nothing holds up no end"
     idle.close()
+
+
+async def test_a_manager_tells_of_each_plane_and_is_ready_while_it_keeps_any() -> None:
+    said: list[str] = []
+    log = SimpleNamespace(info=lambda _, address: said.append(address))
+    engine = SimpleNamespace(home=SimpleNamespace(store=MemoryStore()))
+    async with AsyncExitStack() as stack:
+        manager = await measured(Manager(engine=engine, network=Isolation.LOOPBACK, log=log), "127.0.0.1:0", stack)
+        address = Address.parse(said[0].removeprefix("http://").removesuffix("/metrics"))
+        assert (await asked(address, get("/readyz")))[0] == "503"
+        manager.alive()
+        assert (await asked(address, get("/readyz")))[0] == "200"
+        (watcher,), (duty,) = manager.watchers("demo"), manager.duties("demo")
+        await watcher.observed(WELL, plan(WELL))
+        assert 'quarterdeck_plane_settled{plane="demo"} 1.0' in (await asked(address, get("/metrics")))[1]
+        assert duty.name == "measures"
 
 
 @pytest.mark.parametrize(

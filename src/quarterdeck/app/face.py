@@ -203,19 +203,22 @@ class Quarterdeck(Looks):
         log: Log,
         alive: Callable[[], None] = lambda: None,
         outposts: Mapping[Isolation, Callable[[], Awaitable[tuple[str, ...]]]] | None = None,
+        metrics: str = "",
     ) -> None:
         """Keep all planes on a network until cancelled: what is wanted is brought about, and what breaks is mended.
         Of two processes that do so the second stands by. Planes go on running when it ends.
 
         ``alive`` is called every few seconds as long as it goes on. ``outposts``: what to start to have a process keep
-        the planes on another network, as long as there are any. It ends when its standard input does.
+        the planes on another network, as long as there are any. It ends when its standard input does. ``metrics``:
+        the address and port at which Prometheus is told of the planes on this network; raises InvalidInput when it is
+        none, PreconditionFailed when nothing can listen there.
         """
         engine = self._engine()
         made = tuple(
             serving.Outpost(engine=engine, network=where, argv=argv, environment={**os.environ}, log=log)
             for where, argv in (outposts or {}).items()
         )
-        await serving.served(engine, network, outposts=made, log=log, alive=alive)
+        await serving.served(engine, network, outposts=made, log=log, alive=alive, metrics=metrics)
 
     def probing(
         self,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from quarterdeck import clocks
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.app.reach import network_of
@@ -22,6 +24,8 @@ _SHORTEST = 1.0
 _LONGEST = 60.0
 _WELL = 60.0
 _GRACE = 15.0
+#: Seconds within which a manager that is well says so.
+_BEAT = 30.0
 
 
 @dataclass(kw_only=True)
@@ -97,8 +101,11 @@ async def served(
     outposts: tuple[Outpost, ...],
     log: Log,
     alive: Callable[[], None],
+    metrics: str,
 ) -> None:
-    """Keep the planes on ``network``, and have ``outposts`` keep the others. Until cancelled."""
+    """Keep the planes on ``network``, and have ``outposts`` keep the others. Until cancelled. ``metrics``: the address
+    and port at which they are told ("": nowhere).
+    """
     take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
 
     def elsewhere(where: Isolation) -> None:
@@ -107,7 +114,41 @@ async def served(
                 each.need()
 
     manager = Manager(engine=engine, network=network, log=log, alive=alive, elsewhere=elsewhere)
+    async with contextlib.AsyncExitStack() as stack:
+        if metrics:
+            manager = await measured(manager, metrics, stack)
+        await _kept(manager, outposts)
+
+
+async def measured(manager: Manager, address: str, stack: contextlib.AsyncExitStack) -> Manager:
+    """The manager, with metrics of its planes told until ``stack`` ends. Raises InvalidInput, PreconditionFailed."""
+    from quarterdeck.metrics.measures import Measures  # few ask for them
+    from quarterdeck.metrics.metrics import Metrics
+    from quarterdeck.metrics.server import Address, telling
+
+    metrics, beat = Metrics(), -math.inf
+
+    def alive() -> None:
+        nonlocal beat
+        beat = clocks.steady()
+        manager.alive()
+
+    def ready() -> str:
+        return "" if clocks.steady() - beat < _BEAT else "it keeps no planes: another one does, or it hangs"
+
+    store = manager.engine.home.store
+    at = await stack.enter_async_context(telling(metrics, Address.parse(address), store=store, ready=ready))
+    manager.log.info("telling metrics", address=f"http://{at}/metrics")
+    return replace(
+        manager,
+        alive=alive,
+        watchers=lambda name: (metrics.of(name),),
+        duties=lambda _: (Measures(metrics=metrics),),
+    )
+
+
+async def _kept(manager: Manager, outposts: tuple[Outpost, ...]) -> None:
     async with asyncio.TaskGroup() as group:
-        group.create_task(manager.run(), name=f"manager of {network}")
+        group.create_task(manager.run(), name=f"manager of {manager.network}")
         for each in outposts:
             group.create_task(each.run(), name=f"outpost on {each.network}")

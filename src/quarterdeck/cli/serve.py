@@ -30,13 +30,16 @@ class LogFormat(StrEnum):
 @app.command()
 def serve(
     log_format: Annotated[LogFormat, typer.Option("--log-format", help="How to write the log.")] = LogFormat.TEXT,
+    metrics: Annotated[
+        str, typer.Option("--metrics", metavar="ADDRESS:PORT", help="Tell Prometheus of the planes there.")
+    ] = "",
     network: Annotated[Isolation, typer.Option("--network", hidden=True)] = Isolation.LOOPBACK,
 ) -> None:
     """Keep all planes until it is stopped: bring about what is wanted, and mend what breaks. They run on without it."""
-    run(_serve(log_format, network))
+    run(_serve(log_format, network, metrics))
 
 
-async def _serve(log_format: LogFormat, network: Isolation) -> None:
+async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> None:
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -59,6 +62,7 @@ async def _serve(log_format: LogFormat, network: Isolation) -> None:
                 log=log,
                 alive=lambda: notify("WATCHDOG=1"),
                 outposts={Isolation.NETNS: inside} if network is Isolation.LOOPBACK else {},
+                metrics=metrics,
             )
     except asyncio.CancelledError:
         task.uncancel()

@@ -17,6 +17,7 @@ from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.keeper import Keeper, Log, Steps
 from quarterdeck.engine.operations import loan_name, manager_lease
 from quarterdeck.engine.troubles import MET, in_words
+from quarterdeck.engine.watchers import Watcher
 from quarterdeck.errors import NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions
@@ -34,7 +35,8 @@ _WATCHED = (ControlPlane, Site, Operation)
 @dataclass(kw_only=True)
 class Manager:
     """Keeps the planes on ``network``. Of two on one store the second stands by. ``alive`` is called every few seconds
-    as long as it goes on, and ``elsewhere`` for planes on other networks.
+    as long as it goes on, and ``elsewhere`` for planes on other networks. ``watchers`` are told what happens to a plane
+    of that name, and ``duties`` are done for it besides.
     """
 
     engine: Engine
@@ -42,6 +44,8 @@ class Manager:
     log: Log
     alive: Callable[[], None] = lambda: None
     elsewhere: Callable[[Isolation], None] = lambda _: None
+    watchers: Callable[[str], tuple[Watcher, ...]] = lambda _: ()
+    duties: Callable[[str], tuple[Duty, ...]] = lambda _: ()
     clock: Callable[[], float] = time.monotonic
     _keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = field(default_factory=dict)
     #: Planes on other networks, as they were when that was seen.
@@ -140,9 +144,15 @@ class Manager:
         return found.spec.plane if found.status.phase is OperationPhase.PENDING else ""
 
     def _start(self, name: str) -> None:
-        engine = replace(self.engine, watchers=(*self.engine.watchers, Steps(plane=name, log=self.log)))
+        engine = replace(
+            self.engine, watchers=(*self.engine.watchers, Steps(plane=name, log=self.log), *self.watchers(name))
+        )
         keeper = Keeper(
-            plane=name, engine=engine, log=self.log, duties=tuple(make() for make in DUTIES), clock=self.clock
+            plane=name,
+            engine=engine,
+            log=self.log,
+            duties=(*(make() for make in DUTIES), *self.duties(name)),
+            clock=self.clock,
         )
         self._keepers[name] = keeper, asyncio.create_task(keeper.run(), name=f"keeper of {name}")
 

@@ -1,0 +1,119 @@
+"""Prometheus and promtool, built once from their published Go modules and kept beside the upstream programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from filelock import AsyncFileLock
+
+from quarterdeck.http import Http
+from quarterdeck.upstream.gotool import GoTools
+from quarterdeck.upstream.process import Outcome, run
+from quarterdeck.upstream.progress import Silent
+
+VERSION = "v0.316.0"  # of the module
+_MODULE = "github.com/prometheus/prometheus"
+_PROGRAMS = ("promtool", "prometheus")
+#: Without what finds targets in clouds: their modules are most of the work.
+_FLAGS = ("-mod=mod", "-tags=remove_all_sd", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w")
+_DEADLINE = 1_200.0
+_GO = (1, 25, 0)
+
+
+async def programs() -> dict[str, Path]:
+    """Both programs; built the first time, whoever comes first."""
+    cache = Path(os.environ.get("QUARTERDECK_CACHE") or Path.home() / ".cache" / "quarterdeck")
+    folder = cache / "tests" / f"prometheus-{VERSION}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    async with AsyncFileLock(f"{folder}.lock"):
+        if not folder.exists():
+            await _build(cache, folder)
+    return {name: folder / name for name in _PROGRAMS}
+
+
+async def _build(cache: Path, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".prometheus-") as made:
+        work = Path(made)
+        go = await GoTools(cache, os.environ).at_least(_GO, work, Silent())
+        (work / "go.mod").write_text(f"module quarterdeck.dev/tests\n\ngo 1.25.0\n\nrequire {_MODULE} {VERSION}\n")
+        environment = {
+            **os.environ,
+            "CGO_ENABLED": "0",
+            "GOCACHE": str(cache / "go" / "build"),
+            "GOFLAGS": "-modcacherw",
+            "GOMODCACHE": str(cache / "go" / "mod"),
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+        }
+        out = work / "out"
+        out.mkdir()
+        packages = [f"{_MODULE}/cmd/{name}" for name in _PROGRAMS]
+        argv = [str(go), "build", *_FLAGS, "-o", f"{out}/", *packages]
+        built = await run(argv, folder=work, environment=environment, deadline=_DEADLINE)
+        assert built.code == 0, built.errors[-2_000:]
+        out.rename(folder)
+
+
+async def promtool(*argv: str, stdin: Path | None = None) -> Outcome:
+    """Run promtool to its end; ``stdin``: a file that it reads."""
+    program = str((await programs())["promtool"])
+    if stdin is None:
+        return await run([program, *argv], folder=Path("/"), environment=os.environ, deadline=60)
+    shell = ["/bin/sh", "-c", 'exec "$@" < "$0"', str(stdin), program, *argv]
+    return await run(shell, folder=Path("/"), environment=os.environ, deadline=60)
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """One that runs."""
+
+    url: str
+    http: Http
+
+    async def get(self, path: str) -> dict[str, object]:
+        """What its API says; the test fails if it complains."""
+        answer = await self.http.ask("GET", self.url, path, deadline=10)
+        found: dict[str, object] = json.loads(answer.body)
+        assert found["status"] == "success", found
+        return found
+
+    async def query(self, text: str) -> list[dict[str, object]]:
+        """The series that a query finds now."""
+        data = (await self.get(f"/api/v1/query?query={quote(text)}"))["data"]
+        assert isinstance(data, dict)
+        result: list[dict[str, object]] = data["result"]
+        return result
+
+
+@asynccontextmanager
+async def prometheus(folder: Path, configuration: str) -> AsyncIterator[Prometheus]:
+    """Run one in ``folder`` until the block ends."""
+    (folder / "prometheus.yml").write_text(configuration)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        at = f"127.0.0.1:{free.getsockname()[1]}"
+    program = (await programs())["prometheus"]
+    argv = (f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}")
+    log = (folder / "log").open("wb")
+    process = await asyncio.create_subprocess_exec(
+        program, *argv, f"--web.listen-address={at}", stdout=log, stderr=log, cwd=folder
+    )
+    client = Http(None)
+    try:
+        yield Prometheus(f"http://{at}", client)
+    finally:
+        await client.close()
+        process.kill()
+        await process.wait()
+        log.close()
+        shutil.rmtree(folder / "data", ignore_errors=True)
