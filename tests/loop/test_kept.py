@@ -21,6 +21,8 @@ from quarterdeck.api.site import Isolation
 from quarterdeck.engine import manager as managing
 from quarterdeck.engine.conditions import READY, RECONCILING
 from quarterdeck.engine.manager import Manager
+from quarterdeck.etcd.faults import EtcdFault
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.world import World
 from quarterdeck.stores.amend import amend
@@ -218,5 +220,42 @@ def test_a_duty_takes_turns_and_one_that_fails_is_told_once_and_ends_nothing(mon
             return any(each.name == unit and each.state == "running" for each in await site.units(machine))
 
         await life.until(runs, 7)
+
+    kept(lived)
+
+
+def test_a_member_that_has_other_data_than_most_is_exchanged_and_nobody_copies_from_it() -> None:
+    async def lived(life: Kept) -> None:
+        await asyncio.sleep(20)
+        cluster = life.world.clusters[Cluster.MAIN].cluster
+        wrong = cluster.by_id(cluster.leader)
+        assert wrong is not None
+        wrong.hash = 2
+
+        async def exchanged() -> bool:
+            names = {each.name for each in (await life.plane()).status.memory.replicas}
+            return len(names) == 3 and wrong not in cluster.nodes and "east-4" in names
+
+        assert await life.until(exchanged, 700) <= 660, "it is compared every ten minutes"
+        assert {node.hash for node in cluster.nodes} == {1}
+
+    kept(lived)
+
+
+def test_etcd_without_room_takes_writes_again_and_nobody_drives() -> None:
+    async def lived(life: Kept) -> None:
+        await asyncio.sleep(20)
+        cluster = life.world.clusters[Cluster.MAIN].cluster
+        cluster.quota = 16 << 20
+        with pytest.raises(EtcdFault, match="no space"):
+            for _ in range(100):
+                cluster.overwrite(1 << 20)
+
+        async def room() -> bool:
+            return not cluster.alarms
+
+        assert await life.until(room, 60) <= 20
+        cluster.overwrite(1 << 20)
+        assert not cluster.alarms
 
     kept(lived)

@@ -9,6 +9,8 @@ from enum import StrEnum
 from model.apart import with_member, without_data
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.remember import remember
+from quarterdeck.model.steps import NoteDiffering
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.truth import (
     DNS,
@@ -66,10 +68,11 @@ class Kind(StrEnum):
     MIXED_LOOK = "a look has answers of different age"
     SLOW = "the driver is slow"
     FULL = "etcd has no room left"
+    DIFFERS = "the data of a member differs"
 
 
-#: Classes that only happen in searches which ask for them: of a plane without room little else can become.
-ASKED_FOR = frozenset({Kind.FULL})
+#: Classes that only happen in searches which ask for them: others lead to the same, or to little else.
+ASKED_FOR = frozenset({Kind.FULL, Kind.DIFFERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ def _faults(truth: Truth) -> Iterator[Fault]:
     yield from _members(truth)
     yield from _checks(truth)
     yield from _room(truth)
+    yield from _differs(truth)
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
@@ -326,3 +330,19 @@ def _room(truth: Truth) -> Iterator[Fault]:
         full = {"full": True} if cluster is Cluster.MAIN else {"events_full": True}
         what = " in the events' cluster" * (cluster is Cluster.EVENTS)
         yield Fault(Kind.FULL, f"etcd has no room{what}", replace(then, **full))
+
+
+def _differs(truth: Truth) -> Iterator[Fault]:
+    """A voter is found to have other data than most voters, which are all well."""
+    for cluster in clusters_of(truth):
+        seen = truth.of(cluster)
+        votes = [voter.replica for voter in seen.voters]
+        if len(votes) < 3 or not all(name in seen.healthy and name in seen.recorded for name in votes):
+            continue
+        if any(record.differs for record in seen.memory.replicas):
+            continue
+        for name in sorted(votes):
+            found = NoteDiffering(site="", why="", replicas=(name,), cluster=cluster)
+            of = "events of" if cluster is Cluster.EVENTS else "data of"
+            noted = replace(truth, memory=remember(truth.memory, found, truth.now))
+            yield Fault(Kind.DIFFERS, f"{of} {name} differs", noted)

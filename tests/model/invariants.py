@@ -6,7 +6,8 @@ absolute. Besides the ten: (11) controllers work as long as apiservers serve, an
 is out by our own doing and at most one member more than wanted there; (12) each replica has a machine for itself, but
 while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
 has it; (14) events are written, also where they have a cluster of their own (``apart``); (15) where there is no room in
-etcd one member after the other is defragmented while all others are well, and writes are taken once all have room.
+etcd one member after the other is defragmented while all others are well, and writes are taken once all have room; (16)
+nobody copies data that differs from what most have.
 """
 
 from __future__ import annotations
@@ -160,6 +161,10 @@ def _check_members(world: World, plan: Plan) -> None:
         match step:
             case Promote():
                 _check_promotion(world, step)
+            case AddLearner():
+                wrong = {each.name for each in world.memory.replicas if each.differs}
+                leads = world.membership.leader if world.membership is not None else None
+                claim(leads not in wrong, f"16: {step.replica} copies from {leads}, whose data differs")
             case StartUnit(component=Component.ETCD):
                 started = world.memory.replica(step.replica).started
                 claim(not started or world.replica(step.replica).has_data is True, "9: a member starts on no data")
@@ -619,6 +624,8 @@ def check_done(truth: Truth, plan: Plan) -> None:
     claim(truth.record == door and leads, "10: done, but the name does not lead there")
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
     keep = {record.name for record in _serving(truth)}
+    wrong = {each.name for each in truth.memory.replicas if each.differs and each.name in truth.members}
+    claim(not wrong, f"16: done, but {wrong} have other data than most")
     claim(len(keep) == len(truth.slots), f"10: done, but {len(keep)} replicas serve in {len(truth.slots)} slots")
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
     why = why_not_done(truth, keep)

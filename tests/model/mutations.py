@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from model.faults import Kind
-from model.searches import APART, HANGS, NO_ROOM, RELOADED, SEED, Search, sampled
+from model.searches import APART, DIFFERS, HANGS, NO_ROOM, RELOADED, SEED, Search, sampled
 from quarterdeck.model.clusters import Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
@@ -592,6 +592,10 @@ def learners_without_room_stay(patch: Patch) -> None:
     patch.setattr(upkeep, "_learners", learners)
 
 
+def who_has_other_data_leads_on(patch: Patch) -> None:
+    patch.setattr(membership, "_depose", lambda view: None)
+
+
 def learners_that_copy_are_not_waited_for(patch: Patch) -> None:
     patch.setattr(upkeep, "has_the_data", lambda world, member: True)
 
@@ -652,6 +656,7 @@ MUTATIONS = (
     Mutation(who_is_not_well_keeps_nobody_from_being_defragmented, 15, NO_ROOM[4]),
     Mutation(learners_without_room_stay, 10, FULL),
     Mutation(learners_that_copy_are_not_waited_for, 15, FULL),
+    Mutation(who_has_other_data_leads_on, 16, DIFFERS[0]),
     Mutation(what_a_failing_step_claims_is_not_held_back, 10, REFUSED_BACK),
     Mutation(a_failing_step_holds_back_all, 10, REFUSED),
 )

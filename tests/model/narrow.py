@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps import (
     NoteDraining,
     Plan,
@@ -395,6 +396,15 @@ def steps_that_fail_hold_up_all_others(patch: Patch) -> None:
 def room_is_never_made(patch: Patch) -> None:
     """Writes are refused for ever."""
     patch.setattr(upkeep, "_defragment", lambda view, counted: Outcome(waiting=("somebody to make room",)))
+
+
+def other_data_is_kept(patch: Patch) -> None:
+    """What is written down of it is passed over."""
+    _seeing(patch, lambda world: replace(world, memory=_trusting(world.memory)))
+
+
+def _trusting(memory: Memory) -> Memory:
+    return replace(memory, replicas=tuple(replace(each, differs=False) for each in memory.replicas))
 
 
 def _serves(fact: ReplicaFact) -> bool:

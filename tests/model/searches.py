@@ -211,6 +211,16 @@ NO_ROOM = (
 )
 
 
+#: A voter is found to have other data than most.
+DIFFERS = (
+    Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.DIFFERS})),
+    Search(replicas=3, to=3, change=Change(), faults=1, kinds=frozenset({Kind.DIFFERS})),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=frozenset({Kind.DIFFERS})),
+    sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE - FULL - {Kind.MACHINE_DIES} | {Kind.DIFFERS}), SEED),
+    replace(APART[6], faults=1, kinds=frozenset({Kind.DIFFERS})),
+)
+
+
 #: What every run of the tests searches: the biggest first, so that two workers end at about the same time.
 SEARCHES = (
     Search(replicas=1, to=1, faults=1, wishes=1),
@@ -235,6 +245,7 @@ SEARCHES = (
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED})),
     Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False),
     *NO_ROOM,
+    *DIFFERS,
 )
 #: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.
 DEEP = (

@@ -84,6 +84,7 @@ CASES = (
     Case(Kind.SLOW, narrow.draining_counts_from_the_decision, 6, also=frozenset({Kind.REFUSED})),
     Case(Kind.OLD_LOOK, narrow.joiners_are_started_by_a_restart, 1, also=frozenset({Kind.BLANK, Kind.REFUSED})),
     Case(Kind.FULL, narrow.room_is_never_made, 10),
+    Case(Kind.DIFFERS, narrow.other_data_is_kept, 16, replicas=3, to=3),
     Case(Kind.MIXED_LOOK, narrow.who_is_heard_of_and_called_stopped_is_stopped, 1),
 )
 

@@ -1,4 +1,6 @@
-"""A cluster without room: history is forgotten, members are defragmented one by one, and writes are taken again."""
+"""A cluster without room: history is forgotten, members are defragmented one by one, and writes are taken again. And
+members that have other data than most.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,20 @@ from model.stories import is_done, until
 from model.worlds import empty, moving, moving_apart, settled
 
 from quarterdeck.model.clusters import Cluster, Full
-from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, Step, TransferLeadership
+from quarterdeck.model.remember import remember
+from quarterdeck.model.steps import (
+    Compact,
+    Defragment,
+    Disarm,
+    NoteDiffering,
+    NoteFull,
+    RemoveMember,
+    Step,
+    TransferLeadership,
+)
 from quarterdeck.model.world import Health, MemberFact, Membership, Space, World
 from quarterdeck.planner.dry_run import dry_run
+from quarterdeck.planner.membership import join
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
@@ -23,6 +36,7 @@ from quarterdeck.planner.upkeep import AGAIN, make_room
 from quarterdeck.planner.view import view
 
 ROOM, FREE, CRAMPED = (Space(size=size, in_use=used, quota=100) for size, used in ((50, 40), (95, 50), (95, 90)))
+EAST = empty("east", 3).slots
 NOTED = Full(since=-60.0, revision=7)
 
 
@@ -253,7 +267,7 @@ def test_that_there_was_no_room_is_forgotten_when_somebody_else_made_it() -> Non
 
 
 def test_each_cluster_makes_room_by_itself() -> None:
-    start = settled(replace(moving_apart(3, 3), slots=empty("east", 3).slots))
+    start = settled(replace(moving_apart(3, 3), slots=EAST))
     main, events = runs_out(start)
     assert (main.full, main.events_full, events.full, events.events_full) == (True, False, False, True)
     noted = until(events, lambda _, now: any(isinstance(each, Compact) for each in now.now))
@@ -261,3 +275,39 @@ def test_each_cluster_makes_room_by_itself() -> None:
     assert noted.memory.of(Cluster.EVENTS).full is not None
     end = until(events, is_done)
     assert (end.memory.events.full, end.events_full) == (None, False)
+
+
+# --- other data than most -------------------------------------------------------------------------------------------
+
+
+def differing(name: str, cluster: Cluster = Cluster.MAIN) -> Truth:
+    """A settled plane of which one member was found to have other data than most."""
+    start = settled(empty("east", 3) if cluster is Cluster.MAIN else replace(moving_apart(3, 3), slots=EAST))
+    found = NoteDiffering(site="", why="", replicas=(name,), cluster=cluster)
+    return replace(start, memory=remember(start.memory, found, start.now))
+
+
+@pytest.mark.parametrize("cluster", Cluster)
+def test_a_replica_whose_member_has_other_data_is_exchanged_and_serves_until_another_has_come(cluster: Cluster) -> None:
+    start = differing("east-2", cluster)
+    assert view(observe(start)).outdated == {"east-2"}
+    told = way(start)
+    assert told.index("Promote east-4") < told.index("StopUnit kube-apiserver of east-2")
+    assert [each.name for each in until(start, is_done).memory.replicas] == ["east-1", "east-3", "east-4"]
+
+
+def test_nobody_joins_while_the_leader_has_other_data_than_most() -> None:
+    start = differing("east-1")
+    assert start.leader == "east-1"
+    told = way(start)
+    assert told.index("TransferLeadership east-2") < told.index("AddLearner east-4")
+    joins = until(start, lambda _, now: any(isinstance(each, TransferLeadership) for each in now.now))
+    nobody = observe(joins)
+    assert nobody.membership is not None
+    late = tuple(replace(each, lag=10**6) for each in nobody.membership.members)
+    outcome = join(view(replace(nobody, membership=replace(nobody.membership, members=late))))
+    assert outcome == Outcome(waiting=("another than east-1 to lead",))
+
+
+def test_one_that_does_not_lead_hands_nothing_over() -> None:
+    assert not any("TransferLeadership" in each for each in way(differing("east-2"))[:4])

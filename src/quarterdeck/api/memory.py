@@ -57,6 +57,7 @@ class MemberStatus(Model):
     listed: bool = False
     restarted: bool = False
     started: bool = False
+    differs: bool = False
 
 
 class ReplicaStatus(Model):
@@ -73,6 +74,7 @@ class ReplicaStatus(Model):
     listed: bool = False
     restarted: bool = False
     started: bool = False
+    differs: bool = False
     served: bool = True
     events: MemberStatus | None = None
 
@@ -207,6 +209,7 @@ def _replica_to_status(replica: Replica) -> ReplicaStatus:
         listed=replica.listed,
         restarted=replica.restarted,
         started=replica.started,
+        differs=replica.differs,
         served=replica.served,
         events=_member_to_status(replica.events),
     )
@@ -224,6 +227,7 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
         listed=status.listed,
         restarted=status.restarted,
         started=status.started,
+        differs=status.differs,
         served=status.served,
         events=_member_from_status(status.events),
     )
@@ -238,6 +242,7 @@ def _member_to_status(member: MemberMemory | None) -> MemberStatus | None:
         listed=member.listed,
         restarted=member.restarted,
         started=member.started,
+        differs=member.differs,
     )
 
 
@@ -250,6 +255,7 @@ def _member_from_status(status: MemberStatus | None) -> MemberMemory | None:
         listed=status.listed,
         restarted=status.restarted,
         started=status.started,
+        differs=status.differs,
     )
 
 

@@ -100,6 +100,8 @@ def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
     if record.started and fact.has_data is False:
         of = "" if etcd == CALLED[Cluster.MAIN] else f" in {etcd}"
         found.append(Happening("DataLost", f"the data of {name}{of} is gone from machine {record.machine}"))
+    if record.differs:
+        found.append(Happening("DataDiffers", f"{etcd} of {name} has other data than most members: it is exchanged"))
     return found
 
 

@@ -17,13 +17,14 @@ from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.keeper import Keeper, Log, Steps
 from quarterdeck.engine.operations import loan_name, manager_lease
 from quarterdeck.engine.troubles import MET, in_words
+from quarterdeck.engine.upkeep import CompareData
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.errors import NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions
 
 #: What is done for each plane beside driving it. Each keeper has its own.
-DUTIES: tuple[Callable[[], Duty], ...] = ()
+DUTIES: tuple[Callable[[], Duty], ...] = (CompareData,)
 #: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
 _STANDING_BY = 1.0
 _PULSE = 2.0

@@ -78,3 +78,4 @@ class MemberMemory:
     listed: bool = False
     restarted: bool = False
     started: bool = False
+    differs: bool = False

@@ -28,6 +28,7 @@ class Replica:
     restarted: bool = False  # its etcd was restarted because what it waited for could not come any more
     served: bool = False  # a load balancer was told to send it clients, now or before
     started: bool = False  # it was seen healthy as a member: from then on an empty data folder is lost data
+    differs: bool = False  # its member was found to have other data than most
     events: MemberMemory | None = None  # its member of the events' cluster (None: it has none)
 
     @property
@@ -49,6 +50,7 @@ class Replica:
             listed=member.listed,
             restarted=member.restarted,
             started=member.started,
+            differs=member.differs,
         )
 
 

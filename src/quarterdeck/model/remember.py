@@ -56,5 +56,7 @@ def _has_member(record: Replica, epoch: int) -> bool:
 
 def _with_member(record: Replica, then: Replica) -> Replica:
     assert record.events is not None
-    member = replace(record.events, listed=then.listed, restarted=then.restarted, started=then.started)
+    member = replace(
+        record.events, listed=then.listed, restarted=then.restarted, started=then.started, differs=then.differs
+    )
     return replace(record, events=member)

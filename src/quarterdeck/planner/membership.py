@@ -111,12 +111,25 @@ def join(view: View) -> Outcome:
     """
     absent = [record for record in view.wanted if view.member(record) is None]
     if absent:
+        first = _depose(view)
+        if first is not None:
+            return first
         sick = [voter.replica for voter in view.membership.voters if voter.health is not Health.HEALTHY]
         if sick:
             return Outcome(waiting=(f"member {', '.join(sick)} must be healthy before learners are added",))
         steps = tuple(_add(view, record) for record in absent if view.reachable(record))
         return Outcome(steps) if steps else Outcome(waiting=tuple(map(_deaf, absent)))
     return _start_learners(view)
+
+
+def _depose(view: View) -> Outcome | None:
+    """Joiners copy from the leader: one that has other data than most hands over before any comes."""
+    differ = {each.name for each in view.world.memory.replicas if each.differs}
+    if view.membership.leader not in differ:
+        return None
+    others = [each for each in view.world.memory.replicas if each.name not in differ and view.is_healthy_voter(each)]
+    step = hand_over(view, others, f"{view.membership.leader} leads, and has other data than most")
+    return Outcome((step,) if step is not None else (), (f"another than {view.membership.leader} to lead",))
 
 
 def _add(view: View, record: Replica) -> AddLearner:

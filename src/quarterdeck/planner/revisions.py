@@ -24,15 +24,15 @@ def wanted_revision(world: World) -> str:
 
 
 def outdated(world: World, revision: str) -> frozenset[str]:
-    """The replicas in whose place another one is wanted: a person says so, or they cannot become what ``revision``
-    says, or not without that nobody serves.
+    """The replicas in whose place another one is wanted: a person says so, or they have other data than most, or they
+    cannot become what ``revision`` says, or not without that nobody serves.
     """
     old = frozenset(record.name for record in world.memory.replicas if _outdated(world, record, revision))
     return old | lost_events(world)
 
 
 def _outdated(world: World, record: Replica, revision: str) -> bool:
-    if record.name in world.condemned:
+    if record.name in world.condemned or record.differs or (record.events is not None and record.events.differs):
         return True
     if record.revision == revision:
         return _other_class(record.storage_class, world.storage_class) or (

@@ -33,7 +33,7 @@ from quarterdeck.model.steps.traffic import (
     StopBalancer,
 )
 from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, StartUnit, StopUnit
-from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteFull
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
 
 Step: TypeAlias = (
     PlaceReplica
@@ -54,6 +54,7 @@ Step: TypeAlias = (
     | RemoveMember
     | Swap
     | NoteFull
+    | NoteDiffering
     | Compact
     | Defragment
     | Disarm
@@ -87,6 +88,7 @@ NOTES = (
     NoteCluster,
     NoteMembers,
     NoteFull,
+    NoteDiffering,
     NoteRecord,
     NoteUnsettled,
     NoteLifetime,
@@ -122,6 +124,7 @@ __all__ = [
     "ForgetCluster",
     "NoteCluster",
     "NoteCreated",
+    "NoteDiffering",
     "NoteDraining",
     "NoteFull",
     "NoteLifetime",

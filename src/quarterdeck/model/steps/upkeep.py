@@ -1,4 +1,6 @@
-"""Room in the database of etcd: history is forgotten, free room given back, and writes are taken again."""
+"""The databases of etcd: whose data differs; and room: history is forgotten, free room given back, writes are taken
+again.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,21 @@ class NoteFull(OfCluster):
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, full=Full(since=now, revision=self.revision) if self.revision else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteDiffering(OfCluster):
+    """Write down that most members have other data than that of these replicas: others come in their place."""
+
+    replicas: tuple[str, ...]
+
+    @property
+    def told(self) -> str:
+        return f"note that the data of {', '.join(self.replicas)} differs"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        records = (replace(each, differs=each.differs or each.name in self.replicas) for each in memory.replicas)
+        return replace(memory, replicas=tuple(records))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,67 @@
+"""What is done for a plane's etcd again and again, for as long as the plane is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from dataclasses import dataclass, field
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import remember
+from quarterdeck.engine.compared import compare
+from quarterdeck.errors import Corrupt
+from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.steps import NoteDiffering
+from quarterdeck.model.world import Health, World
+
+
+@dataclass(kw_only=True)
+class CompareData:
+    """A duty: the data of all members is compared every so many seconds, while all of them are well. Who has other data
+    than most is written down, so that the planner exchanges it. Where no majority has the same, nothing is touched.
+    """
+
+    every: float = 600.0
+    _last: dict[Cluster, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """See ``Duty``."""
+        return "comparing the data of etcd's members"
+
+    async def turn(self, plane: Plane, world: World) -> None:
+        """See ``Duty``. Raises Corrupt where nobody can say whose data is right."""
+        now = asyncio.get_running_loop().time()
+        for cluster in Cluster:
+            last = self._last.setdefault(cluster, now - self.every * _share(plane.name))
+            if now - last >= self.every and _may_be_compared(world.of(cluster)):
+                self._last[cluster] = now
+                await _compare(plane, cluster)
+
+
+def _share(name: str) -> float:
+    """How much of the time until the first turn has passed already (0 to 1): not all planes begin at once."""
+    return zlib.crc32(name.encode()) / 2**32
+
+
+def _may_be_compared(world: World) -> bool:
+    """Whether all members of a cluster are well: who lags or joins has other things to do."""
+    membership = world.membership
+    if membership is None or membership.alarms or membership.learners or len(membership.voters) == 1:
+        return False
+    known = {each.name for each in world.memory.replicas if not each.differs}
+    return all(each.health is Health.HEALTHY and each.replica in known for each in membership.voters)
+
+
+async def _compare(plane: Plane, cluster: Cluster) -> None:
+    found = await compare(plane, cluster)
+    if found.torn:
+        raise Corrupt(
+            f"comparing the data of plane {plane.name}",
+            f"members of {CALLED[cluster]} differ at etcd revision {found.revision:,}, and no majority has the same",
+            "keep all volumes as they are, and find out whose data is right: see 'etcd check'",
+        )
+    if found.differ:
+        why = f"most members have other data at etcd revision {found.revision:,}"
+        await plane.check()
+        await remember(plane, (NoteDiffering(site="", why=why, replicas=found.differ, cluster=cluster),))

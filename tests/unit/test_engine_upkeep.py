@@ -1,0 +1,77 @@
+"""The data of members is compared again and again, and who differs is written down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.fake_plane import FakePlane
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine import compared
+from quarterdeck.engine.events import warnings
+from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.upkeep import CompareData
+from quarterdeck.errors import Corrupt
+from quarterdeck.etcd.facts import Alarm, AlarmKind
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import ReplicaFact, World
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakePlane:
+    monkeypatch.setattr(compared, "_BETWEEN", 0.0)
+    return FakePlane()
+
+
+async def look(plane: Plane) -> World:
+    records = plane.memory.replicas
+    facts = tuple(ReplicaFact(name=each.name, machine=MachineState.UP, units=()) for each in records)
+    seen = await EtcdObserver(plane=plane).observe(plane.memory)
+    return World(slots=(), memory=plane.memory, now=0.0, membership=seen, replicas=facts)
+
+
+def marked(plane: Plane) -> set[str]:
+    return {each.name for each in plane.memory.replicas if each.differs}
+
+
+async def test_the_data_of_a_member_that_differs_is_written_down(fake: FakePlane) -> None:
+    plane, at_once = await fake.open(), CompareData(every=0.0)
+    await at_once.turn(plane, await look(plane))
+    assert marked(plane) == set()
+    fake.etcd.cluster.at(fake.url("east-2")).hash = 2
+    await CompareData().turn(plane, await look(plane))
+    assert marked(plane) == set(), "not so soon"
+    await at_once.turn(plane, await look(plane))
+    assert marked(plane) == {"east-2"}
+    assert "etcd of east-2 has other data than most members: it is exchanged" in warnings(await look(plane))
+    assert marked(await fake.open()) == {"east-2"}, "it is written down"
+
+
+async def test_where_no_majority_has_the_same_nothing_is_touched_and_a_person_is_told(fake: FakePlane) -> None:
+    plane = await fake.open()
+    for number, node in enumerate(fake.etcd.cluster.nodes):
+        node.hash = number
+    with pytest.raises(Corrupt, match=r"no majority has the same.*keep all volumes"):
+        await CompareData(every=0.0).turn(plane, await look(plane))
+    assert marked(plane) == set()
+
+
+async def test_nothing_is_compared_while_a_member_is_not_well(fake: FakePlane) -> None:
+    plane = await fake.open()
+    fake.etcd.cluster.at(fake.url("east-2")).hash = 2
+    world = await look(plane)
+    assert world.membership is not None
+    one, *rest = world.membership.members
+    for worse in (
+        None,
+        replace(world.membership, alarms=(str(Alarm(AlarmKind.NOSPACE, 1)),)),
+        replace(world.membership, members=(replace(one, learner=True), *rest)),
+        replace(world.membership, members=(one,)),
+        replace(world.membership, members=(replace(one, replica="nobody"), *rest)),
+    ):
+        await CompareData(every=0.0).turn(plane, replace(world, membership=worse))
+        assert marked(plane) == set()
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    await CompareData(every=0.0).turn(plane, await look(plane))
+    assert marked(plane) == set()
