@@ -15,7 +15,7 @@ from quarterdeck.cli.context import err, out, run
 from quarterdeck.cli.fetching import RichProgress
 from quarterdeck.cli.opening import opened, tidy
 from quarterdeck.cli.watching import probed_drive
-from quarterdeck.cli.work import follow
+from quarterdeck.cli.work import follow, gone
 
 if TYPE_CHECKING:
     from quarterdeck.report.schema import Report
@@ -87,5 +87,6 @@ async def _move(name: str, site: str, quiet: float) -> Report:
 async def _delete(name: str) -> None:
     async with opened() as quarterdeck:
         await quarterdeck.ask(Delete(name))
-    await follow(name)
+    if not await gone(name):
+        await follow(name)
     await tidy()

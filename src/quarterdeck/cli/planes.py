@@ -22,8 +22,8 @@ from quarterdeck.cli.context import Output, go_inside, out, run
 from quarterdeck.cli.opening import opened, tidy, wait_inside
 from quarterdeck.cli.output import show_one
 from quarterdeck.cli.plan_text import examined_fact, print_examined, print_forecast
-from quarterdeck.cli.work import confirm, detach, follow
-from quarterdeck.errors import InvalidInput
+from quarterdeck.cli.work import confirm, detach, follow, gone
+from quarterdeck.errors import Gone, InvalidInput
 from quarterdeck.files import write_secret
 from quarterdeck.model.components import Component
 
@@ -194,7 +194,11 @@ def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
             await quarterdeck.ask(Delete(name))
 
     run(ask())
-    _work(name, detached=detached)
+    try:
+        _work(name, detached=detached)
+    except (Gone, typer.Exit):
+        if not run(gone(name)):  # a manager may have been quicker than this command came to look
+            raise
     if not detached:
         run(tidy())
         out.print(f"plane {name} is gone")

@@ -103,6 +103,12 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}
 
 
+async def gone(name: str) -> bool:
+    """Whether there is no plane of that name any more."""
+    async with looking() as looks:
+        return name not in {each.metadata.name for each in await looks.planes()}
+
+
 async def follow(name: str, *, timeout: float | None = None) -> None:
     """Be there until the plane is as wanted: follow the process that drives it, or drive it when none does."""
     with ExitStack() as stack:
