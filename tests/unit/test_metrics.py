@@ -30,7 +30,7 @@ from quarterdeck.metrics.server import Address, telling
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Timeline
 from quarterdeck.model.steps import Plan, StartUnit
-from quarterdeck.model.world import BalancerFact, Health, World
+from quarterdeck.model.world import BalancerFact, Health, Space, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.memory import MemoryStore
 
@@ -73,6 +73,13 @@ def test_a_plane_that_is_well_says_so() -> None:
     assert found["quarterdeck_load_balancer_backends"]["demo", "east", "healthy"] == 3
     assert found["quarterdeck_plane_look_timestamp_seconds"] == {("demo",): 1000}
     assert "quarterdeck_plane_warnings" not in found
+
+
+def test_databases_are_told_with_their_quota() -> None:
+    space = Space(size=30, in_use=20, quota=100)
+    found = of(with_member(WELL, "east-1", lambda each: replace(each, space=space)))
+    for name, size in (("bytes", 30), ("in_use_bytes", 20), ("quota_bytes", 100)):
+        assert found[f"quarterdeck_etcd_member_database_{name}"]["demo", "main", "east-1"] == size
 
 
 def test_what_ails_a_plane_is_a_number() -> None:
@@ -139,17 +146,16 @@ def test_a_look_is_as_long_as_the_hosts_own_clock_says() -> None:
 # --- what is read now and then --------------------------------------------------------------------------------------
 
 
-async def test_disks_databases_and_certificates_are_read_once_a_minute_of_members_that_answer() -> None:
+async def test_disks_and_certificates_are_read_once_a_minute_of_members_that_answer() -> None:
     small, metrics, now = await small_plane(), Metrics(), [0.0]
     measures = Measures(metrics=metrics, steady=lambda: now[0])
     world = with_member(small.world, "east-3", lambda each: replace(each, health=Health.DOWN))
     metrics.observed("alpha", world, Plan())
     await measures.turn(small.plane, world)
     found = told(metrics)
-    assert set(found["quarterdeck_etcd_member_database_bytes"]) == {
-        ("alpha", "main", f"east-{each}") for each in (1, 2)
-    }
-    assert found["quarterdeck_etcd_member_wal_fsync_p99_seconds"]["alpha", "main", "east-1"] <= 0.001
+    took = found["quarterdeck_etcd_member_wal_fsync_p99_seconds"]
+    assert set(took) == {("alpha", "main", f"east-{each}") for each in (1, 2)}
+    assert took["alpha", "main", "east-1"] <= 0.001
     (ends,) = found["quarterdeck_certificate_expiry_timestamp_seconds"].values()
     assert ends > 1_700_000_000
     now[0] += EVERY - 1
@@ -157,8 +163,8 @@ async def test_disks_databases_and_certificates_are_read_once_a_minute_of_member
     assert told(metrics) == found, "it was read a moment ago"
     now[0] += 1
     await measures.turn(small.plane, small.world)
-    assert ("alpha", "main", "east-3") in told(metrics)["quarterdeck_etcd_member_database_bytes"]
-    assert ("alpha", "main", "east-1") not in told(metrics)["quarterdeck_etcd_member_wal_fsync_p99_seconds"], "no syncs"
+    (third,) = told(metrics)["quarterdeck_etcd_member_wal_fsync_p99_seconds"]
+    assert third == ("alpha", "main", "east-3"), "the others have synced nothing since"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What costs too much to be read in each look: etcd's own words on disks and databases, certificates."""
+"""What costs too much to be read in each look: etcd's own words on its disks, certificates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from quarterdeck import clocks
-from quarterdeck.actions.addresses import client_url, metrics_url
+from quarterdeck.actions.addresses import metrics_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import or_none
 from quarterdeck.etcd.facts import DiskTimes
@@ -49,21 +49,12 @@ class Measures:
             for record in plane.memory.replicas
             if _answers(world, cluster, record)
         ]
-        found = [sample for samples in await asyncio.gather(*asked) for sample in samples]
+        found = [sample for found in await asyncio.gather(*asked) for sample in found]
         self.metrics.measured(plane.name, (*found, *await asyncio.to_thread(_certificates, plane)))
 
     async def _member(self, plane: Plane, cluster: Cluster, record: Replica) -> tuple[Sample, ...]:
-        labels = (str(cluster), record.name)
-        status = await or_none(plane.etcd.status(client_url(plane, record, cluster)))
         times = await or_none(plane.etcd.disk_times(metrics_url(plane, record, cluster)))
-        found: list[Sample] = []
-        if status is not None:
-            found.append(Sample(catalogue.DATABASE, labels, status.db_size))
-            found.append(Sample(catalogue.IN_USE, labels, status.db_size_in_use))
-            found.append(Sample(catalogue.QUOTA, labels, status.db_size_quota or _quota(plane, cluster, record)))
-        if times is not None:
-            found += self._disk(cluster, record.name, times)
-        return tuple(found)
+        return tuple(self._disk(cluster, record.name, times)) if times is not None else ()
 
     def _disk(self, cluster: Cluster, name: str, now: DiskTimes) -> Iterator[Sample]:
         """What a disk took since the last reading; since it was started, in the first one."""
@@ -74,12 +65,6 @@ class Measures:
         for metric, took in ((catalogue.FSYNC, fsync), (catalogue.COMMIT, commit)):
             if (seconds := took.quantile(_SHARE)) is not None:
                 yield Sample(metric, (str(cluster), name), seconds)
-
-
-def _quota(plane: Plane, cluster: Cluster, record: Replica) -> int:
-    """What a member was started with: etcd 3.5 does not tell."""
-    settings = plane.settings_of(record)
-    return settings.quota_bytes if cluster is Cluster.MAIN else settings.events_quota_bytes
 
 
 def _answers(world: World, cluster: Cluster, record: Replica) -> bool:

@@ -93,3 +93,7 @@ def _members(membership: Membership, cluster: str) -> Iterator[Sample]:
     for member in membership.members:
         if member.lag is not None:
             yield Sample(catalogue.LAG, (cluster, member.replica), member.lag)
+        if member.space is not None:
+            yield Sample(catalogue.DATABASE, (cluster, member.replica), member.space.size)
+            yield Sample(catalogue.IN_USE, (cluster, member.replica), member.space.in_use)
+            yield Sample(catalogue.QUOTA, (cluster, member.replica), member.space.quota)
