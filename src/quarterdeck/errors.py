@@ -54,6 +54,10 @@ class PreconditionFailed(QuarterdeckError):
     exit_code = 5
 
 
+class NotApplied(PreconditionFailed):
+    """The plane is as wanted, but for objects that were to be in it: what they need is not there."""
+
+
 class Unavailable(QuarterdeckError):
     """A machine, server or network did not answer; trying again later may work."""
 

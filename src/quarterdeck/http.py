@@ -307,8 +307,8 @@ def _origin(origin: str) -> _Origin:
 
 
 def _request(method: str, origin: str, path: str, headers: Mapping[str, str], content: bytes) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {_origin(origin).named}", "User-Agent: quarterdeck", "Accept: */*"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {_origin(origin).named}", "User-Agent: quarterdeck"]
+    lines += [f"{name}: {value}" for name, value in {"Accept": "*/*", **headers}.items()]
     if content:
         lines.append(f"Content-Length: {len(content)}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + content

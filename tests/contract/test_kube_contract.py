@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from support.byhand import OneReplica, binaries, one_replica, until
 
+from quarterdeck.addons.applyset import MANAGER
+from quarterdeck.addons.ownership import ours, owned_fields
 from quarterdeck.components import scheduler
 from quarterdeck.errors import Unavailable
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.http import HttpKube
+from quarterdeck.kube.objects import Refusal, Refused, Resource
 from quarterdeck.kube.port import Address, Kube
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
@@ -189,3 +193,131 @@ async def test_a_released_lease_has_no_holder(lab: Lab) -> None:
     assert after is not None
     assert after.resource_version != lease.resource_version
     assert after.holder == "" or isinstance(lab, RealLab)
+
+
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+HELD = CONFIG_MAP.path("default", "held")
+
+
+def held(name: str = "held", namespace: str = "default", **data: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": {"set": "mine"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+async def test_what_is_served_is_told_with_its_path_and_scope(lab: Lab) -> None:
+    found = (await lab.kube.discover(lab.apiserver)).resources
+    assert CONFIG_MAP in found
+    assert Resource("apps", "v1", "Deployment", "deployments", namespaced=True) in found
+    assert Resource("", "v1", "Namespace", "namespaces", namespaced=False) in found
+    assert "TokenReview" not in {each.kind for each in found}, "nobody can apply one"
+
+
+async def test_an_object_that_is_applied_is_there_and_found_by_its_label_and_its_fields_are_owned(lab: Lab) -> None:
+    assert await lab.kube.read(lab.apiserver, CONFIG_MAP.path("default", "none")) is None
+    made = await lab.kube.apply(lab.apiserver, HELD, held(a="1", b="2"), manager=MANAGER)
+    assert (made.namespace, made.name, bool(made.uid)) == ("default", "held", True)
+    read = await lab.kube.read(lab.apiserver, HELD)
+    assert isinstance(read, dict)
+    assert read["data"] == {"a": "1", "b": "2"}
+    listed = await lab.kube.metadata(lab.apiserver, CONFIG_MAP, "set=mine")
+    assert [(each.name, each.uid) for each in listed] == [("held", made.uid)]
+    assert owned_fields(listed[0].managed) == owned_fields(made.managed) is not None
+    assert await lab.kube.metadata(lab.apiserver, CONFIG_MAP, "set=another") == ()
+
+
+async def test_applying_the_same_again_changes_nothing_and_a_field_that_is_not_named_any_more_goes(lab: Lab) -> None:
+    first = await lab.kube.apply(lab.apiserver, HELD, held(a="1", b="2"), manager=MANAGER)
+    again = await lab.kube.apply(lab.apiserver, HELD, held(a="1", b="2"), manager=MANAGER)
+    assert owned_fields(again.managed) == owned_fields(first.managed)
+    fewer = await lab.kube.apply(lab.apiserver, HELD, held(a="1"), manager=MANAGER)
+    assert owned_fields(fewer.managed) != owned_fields(first.managed)
+    read = await lab.kube.read(lab.apiserver, HELD)
+    assert isinstance(read, dict)
+    assert read["data"] == {"a": "1"}
+
+
+async def test_a_field_of_somebody_else_is_only_taken_by_force_and_both_tell_which(lab: Lab) -> None:
+    path = CONFIG_MAP.path("default", "shared")
+    before = await lab.kube.apply(lab.apiserver, path, held("shared", a="1", b="2"), manager=MANAGER)
+    await lab.kube.apply(lab.apiserver, path, held("shared", a="x"), manager="somebody", force=True)
+    (taken,) = (
+        each for each in await lab.kube.metadata(lab.apiserver, CONFIG_MAP, "set=mine") if each.name == "shared"
+    )
+    assert owned_fields(taken.managed) != owned_fields(before.managed), "it is seen that somebody took a field"
+    with pytest.raises(Refused) as refused:
+        await lab.kube.apply(lab.apiserver, path, held("shared", a="1", b="2"), manager=MANAGER)
+    assert refused.value.why is Refusal.OWNED
+    assert refused.value.fields == (".data.a",)
+    assert '"somebody"' in refused.value.owners
+    assert ours(refused.value.fields, held("shared", a="1"))
+    assert not ours(refused.value.fields, held("shared", b="2"))
+    back = await lab.kube.apply(lab.apiserver, path, held("shared", a="1", b="2"), manager=MANAGER, force=True)
+    assert owned_fields(back.managed) == owned_fields(before.managed)
+
+
+async def test_only_the_object_that_was_seen_is_deleted(lab: Lab) -> None:
+    path = CONFIG_MAP.path("default", "short")
+    made = await lab.kube.apply(lab.apiserver, path, held("short"), manager=MANAGER)
+    assert await lab.kube.delete(lab.apiserver, path, uid="another") is False
+    assert await lab.kube.read(lab.apiserver, path) is not None
+    assert await lab.kube.delete(lab.apiserver, path, uid=made.uid) is True
+    assert await lab.kube.delete(lab.apiserver, path, uid=made.uid) is False
+
+
+async def test_what_is_missing_may_come_later(lab: Lab) -> None:
+    nothing = Resource("example.com", "v1", "Thing", "things", namespaced=True)
+    assert await lab.kube.metadata(lab.apiserver, nothing, "set=mine") == ()
+    for path in (nothing.path("default", "one"), CONFIG_MAP.path("nowhere", "held")):
+        with pytest.raises(Refused) as refused:
+            await lab.kube.apply(lab.apiserver, path, held(namespace=path.split("/")[-3]), manager=MANAGER)
+        assert refused.value.why is Refusal.LATER, refused.value
+
+
+async def test_objects_of_nobody_are_unavailable(lab: Lab) -> None:
+    with pytest.raises(Unavailable):
+        await lab.kube.discover(lab.nobody)
+    with pytest.raises(Unavailable):
+        await lab.kube.apply(lab.nobody, HELD, held(), manager=MANAGER)
+
+
+@pytest.mark.parametrize("programs", ["real"], indirect=True)  # the fake refuses what a test tells it to
+async def test_what_makes_no_sense_is_refused_for_good_and_a_secret_is_not_told(lab: Lab) -> None:
+    bad = held()
+    bad["data"] = ["no mapping"]
+    with pytest.raises(Refused) as refused:
+        await lab.kube.apply(lab.apiserver, HELD, bad, manager=MANAGER)
+    assert refused.value.why is Refusal.INVALID
+    secret = {**held("hidden"), "kind": "Secret", "data": {}}
+    secret["metadata"]["labels"] = {"a": "the password!"}
+    with pytest.raises(Refused) as refused:
+        await lab.kube.apply(lab.apiserver, "/api/v1/namespaces/default/secrets/hidden", secret, manager=MANAGER)
+    assert refused.value.why is Refusal.INVALID
+    assert "password" not in str(refused.value)
+
+
+@pytest.mark.parametrize("programs", ["real"], indirect=True)  # the fake has no aggregated apiservers
+async def test_a_group_whose_apiserver_does_not_answer_is_told_and_hides_no_other(lab: Lab) -> None:
+    name = "v1beta1.metrics.k8s.io"
+    service = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": name},
+        "spec": {
+            "group": "metrics.k8s.io",
+            "version": "v1beta1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "insecureSkipTLSVerify": True,
+            "service": {"namespace": "kube-system", "name": "metrics-server"},
+        },
+    }
+    path = f"/apis/apiregistration.k8s.io/v1/apiservices/{name}"
+    made = await lab.kube.apply(lab.apiserver, path, service, manager=MANAGER)
+    try:
+        async with asyncio.timeout(30):
+            while ("metrics.k8s.io", "v1beta1") not in (found := await lab.kube.discover(lab.apiserver)).silent:
+                assert CONFIG_MAP in found.resources
+                await asyncio.sleep(0.1)
+        assert CONFIG_MAP in found.resources
+    finally:
+        assert await lab.kube.delete(lab.apiserver, path, uid=made.uid)

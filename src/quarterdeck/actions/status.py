@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.addons import AddonStatus
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_to_status
@@ -62,12 +63,14 @@ async def write_status(
     memory: Memory | None = None,
     conditions: tuple[Condition, ...] | None = None,
     observed_generation: int | None = None,
+    addons: tuple[AddonStatus, ...] | None = None,
 ) -> None:
     """Change what is given of the status; the spec is whatever the user made of it meanwhile."""
     changes = {
         "memory": memory_to_status(memory) if memory is not None else None,
         "conditions": conditions,
         "observed_generation": observed_generation,
+        "addons": addons,
     }
     changes = {key: value for key, value in changes.items() if value is not None}
     for attempt in range(_WRITE_TRIES):

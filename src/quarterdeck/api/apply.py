@@ -13,8 +13,8 @@ _VERSIONS = "upgrades are not there yet"
 
 
 def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
-    """``current`` with the labels, annotations and spec of ``wanted``. It names no revision any more: one is made anew,
-    from the files that the spec names as they are now.
+    """``current`` with the labels, annotations and spec of ``wanted``. It names no revision and no manifests
+    any more: they are made anew, from the files and charts that the spec names as they are now.
 
     Raises Conflict if ``wanted`` names a resource version and ``current`` has moved on from it, InvalidInput for
     changes that clients or stored objects of a plane that exists would not survive.
@@ -38,7 +38,7 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
         problems.append(f"spec.certificates.generation: must not be less than {least}: they were renewed since")
     if problems:
         raise InvalidInput(doing, "; ".join(problems))
-    status = current.status.model_copy(update={"revision": ""})
+    status = current.status.model_copy(update={"revision": "", "addon_manifests": ""})
     return current.model_copy(update={"metadata": _merged(current, wanted), "spec": after, "status": status})
 
 

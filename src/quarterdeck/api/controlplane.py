@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
+from quarterdeck.api.addons import Addons, AddonStatus
 from quarterdeck.api.apiserver import Admission, Tracing
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
@@ -221,6 +222,7 @@ class ControlPlaneSpec(Model):
     certificates: Certificates = Certificates()
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
     rollout: Rollout = Rollout()
+    addons: Addons = ()
     paused: bool = False
     paused_until: AwareDatetime | None = None
 
@@ -260,7 +262,8 @@ class ControlPlaneSpec(Model):
 class ControlPlaneStatus(Model):
     """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from;
     ``baseline`` says with which defaults it was made (``components.settings.Baseline``). ``revision`` names the
-    ReplicaRevision that all its replicas are to run ("": it was made when there were none).
+    ReplicaRevision that all its replicas are to run ("": it was made when there were none). ``addon_manifests`` names
+    the AddonManifests that are to be in it ("": none); ``addons`` is what is known of each.
     """
 
     observed_generation: int | None = None
@@ -268,6 +271,8 @@ class ControlPlaneStatus(Model):
     port_offset: Annotated[int, Field(ge=0)] | None = None
     baseline: Annotated[int, Field(ge=0)] = 0
     revision: str = ""
+    addon_manifests: str = ""
+    addons: tuple[AddonStatus, ...] = ()
     memory: MemoryStatus = MemoryStatus()
 
 

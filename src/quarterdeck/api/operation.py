@@ -51,13 +51,15 @@ class OperationPhase(StrEnum):
 class Goal(Model):
     """A plane's spec, before an operation (put ``from`` back to undo it) or as it wants it; whether the plane is paused
     is no part of it. ``spec`` is None where only what a migration moves was written down. ``revision``: what its
-    replicas were rendered from, files included ("": that was not written down).
+    replicas were rendered from, files included ("": that was not written down). ``addon_manifests``: what its add-ons
+    were (None: that was not written down).
     """
 
     placement: Placement
     replicas: ReplicaCount
     spec: ControlPlaneSpec | None = None
     revision: str = ""
+    addon_manifests: str | None = None
 
 
 class OperationSpec(Model):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
-from quarterdeck.app.comparing import compared
+from quarterdeck.app.comparing import compared, compared_addons
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.inplace import examined_renewal, examined_replacement, examined_scale
 from quarterdeck.app.moves import examined_abort, examined_move
@@ -41,8 +41,7 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
     """
     match request:
         case Create(plane):
-            await admit(engine(), plane)
-            return Examined(kind=OperationType.CREATE, wanted=plane)
+            return await _new(engine(), plane)
         case Apply(plane):
             return await _applied(engine(), plane)
         case Migrate():
@@ -64,8 +63,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
     try:
         current = await engine.home.store.get(ControlPlane, declared.metadata.name)
     except NotFound:
-        await admit(engine, declared)
-        return Examined(kind=OperationType.CREATE, wanted=declared)
+        return await _new(engine, declared)
     wanted = applied_plane(current, declared)
     if wanted.spec != current.spec:
         await operations.require_changeable(engine.home.store, current)
@@ -73,8 +71,21 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         await require_in_reach(engine.home, current)  # it is looked at
     await admit(engine, wanted, current=current)
     differences = await compared(engine.home, current, wanted)
-    needed = wanted.spec != current.spec or bool(differences)
-    return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, needed=needed)
+    addons = await compared_addons(engine.home, current, wanted)
+    return Examined(
+        kind=OperationType.APPLY,
+        wanted=wanted,
+        current=current,
+        differences=differences,
+        addons=addons,
+        needed=wanted.spec != current.spec or bool(differences) or bool(addons),
+    )
+
+
+async def _new(engine: Engine, declared: ControlPlane) -> Examined:
+    addons = await compared_addons(engine.home, None, declared)
+    await admit(engine, declared)
+    return Examined(kind=OperationType.CREATE, wanted=declared, addons=addons)
 
 
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:

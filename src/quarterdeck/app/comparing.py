@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from quarterdeck.addons.changes import AddonChange, changes
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.difference import Difference, differences, spec_differences
-from quarterdeck.engine import revisions
+from quarterdeck.engine import addons, revisions
 from quarterdeck.engine.home import Home
 
 
@@ -17,3 +18,16 @@ async def compared(home: Home, current: ControlPlane, wanted: ControlPlane) -> t
     after = await revisions.wanted(home.store, wanted)
     found = (*differences(now.template(now.goal), after.spec), *spec_differences(current.spec, wanted.spec))
     return tuple(sorted(found, key=lambda each: each.path))
+
+
+async def compared_addons(home: Home, current: ControlPlane | None, wanted: ControlPlane) -> tuple[AddonChange, ...]:
+    """What changes of add-ons, object by object; what their sources say now is read, unless ``wanted`` names it.
+
+    Raises what reading them does, and InvalidInput for a change that would take wanted objects away with a namespace.
+    """
+    if current is None:
+        return changes((), await addons.read(wanted))
+    before = await addons.before(home.store, current)
+    after = addons.contents_of(await addons.wanted(home.store, wanted))
+    addons.require_possible(wanted, before, after)
+    return changes(before, after)

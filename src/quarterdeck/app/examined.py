@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quarterdeck.addons.changes import AddonChange
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.components.difference import Difference
@@ -19,7 +20,8 @@ class Examined:
     was: its generation is in ``wanted``.
 
     ``wanted``: the plane as it would be; ``current``: as it is (None: there is none). ``differences``: all that a
-    change of spec changes, with what each needs. ``findings``: what each check of a change of replicas says.
+    change of spec changes, with what each needs; ``addons``: which objects of add-ons.
+    ``findings``: what each check of a change of replicas says.
     ``forecast``: every step with the quorum's margin after it; None where none is made: for a plane that is not there
     yet, for one that a check refuses, and for an abort and a deletion, which depend on nobody's answer.
     ``under_way``: the operation that an abort would undo. ``needed``: whether asking would change anything.
@@ -29,6 +31,7 @@ class Examined:
     wanted: ControlPlane
     current: ControlPlane | None = None
     differences: Sequence[Difference] = ()
+    addons: Sequence[AddonChange] = ()
     findings: Sequence[Finding] = ()
     forecast: DryRun | None = None
     under_way: Operation | None = None

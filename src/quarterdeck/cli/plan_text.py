@@ -20,6 +20,7 @@ def print_examined(examined: Examined, output: Output) -> None:
     name, spec = examined.name, examined.wanted.spec
     if examined.kind is OperationType.CREATE:
         out.print(f"plane {name} would be created: {spec.replicas} replicas at {spec.placement.site}")
+        _print_addons(examined)
         return
     if not examined.needed:
         out.print(f"plane {name} is wanted so already: nothing would be changed")
@@ -30,12 +31,22 @@ def print_examined(examined: Examined, output: Output) -> None:
             f"  {escape(each.path)}: {escape(each.before)} → {escape(each.after)}", highlight=False, soft_wrap=True
         )
         out.print(f"    [dim]{escape(needs(each))}[/dim]", highlight=False, soft_wrap=True)
+    _print_addons(examined)
     for finding in examined.findings:
         if finding.verdict is not Verdict.OK:
             out.print(f"[yellow]![/yellow] {finding.check}: {escape(finding.seen)}", highlight=False, soft_wrap=True)
     if examined.forecast is not None:
         out.print()
         print_forecast(examined.forecast, output)
+
+
+def _print_addons(examined: Examined) -> None:
+    """What changes of add-ons, by the names of objects: what they say may be secret."""
+    for each in examined.addons:
+        out.print(f"  add-on {each.addon}: {each.words}", highlight=False, soft_wrap=True)
+        for sign, refs in (("+", each.added), ("~", each.changed), ("-", each.removed)):
+            for ref in refs:
+                out.print(f"    [dim]{sign} {escape(str(ref))}[/dim]", highlight=False, soft_wrap=True)
 
 
 def examined_fact(examined: Examined) -> dict[str, JsonValue]:
@@ -56,6 +67,15 @@ def examined_fact(examined: Examined) -> dict[str, JsonValue]:
                 "reload": [str(component) for component in each.reload],
             }
             for each in examined.differences
+        ],
+        "addons": [
+            {
+                "name": each.addon,
+                "added": [str(ref) for ref in each.added],
+                "changed": [str(ref) for ref in each.changed],
+                "removed": [str(ref) for ref in each.removed],
+            }
+            for each in examined.addons
         ],
         "findings": [
             {"check": each.check, "verdict": each.verdict.value, "seen": each.seen} for each in examined.findings

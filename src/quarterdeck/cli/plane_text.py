@@ -66,7 +66,14 @@ def status_lines(fact: dict[str, JsonValue]) -> list[str]:
         lines += [f"{title}: {escape(str(each))}" for each in list_of(fact[key])]
     if fact["operation"]:
         lines.append(f"under way: {fact['operation']}, driven by {fact['driver'] or 'nobody (see wait)'}")
+    lines += [_addon(each) for each in rows_of(fact["addons"])]
     return [*lines, *map(escape, leading(fact))]
+
+
+def _addon(row: dict[str, JsonValue]) -> str:
+    """An add-on: how many objects it has, or why it is not as wanted."""
+    so = row["why"] or f"{row['objects']} objects are as wanted"
+    return f"add-on {row['name']}: {escape(str(so))}"
 
 
 def health(fact: dict[str, JsonValue]) -> str:

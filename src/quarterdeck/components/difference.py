@@ -95,6 +95,8 @@ _RELOADED = frozenset(part for spec in CATALOGUE.values() for part in spec.reloa
 #: Fields of the spec that no unit is rendered from, and that replicas come and go by.
 _PLACING = ("placement.site", "placement.zones", "replicas", "replaceReplicas")
 _RENDERED = frozenset(path.removeprefix("spec.") for path, _ in PARTS.values()) | {"placement.storageClass"}
+#: What is compared object by object, by whoever has the objects.
+_ELSEWHERE = frozenset({"addons"})
 
 
 def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Difference, ...]:
@@ -117,7 +119,7 @@ def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple
             needs=Need.EXCHANGE if _part(path, _PLACING) else Need.NOTHING,
         )
         for path, old, new in _leaves("", _plain(before), _plain(after))
-        if _part(path, _RENDERED) is None
+        if _part(path, _RENDERED | _ELSEWHERE) is None
     )
 
 

@@ -1,4 +1,4 @@
-"""What the store has of a plane besides its resource: its keys, which are its own, and its revisions."""
+"""What the store has of a plane besides its resource: its keys, which are its own, its revisions and manifests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 
 from pydantic import SecretStr
 
-from quarterdeck.api.base import Metadata
+from quarterdeck.api.addon_manifests import AddonManifests
+from quarterdeck.api.base import Metadata, Resource
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
 from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.engine.revisions import of_plane
+from quarterdeck.engine import addons, revisions
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import create_plane_secrets, with_manager
@@ -77,8 +78,7 @@ async def _require_current(store: Store, plane: ControlPlane) -> ControlPlane:
 
 async def make_room(store: Store, name: str) -> None:
     """Drop what a plane of that name left, for a new one. There must be none, and nobody else creating one."""
-    revisions = ((ReplicaRevision, each.name) for each in await of_plane(store, name))
-    await store.delete_together((SecretsResource, name), *revisions)
+    await store.delete_together((SecretsResource, name), *await _made_for(store, name))
 
 
 async def drop(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> None:
@@ -87,10 +87,18 @@ async def drop(store: Store, plane: ControlPlane, *, lease: Lease | None = None)
     await store.delete_together(
         (ControlPlane, name),
         (SecretsResource, name),
-        *((ReplicaRevision, each.name) for each in await of_plane(store, name)),
+        *await _made_for(store, name),
         finalizer=PLANE_FINALIZER,
         lease=lease,
     )
+
+
+async def _made_for(store: Store, name: str) -> list[tuple[type[Resource], str]]:
+    """What was made from the spec of the plane of that name."""
+    made: list[tuple[type[Resource], str]] = [
+        (ReplicaRevision, each.name) for each in await revisions.of_plane(store, name)
+    ]
+    return [*made, *((AddonManifests, each.name) for each in await addons.of_plane(store, name))]
 
 
 def _require_new(plane: ControlPlane) -> None:

@@ -18,6 +18,8 @@ READY = "Ready"
 AVAILABLE = "Available"
 RECONCILING = "Reconciling"
 STALLED = "Stalled"
+#: Of planes with add-ons: all their objects are as wanted (see ``addon_duty``).
+ADDONS_APPLIED = "AddonsApplied"
 KINDS = (READY, AVAILABLE, RECONCILING, STALLED)
 #: More reasons than this are not told.
 _REASONS = 3

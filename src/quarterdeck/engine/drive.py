@@ -20,7 +20,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.port import OwnServer
-from quarterdeck.engine import operations, revisions
+from quarterdeck.engine import addons, operations, revisions
+from quarterdeck.engine.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
 from quarterdeck.engine.belongings import renew_manager
 from quarterdeck.engine.conditions import stalled
 from quarterdeck.engine.driver import POLL, Driver
@@ -31,7 +32,7 @@ from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
-from quarterdeck.errors import Gone, InvalidInput, Paused, QuarterdeckError
+from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
 from quarterdeck.stores.amend import amend
@@ -43,7 +44,7 @@ PROGRAMS: Mapping[Component, Program] = {component: Program(spec.program) for co
 
 
 #: What is equal as long as nothing else is wanted of a plane.
-Wants = tuple[int, str]
+Wants = tuple[int, str, str]
 
 
 class Rest(Protocol):
@@ -77,7 +78,7 @@ class _Hold:
     troubles: Troubles
     rest: Rest | None
     news: int = field(init=False)
-    began: Wants = (0, "")
+    began: Wants = (0, "", "")
 
     def __post_init__(self) -> None:
         self.news = self.rest.news if self.rest is not None else 0
@@ -153,6 +154,7 @@ class Engine:
                 raise Paused(f"driving plane {name}", paused, f"let it go on with 'resume {name}'")
             if resource.metadata.deletion_timestamp is None:
                 resource = await revisions.established(store, resource, lease=lease)
+                resource = await addons.established(store, resource, lease=lease)
                 await renew_manager(store, resource, lease=lease)
             programs, dns_program = await self.programs(resource)
             opened = await self.home.plane(
@@ -188,7 +190,11 @@ class Engine:
                 if not plan.done:
                     return False
                 if acted != driver.acted:
-                    await self._reached(plane, operation, plan, kept=rest is not None)
+                    if driver.duties is not None:
+                        await driver.duties.end()  # what follows sees to add-ons itself
+                    await self._reached(plane, operation, plan, hold)
+                    if hold.changed(plane):
+                        return False
                     operation, hold.troubles.operation, acted = None, "", driver.acted
                 if rest is None or plane.resource.metadata.deletion_timestamp is not None:
                     return True
@@ -213,20 +219,34 @@ class Engine:
             duties=Duties(troubles=hold.troubles, duties=kept) if kept else None,
         )
 
-    async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, *, kept: bool) -> None:
-        """All that is left to do is done: keep the books. Raises InvalidInput when what was wanted was given up, unless
-        the plane is kept: it serves on as before, and is looked after.
+    async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, hold: _Hold) -> None:
+        """All that is left to do is done: see to the add-ons, keep the books. Raises InvalidInput when what was wanted
+        was given up, and NotApplied for add-ons that were asked for, unless the plane is kept: it serves on as before,
+        and is looked after.
         """
         try:
             _require_accepted(plane)
-        except InvalidInput as error:
-            if not kept:
+            await self._add(plane, operation, hold)
+        except (InvalidInput, NotApplied) as error:
+            if hold.rest is None:
                 raise
             await self._failed(plane, operation, error)
+            return
+        if hold.changed(plane):
             return
         await self._done(plane, operation)
         if operation is not None:
             await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.asker)
+
+    async def _add(self, plane: Plane, operation: Operation | None, hold: _Hold) -> None:
+        """Have the add-ons as wanted. A plane that is kept has a duty for that: it is not left alone for long."""
+        await AddonDuty(monotonic=self.clocks.monotonic).finish(
+            plane,
+            asked=operations.asks_for_addons(operation),
+            patience=PATIENCE if hold.rest is None else KEPT_PATIENCE,
+            changed=hold.changed,
+            tell=hold.troubles.say,
+        )
 
     async def _failed(self, plane: Plane, operation: Operation | None, error: Exception) -> None:
         """Write down why nothing goes on, if that can be written."""
@@ -252,6 +272,8 @@ class Engine:
         goals = (operation.spec.from_, operation.spec.to) if operation is not None else ()
         named = [goal.revision for goal in goals if goal is not None]
         await revisions.forget_unused(plane.store, plane.resource, named, lease=lease)
+        manifests = [goal.addon_manifests or "" for goal in goals if goal is not None]
+        await addons.forget_unused(plane.store, plane.resource, manifests, lease=lease)
 
 
 def _require_accepted(plane: Plane) -> None:
@@ -266,5 +288,7 @@ def _require_accepted(plane: Plane) -> None:
 
 
 def wants(plane: ControlPlane) -> Wants:
-    """What changes with each change of what is wanted; the content of a file that the spec names is in the revision."""
-    return plane.metadata.generation, plane.status.revision
+    """What changes with each change of what is wanted; the content of a file that the spec names is in the revision, or
+    in the manifests.
+    """
+    return plane.metadata.generation, plane.status.revision, plane.status.addon_manifests

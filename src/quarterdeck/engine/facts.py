@@ -82,6 +82,9 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "operation": status.operation.metadata.name if status.operation else None,
         "driver": status.driver or None,
         "stalled": why_stalled(status.plane) or None,
+        "addons": [
+            {"name": each.name, "objects": each.objects, "why": each.why or None} for each in status.plane.status.addons
+        ],
         "voters": len(now) if membership is not None else None,
         "mayFail": quorum.margin(now) if membership is not None else None,
         "quorumAt": quorum.home(now) if membership is not None else None,

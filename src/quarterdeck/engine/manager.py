@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
+from quarterdeck.engine.addon_duty import AddonDuty
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.keeper import Keeper, Log, Steps
@@ -24,7 +25,7 @@ from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions
 
 #: What is done for each plane beside driving it. Each keeper has its own.
-DUTIES: tuple[Callable[[], Duty], ...] = (CompareData,)
+DUTIES: tuple[Callable[[], Duty], ...] = (AddonDuty, CompareData)
 #: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
 _STANDING_BY = 1.0
 _PULSE = 2.0

@@ -20,7 +20,7 @@ from quarterdeck.api.operation import (
 from quarterdeck.api.site import Isolation
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
-from quarterdeck.engine import revisions
+from quarterdeck.engine import addons, revisions
 from quarterdeck.engine.belongings import make_room
 from quarterdeck.engine.conditions import unseen
 from quarterdeck.engine.events import Happening
@@ -65,14 +65,32 @@ def why_paused(plane: ControlPlane, now: datetime) -> str:
 def goal_of(plane: ControlPlane) -> Goal:
     """What an operation would have to go back to."""
     spec = plane.spec.model_copy(update={"paused": False, "paused_until": None})
-    return Goal(placement=spec.placement, replicas=spec.replicas, spec=spec, revision=plane.status.revision)
+    return Goal(
+        placement=spec.placement,
+        replicas=spec.replicas,
+        spec=spec,
+        revision=plane.status.revision,
+        addon_manifests=plane.status.addon_manifests,
+    )
 
 
 def reached(goal: Goal, plane: ControlPlane) -> bool:
     """Whether the plane's spec is that of a goal, as far as the goal says."""
     now = goal_of(plane)
-    said = {"spec": goal.spec or now.spec, "revision": goal.revision or now.revision}
+    said = {
+        "spec": goal.spec or now.spec,
+        "revision": goal.revision or now.revision,
+        "addon_manifests": now.addon_manifests if goal.addon_manifests is None else goal.addon_manifests,
+    }
     return goal.model_copy(update=said) == now
+
+
+def asks_for_addons(operation: Operation | None) -> bool:
+    """Whether an operation changes what a plane's add-ons are to be."""
+    if operation is None or operation.spec.to is None:
+        return False
+    before = operation.spec.from_.addon_manifests if operation.spec.from_ is not None else ""
+    return operation.spec.to.addon_manifests not in (None, before)
 
 
 def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
@@ -81,13 +99,18 @@ def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
         return moved(plane, goal.placement, goal.replicas)
     now = plane.spec
     spec = goal.spec.model_copy(update={"paused": now.paused, "paused_until": now.paused_until})
-    status = plane.status.model_copy(update={"revision": goal.revision or plane.status.revision})
+    manifests = plane.status.addon_manifests if goal.addon_manifests is None else goal.addon_manifests
+    named = {"revision": goal.revision or plane.status.revision, "addon_manifests": manifests}
+    status = plane.status.model_copy(update=named)
     return plane.model_copy(update={"spec": spec, "status": status})
 
 
 async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
-    """Store a new plane, with ports of its own. Raises Conflict if there is one of that name."""
+    """Store a new plane, with ports of its own. Raises Conflict if there is one of that name, and what reading its
+    add-ons does.
+    """
     name = plane.metadata.name
+    contents = await addons.read(plane)
     # Two that are created at once must not get the same ports.
     async with hold_lease(home.store, "port-numbers", asker.who, wait=30.0):
         if name in {each.metadata.name for each in await home.store.list(ControlPlane)}:
@@ -104,6 +127,7 @@ async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
         status = ControlPlaneStatus(port_offset=number, baseline=max(Baseline), conditions=conditions)
         stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
     stored = await revisions.established(home.store, stored)
+    stored = await addons.established(home.store, stored, contents)
     return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
 
 
@@ -118,7 +142,8 @@ async def free_number(store: Store, name: str) -> int:
 
 async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: Asker) -> Operation:
     """Store a changed spec, and end the operation that is under way: the new one takes over where it is. The plane's
-    revision is made from what the one that ``plane`` names said of files (see ``revisions.wanted``).
+    revision is made from what the one that ``plane`` names said of files (see ``revisions.wanted``), and so
+    are its add-ons.
 
     Raises Conflict if the plane was changed since it was read, InvalidInput for files that are none, and what
     ``require_changeable`` does.
@@ -132,12 +157,16 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
     before = await revisions.established(home.store, before)
     revision = await revisions.wanted(home.store, plane)
     await revisions.keep(home.store, revision)
+    manifests = await addons.wanted(home.store, plane)
+    addons.require_possible(plane, await addons.before(home.store, before), addons.contents_of(manifests))
+    await addons.keep(home.store, manifests)
 
     def respecified(seen: ControlPlane) -> ControlPlane:
         # The status may have moved on, the spec must not have.
         if seen.metadata.generation != plane.metadata.generation:
             raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
-        status = seen.status.model_copy(update={"revision": revision.name})
+        names = {"revision": revision.name, "addon_manifests": addons.named(manifests)}
+        status = seen.status.model_copy(update=names)
         return finalized(seen).model_copy(update={"spec": plane.spec, "status": status})
 
     stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)

@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.watchers import Watcher, Watchers
-from quarterdeck.errors import Corrupt, Gone, InvalidInput, LeaseLost, Paused, QuarterdeckError, Unavailable
+from quarterdeck.errors import Corrupt, Gone, InvalidInput, LeaseLost, NotApplied, Paused, QuarterdeckError, Unavailable
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.stores.port import JournalEntry, Outcome, Store
 
@@ -36,7 +36,7 @@ def fate(error: Exception) -> Fate:
             return Fate.OVER
         case EtcdFault():
             return Fate.AGAIN  # what etcd refuses now is not asked of it again when the next look shows otherwise
-        case InvalidInput() | Corrupt():
+        case InvalidInput() | Corrupt() | NotApplied():
             return Fate.HOPELESS
         case QuarterdeckError() | OSError():
             return Fate.AGAIN
@@ -84,6 +84,10 @@ class Troubles:
         """Tell all watchers; one that is lost in doing so makes an event."""
         for text in await self.watchers.tell(say):
             await self._write(Happening("WatcherLost", text), text)
+
+    async def say(self, error: QuarterdeckError) -> None:
+        """Tell the watchers of something that is waited for."""
+        await self.watch(lambda watcher: watcher.troubled(error))
 
     async def tell(self, *happened: Happening) -> None:
         """Record events, with those that could not be recorded when they came up. Steps may fail at the same time."""

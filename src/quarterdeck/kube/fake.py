@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pydantic import JsonValue
+
 from quarterdeck.errors import Unavailable
+from quarterdeck.kube.fake_objects import FakeObjects
+from quarterdeck.kube.objects import Discovered, Meta, Resource
 from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
 
 
@@ -22,12 +27,18 @@ class FakeApiserver:
 
 @dataclass
 class FakeKube:
-    """Apiservers by their address; ``leases`` are the plane's. ``leaders`` maps controllers to what they hold."""
+    """Apiservers by their address; ``leases`` and ``objects`` are the plane's. ``leaders`` maps controllers to
+    what they hold.
+    """
 
     apiservers: dict[Address, FakeApiserver] = field(default_factory=dict)
     leases: dict[str, LeaderLease] = field(default_factory=dict)
     leaders: dict[Address, frozenset[str]] = field(default_factory=dict)
     revision: int = 1
+    objects: FakeObjects = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.objects = FakeObjects(self._reach)
 
     def set_lease(self, name: str, holder: str, *, renewed: float | None = None, duration: float = 15.0) -> None:
         """What a leader does when it acquires or renews its lease."""
@@ -85,6 +96,28 @@ class FakeKube:
         self.revision += 1
         self.leases[name] = replace(lease, holder="", duration=1.0, resource_version=str(self.revision))
         return True
+
+    async def discover(self, apiserver: Address) -> Discovered:
+        """See the port."""
+        return await self.objects.discover(apiserver)
+
+    async def read(self, apiserver: Address, path: str) -> JsonValue:
+        """See the port."""
+        return await self.objects.read(apiserver, path)
+
+    async def metadata(self, apiserver: Address, resource: Resource, selector: str) -> tuple[Meta, ...]:
+        """See the port."""
+        return await self.objects.metadata(apiserver, resource, selector)
+
+    async def apply(
+        self, apiserver: Address, path: str, manifest: Mapping[str, JsonValue], *, manager: str, force: bool = False
+    ) -> Meta:
+        """See the port."""
+        return await self.objects.apply(apiserver, path, manifest, manager=manager, force=force)
+
+    async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
+        """See the port."""
+        return await self.objects.delete(apiserver, path, uid=uid)
 
     async def close(self) -> None:
         """See the port."""

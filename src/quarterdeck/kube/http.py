@@ -16,6 +16,7 @@ from quarterdeck.components.settings import url
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.kube.documents import LeaseDocument, VersionDocument
+from quarterdeck.kube.http_objects import HttpObjects
 from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
 from quarterdeck.pki.tls import client_context
 
@@ -33,7 +34,7 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 _Document = TypeVar("_Document", bound=BaseModel)
 
 
-class HttpKube:
+class HttpKube(HttpObjects):
     """Real apiservers and controllers: ``authority`` (PEM) signed their certificates, ``client`` is who asks.
 
     Readiness is asked anonymously. ``health_deadline`` and ``call_deadline`` are in seconds: see ``Http.ask``.
@@ -51,6 +52,7 @@ class HttpKube:
         self._call_deadline = call_deadline
         self._anonymous = Http(client_context(authority))
         self._manager = Http(client_context(authority, client))
+        super().__init__(self._request)
 
     async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
         """See the port."""
@@ -136,9 +138,14 @@ class HttpKube:
 
     async def _call(self, method: str, server: Address, path: str, patch: Mapping[str, object] | None = None) -> Answer:
         """One request. Raises Unavailable; statuses are the caller's matter."""
-        where = url(server.host, server.port)
         headers = {"Content-Type": "application/merge-patch+json"} if patch is not None else {}
         content = json.dumps(patch).encode() if patch is not None else b""
+        return await self._request(method, server, path, headers, content)
+
+    async def _request(
+        self, method: str, server: Address, path: str, headers: Mapping[str, str], content: bytes
+    ) -> Answer:
+        where = url(server.host, server.port)
         try:
             return await self._manager.ask(
                 method, where, path, deadline=self._call_deadline, headers=headers, content=content

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from quarterdeck.kube.address import Address
+from quarterdeck.kube.objects import Objects
 
-@dataclass(frozen=True, slots=True, order=True)
-class Address:
-    """Where a process listens."""
-
-    host: str
-    port: int
+__all__ = ["Address", "HealthAnswer", "Kube", "LeaderLease"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +37,10 @@ class LeaderLease:
     resource_version: str
 
 
-class Kube(Protocol):
-    """The apiservers and controllers of one plane. Every call has its own deadline and never retries."""
+class Kube(Objects, Protocol):
+    """The apiservers and controllers of one plane, and the objects that apiservers keep. Every call has its own
+    deadline and never retries.
+    """
 
     async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
         """Whether the apiserver would serve. Asked anonymously; never raises for what the apiserver does.

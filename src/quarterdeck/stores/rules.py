@@ -10,6 +10,7 @@ from typing import NoReturn
 from pydantic import ValidationError
 from pydantic.config import ExtraValues
 
+from quarterdeck.api.addon_manifests import AddonManifests
 from quarterdeck.api.base import R, Resource, instant
 from quarterdeck.api.errors import problems_in
 from quarterdeck.api.revision import ReplicaRevision
@@ -37,7 +38,7 @@ def encoded(resource: Resource) -> str:
 def decoded(kind: type[R], name: str, body: str) -> R:
     """The resource that is stored as ``body``. Raises Corrupt."""
     try:
-        found = _parsed_anew(kind, body) if issubclass(kind, PlaneSecrets) else _parsed(kind, body)
+        found = _parsed_anew(kind, body) if _holds_secrets(kind) else _parsed(kind, body)
     except ValidationError as error:
         raise Corrupt(
             f"reading {kind.__name__} {name!r} from the store",
@@ -48,11 +49,20 @@ def decoded(kind: type[R], name: str, body: str) -> R:
     return found
 
 
+def _holds_secrets(kind: type[Resource]) -> bool:
+    return issubclass(kind, _SECRET)
+
+
 def _parsed_anew(kind: type[Resource], body: str) -> Resource:
     # Units are rendered from all of a revision: what is unknown of one cannot be passed over.
     extra: ExtraValues = "forbid" if issubclass(kind, ReplicaRevision) else "allow"
     return kind.model_validate_json(body, by_alias=True, by_name=False, extra=extra)
 
+
+#: What holds secrets is kept no longer than by who reads it.
+_SECRET = (PlaneSecrets, AddonManifests)
+#: What is named by its content.
+_UNCHANGING = (ReplicaRevision, AddonManifests)
 
 #: Nobody changes a resource that was read. Secrets are kept no longer than by who reads them.
 _parsed = lru_cache(maxsize=_PARSED_KEPT)(_parsed_anew)
@@ -86,7 +96,7 @@ def updated(stored: R, resource: R, *, version: int) -> R:
     if old.deletion_timestamp is not None and (added := sorted(set(new.finalizers) - set(old.finalizers))):
         raise InvalidInput(doing, f"metadata.finalizers: it is being deleted, and {', '.join(added)} would be new")
     same = _wish(stored) == _wish(resource)
-    if isinstance(stored, ReplicaRevision) and not same:
+    if isinstance(stored, _UNCHANGING) and not same:
         raise Conflict(doing, "its spec is never changed", "make another revision")
     metadata = new.model_copy(
         update={

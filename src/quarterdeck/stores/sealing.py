@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quarterdeck.api.addon_manifests import AddonManifests
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 #: The variable that names the key file.
 KEY_FILE = "QUARTERDECK_KEY_FILE"
 #: The kinds whose documents are sealed.
-SEALED_KINDS = frozenset({PlaneSecrets.__name__})
+SEALED_KINDS = frozenset({PlaneSecrets.__name__, AddonManifests.__name__})
 
 _KIND, _NAME = "Seal", "store"
 _CHECK = "quarterdeck"
@@ -148,7 +149,7 @@ def reseal(path: Path, old: Key | None, new: Key | None) -> int:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             db.close()
-    return len(plain)
+    return sum(kind == PlaneSecrets.__name__ for kind, _, _ in plain)
 
 
 def _documents(db: sqlite3.Connection) -> list[tuple[str, str, str]]:

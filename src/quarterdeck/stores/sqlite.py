@@ -87,7 +87,8 @@ class SqliteStore:
 
         def work() -> tuple[R, ...]:
             rows = self._db.execute(query, (kind.__name__,)).fetchall()
-            return tuple(rules.decoded(kind, name, body) for name, body in rows)
+            plain = ((name, self._seal.open(self._db, kind.__name__, name, body)) for name, body in rows)
+            return tuple(rules.decoded(kind, name, body) for name, body in plain)
 
         return await self._run("reading the store", work)
 

@@ -1,0 +1,272 @@
+"""One add-on in a plane: applied, pruned, looked after and taken away, by one apiserver and under the plane's lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.addons.applyset import ID, IMMORTAL, MANAGER, NAMESPACE, PART_OF, Parent, as_member, parent_of
+from quarterdeck.addons.content import Content
+from quarterdeck.addons.objects import CRD, GroupKind, Manifest, Ref, Wanted, defined
+from quarterdeck.addons.order import for_removal, in_order, rank
+from quarterdeck.addons.ownership import fields_digest, ours, owned_fields
+from quarterdeck.addons.webhooks import established, has_ready, services, unestablished
+from quarterdeck.errors import QuarterdeckError
+from quarterdeck.kube.address import Address
+from quarterdeck.kube.objects import Discovered, Meta, Refusal, Refused, Resource
+
+_CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+_SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
+_NAMESPACE = GroupKind("", "Namespace")
+#: Of what is told at once, so much.
+_TOLD = 3
+
+
+class Waits(QuarterdeckError):
+    """What an add-on needs is not there yet: another turn may find it."""
+
+
+class NeedsAPerson(QuarterdeckError):
+    """An add-on cannot be as it is wanted unless somebody changes something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An add-on as a whole: how many objects, and a digest of what quarterdeck owns of them."""
+
+    objects: int
+    fields: str
+
+
+@dataclass(kw_only=True)
+class Addons:
+    """The add-ons of a plane as one apiserver has them. ``parents``: the sets that there are, by add-on. ``wanted``:
+    all objects of all add-ons, of which none is ever removed: one that goes over to another add-on stays.
+    """
+
+    plane: Plane
+    apiserver: Address
+    served: Discovered
+    wanted: Sequence[Wanted] = ()
+    parents: dict[str, Parent] = field(default_factory=dict)
+
+    @classmethod
+    async def seen(cls, plane: Plane, apiserver: Address, wanted: Sequence[Wanted]) -> Addons:
+        """What is there now. Raises Unavailable."""
+        served = await plane.kube.discover(apiserver)
+        found = await plane.kube.metadata(apiserver, _CONFIG_MAP, ID)
+        parents = (parent_of(each.labels, each.annotations) for each in found if each.namespace == NAMESPACE)
+        return cls(
+            plane=plane,
+            apiserver=apiserver,
+            served=served,
+            wanted=wanted,
+            parents={each.addon: each for each in parents if each},
+        )
+
+    async def apply(self, content: Content, before: Content | None) -> Applied:
+        """Have all objects of an add-on as they are wanted, and those that it had and does not want gone. ``before`` is
+        what was last applied as a whole: fields of that are taken back from whoever changed them, no others.
+
+        Raises Waits, NeedsAPerson, Unavailable.
+        """
+        parent = self.parents.get(content.addon, Parent(content.addon))
+        widened = parent.widened(content.refs)
+        await self._write_parent(widened)
+        earlier = {each.ref: each.manifest for each in before.objects} if before is not None else {}
+        owned = await self._apply_all(content, widened, earlier)
+        await self._prune(widened)
+        exact = Parent(content.addon).widened(owned)
+        await self._write_parent(exact)
+        return Applied(len(content.objects), fields_digest(owned))
+
+    async def remove(self, addon: str) -> None:
+        """Have all of an add-on gone, what needs others first, and its set last. Raises Waits, Unavailable."""
+        parent = self.parents[addon]
+        await self._prune(parent)
+        found = await self.plane.kube.metadata(self.apiserver, _CONFIG_MAP, f"{ID}={parent.id}")
+        for each in found:
+            await self._delete(Ref(GroupKind("", "ConfigMap"), each.namespace, each.name), each, _CONFIG_MAP)
+        del self.parents[addon]
+
+    async def untouched(self, content: Content, fields: str) -> bool:
+        """Whether all of an add-on is there, and nobody took anything of what quarterdeck owns of it: told by metadata
+        alone, in one call for each kind.
+        """
+        parent = self.parents.get(content.addon)
+        if parent is None:
+            return False
+        members = await self._members(parent, {each.ref.kind for each in content.objects})
+        refs = {self._placed(each).ref for each in content.objects}
+        owned = {ref: owned_fields(meta.managed) for ref, (meta, _) in members.items() if ref in refs}
+        return owned.keys() == refs and fields_digest(owned) == fields
+
+    # applying
+
+    async def _apply_all(
+        self, content: Content, parent: Parent, before: Mapping[Ref, Manifest]
+    ) -> dict[Ref, JsonValue]:
+        owned: dict[Ref, JsonValue] = {}
+        waiting: list[str] = []
+        groups = in_order(content.objects)
+        for group in groups:
+            if waiting and rank(group[0].ref) == _last_rank():
+                break  # what stands in everybody's way comes when all else is there
+            for wanted in group:
+                words = await self._reason_to_wait(wanted, before)
+                if not words:
+                    words = await self._apply_one(self._placed(wanted), parent, before.get(wanted.ref), owned)
+                waiting += [words] if words else []
+            waiting += await self._unestablished(group)
+        if waiting:
+            raise Waits(f"applying add-on {content.addon}", _few(waiting))
+        return owned
+
+    async def _reason_to_wait(self, wanted: Wanted, before: Mapping[Ref, Manifest]) -> str:
+        """Why an object is not applied yet: its kind is not served, or a webhook of it would refuse all requests."""
+        if self._resource(wanted) is None:
+            kind = wanted.ref.kind
+            if (kind.group, wanted.version) in self.served.silent:
+                return (
+                    f"the apiserver of {wanted.api_version}, which has {kind.kind} {wanted.ref.name}, does not answer"
+                )
+            return f"kind {kind.kind} of {wanted.api_version} is not served (for {wanted.ref})"
+        if wanted.ref in before:
+            return ""
+        for namespace, name in services(wanted.manifest):
+            path = f"{_SLICES.path(namespace)}?labelSelector=kubernetes.io/service-name%3D{name}"
+            if not has_ready(await self.plane.kube.read(self.apiserver, path)):
+                return f"{wanted.ref} calls service {namespace}/{name}, which has no endpoint that is ready"
+        return ""
+
+    async def _apply_one(
+        self, wanted: Wanted, parent: Parent, before: Manifest | None, owned: dict[Ref, JsonValue]
+    ) -> str:
+        """Apply one object. What is waited for; "" once it is applied. Raises NeedsAPerson."""
+        resource = self._resource(wanted)
+        assert resource is not None
+        path = resource.path(wanted.ref.namespace, wanted.ref.name)
+        manifest = as_member(wanted, parent)
+        try:
+            owned[wanted.ref] = owned_fields((await self._send(path, manifest, force=False)).managed)
+        except Refused as error:
+            if error.why is Refusal.OWNED and ours(error.fields, before):
+                return await self._take_back(wanted, path, manifest, owned)
+            return _told(wanted, error)
+        return ""
+
+    async def _take_back(self, wanted: Wanted, path: str, manifest: Manifest, owned: dict[Ref, JsonValue]) -> str:
+        try:
+            owned[wanted.ref] = owned_fields((await self._send(path, manifest, force=True)).managed)
+        except Refused as error:
+            return _told(wanted, error)
+        return ""
+
+    async def _send(self, path: str, manifest: Manifest, *, force: bool) -> Meta:
+        await self.plane.check()
+        return await self.plane.kube.apply(self.apiserver, path, manifest, manager=MANAGER, force=force)
+
+    async def _unestablished(self, group: Iterable[Wanted]) -> list[str]:
+        """The definitions of kinds among these that do not count yet, in words. What is served is looked at anew."""
+        definitions = [each for each in group if each.ref.kind.kind == CRD and defined(each.manifest)]
+        words = []
+        for each in definitions:
+            resource = self._resource(each)
+            if resource is not None:
+                seen = await self.plane.kube.read(self.apiserver, resource.path("", each.ref.name))
+                words += [] if established(seen) else [f"{each.ref} is not established{unestablished(seen)}"]
+        if definitions:
+            self.served = await self.plane.kube.discover(self.apiserver)
+        return words
+
+    def _resource(self, wanted: Wanted) -> Resource | None:
+        return self._served(wanted.ref.kind, wanted.version)
+
+    def _served(self, kind: GroupKind, version: str = "") -> Resource | None:
+        """How a kind is served, in that version or in the one that its group prefers."""
+        for each in self.served.resources:
+            if (each.group, each.kind) == (kind.group, kind.kind) and version in ("", each.version):
+                return each
+        return None
+
+    def _placed(self, wanted: Wanted) -> Wanted:
+        """An object where it is: of a kind that was defined by others only the apiserver knows that it is in no
+        namespace.
+        """
+        resource = self._resource(wanted)
+        if resource is None or resource.namespaced or not wanted.ref.namespace:
+            return wanted
+        return replace(wanted, ref=replace(wanted.ref, namespace=""))
+
+    async def _write_parent(self, parent: Parent) -> None:
+        if self.parents.get(parent.addon) != parent:
+            await self._send(_CONFIG_MAP.path(NAMESPACE, parent.name), parent.manifest(), force=True)
+            self.parents[parent.addon] = parent
+
+    # pruning
+
+    async def _members(self, parent: Parent, kinds: Iterable[GroupKind]) -> dict[Ref, tuple[Meta, Resource]]:
+        """The objects of these kinds that quarterdeck applied for a set. (Controllers copy labels to what they make:
+        the label alone makes no member.) What is not served is not there, unless its apiserver is silent: raises Waits.
+        """
+        found: dict[Ref, tuple[Meta, Resource]] = {}
+        for kind in sorted(kinds):
+            resource = self._served(kind)
+            if resource is None:
+                if kind.group in {group for group, _ in self.served.silent}:
+                    raise Waits(f"looking for {kind} of add-on {parent.addon}", "their apiserver does not answer")
+                continue
+            for meta in await self.plane.kube.metadata(self.apiserver, resource, f"{PART_OF}={parent.id}"):
+                if owned_fields(meta.managed) is not None:
+                    found[Ref(kind, meta.namespace, meta.name)] = meta, resource
+        return found
+
+    async def _prune(self, parent: Parent) -> None:
+        """Have the members that are not wanted gone: what needs others first, the others once that is gone."""
+        wanted = {self._placed(each).ref for each in self.wanted}
+        while gone := {
+            ref: seen for ref, seen in (await self._members(parent, parent.kinds)).items() if ref not in wanted
+        }:
+            ordered = for_removal(gone)
+            first = [ref for ref in ordered if rank(ref) == rank(ordered[0])]
+            if going := [str(ref) for ref in first if gone[ref][0].deleting]:
+                raise Waits(f"removing objects of add-on {parent.addon}", f"{_few(going)} is being deleted")
+            for ref in first:
+                await self._delete(ref, *gone[ref])
+
+    async def _delete(self, ref: Ref, meta: Meta, resource: Resource) -> None:
+        path = resource.path(ref.namespace, ref.name)
+        await self.plane.check()
+        try:
+            if ref.kind == _NAMESPACE and ref.name in IMMORTAL:
+                await self.plane.kube.apply(self.apiserver, path, _bare(ref), manager=MANAGER)  # lets go of it
+            else:
+                await self.plane.kube.delete(self.apiserver, path, uid=meta.uid)
+        except Refused as error:
+            raise Waits(f"removing {ref}", error.seen) from error
+
+
+def _told(wanted: Wanted, error: Refused) -> str:
+    """What is waited for after a refusal. Raises NeedsAPerson for one that stays."""
+    if error.why is Refusal.LATER:
+        return f"{wanted.ref}: {error.seen}"
+    hint = "take these fields out of the manifest, or have their owner give them up"
+    raise NeedsAPerson(
+        f"applying {wanted.ref}", error.seen, hint if error.why is Refusal.OWNED else "mend the manifest"
+    )
+
+
+def _bare(ref: Ref) -> Manifest:
+    return {"apiVersion": "v1", "kind": ref.kind.kind, "metadata": {"name": ref.name}}
+
+
+def _last_rank() -> int:
+    return rank(Ref(GroupKind("apiregistration.k8s.io", "APIService"), "", ""))
+
+
+def _few(words: list[str]) -> str:
+    more = f", and {len(words) - _TOLD} more" if len(words) > _TOLD else ""
+    return "; ".join(words[:_TOLD]) + more

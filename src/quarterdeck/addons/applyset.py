@@ -1,0 +1,97 @@
+"""ApplySets (KEP-3659): which objects of a plane are an add-on's, written down in the plane itself.
+
+Each add-on has a parent object, a ConfigMap, which says of which kinds its members are; each member bears a label with
+the set's id. So what is no longer wanted is found, and ``kubectl`` knows whose it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from quarterdeck.addons.objects import GroupKind, Manifest, Ref, Wanted, mapping
+
+#: Where the parents are. The apiserver lets nobody delete it.
+NAMESPACE = "kube-system"
+#: Namespaces that nobody can delete (kubernetes: plugin/pkg/admission/namespace/lifecycle).
+IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+#: Who applies: of fields, and of sets.
+MANAGER = "quarterdeck"
+TOOLING = "quarterdeck/v1"
+
+ID = "applyset.kubernetes.io/id"
+PART_OF = "applyset.kubernetes.io/part-of"
+_TOOL = "applyset.kubernetes.io/tooling"
+_KINDS = "applyset.kubernetes.io/contains-group-kinds"
+_NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+_PREFIX = "quarterdeck-addon-"
+_ADDON = "quarterdeck.dev/addon"
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """What the parent object of an add-on's set says: of which kinds members may be, and in which namespaces."""
+
+    addon: str
+    kinds: frozenset[GroupKind] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """Of the ConfigMap."""
+        return f"{_PREFIX}{self.addon}"
+
+    @property
+    def id(self) -> str:
+        """As KEP-3659 makes it: of name, namespace, kind and group."""
+        digest = hashlib.sha256(f"{self.name}.{NAMESPACE}.ConfigMap.".encode()).digest()
+        return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
+
+    def widened(self, refs: Iterable[Ref]) -> Parent:
+        """With room for these as well: said before the first of them comes, so that none is ever forgotten."""
+        refs = tuple(refs)
+        kinds = self.kinds | {each.kind for each in refs}
+        return Parent(self.addon, kinds, self.namespaces | {each.namespace for each in refs if each.namespace})
+
+    def manifest(self) -> Manifest:
+        """The object itself."""
+        others = sorted(self.namespaces - {NAMESPACE})
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": self.name,
+                "namespace": NAMESPACE,
+                "labels": {ID: self.id, _ADDON: self.addon},
+                "annotations": {
+                    _TOOL: TOOLING,
+                    _KINDS: ",".join(sorted(map(str, self.kinds))),
+                    **({_NAMESPACES: ",".join(others)} if others else {}),
+                },
+            },
+        }
+
+
+def parent_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Parent | None:
+    """What a ConfigMap says as the parent of a set; None if it is none of quarterdeck's."""
+    addon = labels.get(_ADDON, "")
+    if annotations.get(_TOOL) != TOOLING or not addon:
+        return None
+    kinds = frozenset(GroupKind.parse(each) for each in annotations.get(_KINDS, "").split(",") if each)
+    namespaces = frozenset(each for each in annotations.get(_NAMESPACES, "").split(",") if each)
+    return Parent(addon, kinds, namespaces)
+
+
+def as_member(wanted: Wanted, parent: Parent) -> dict[str, JsonValue]:
+    """What is applied of an object: its manifest, with its namespace and the label of the set."""
+    metadata = dict(mapping(wanted.manifest.get("metadata")))
+    metadata["labels"] = {**mapping(metadata.get("labels")), PART_OF: parent.id}
+    if wanted.ref.namespace:
+        metadata["namespace"] = wanted.ref.namespace
+    else:
+        metadata.pop("namespace", None)
+    return {**wanted.manifest, "metadata": metadata}

@@ -1,0 +1,109 @@
+"""Add-ons: objects that quarterdeck keeps in a plane, and what is known of each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, Field, JsonValue, model_validator
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.names import dns_label, label_within, shortened
+from quarterdeck.api.problems import refuse
+from quarterdeck.api.schema import InSchema, label
+from quarterdeck.api.values import AbsolutePath
+
+#: Of an add-on's name: the object that its set is written down in is called by it.
+ADDON_NAME_MAX = 40
+_CHART_MAX = 512
+_RELEASE_MAX = 53  # helm's own
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+def _chart(text: str) -> str:
+    if not text or len(text) > _CHART_MAX or text.startswith("-") or any(each.isspace() for each in text):
+        raise ValueError(f"{shortened(text)} names no chart")
+    return text
+
+
+def _repository(text: str) -> str:
+    if not text.startswith(("https://", "http://", "file://")) or any(each.isspace() for each in text):
+        raise ValueError(f"{shortened(text)} is no address of a repository, such as https://charts.example")
+    return text
+
+
+class Chart(Model):
+    """A Helm chart, rendered by the ``helm`` on the path: a folder or an archive on this host, ``oci://...``, or with
+    ``repository`` a name in that. ``release``: what the release is called; the add-on's name if it is left out.
+    """
+
+    chart: Annotated[str, AfterValidator(_chart), InSchema({"pattern": r"^[^\s-]\S*$", "maxLength": _CHART_MAX})]
+    repository: Annotated[str, AfterValidator(_repository), InSchema({"pattern": r"^(https?|file)://\S+$"})] | None = (
+        None
+    )
+    version: Annotated[str, Field(pattern=r"^[^\s-]\S{0,99}$")] | None = None
+    release: Annotated[str, AfterValidator(label_within(_RELEASE_MAX)), label(_RELEASE_MAX)] | None = None
+    values: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _it_is_found_from_anywhere(self) -> Chart:
+        if self.repository is None and not self.chart.startswith(("/", "oci://")):
+            refuse(("chart", f"{shortened(self.chart)} is no absolute path and no oci://; else name its repository"))
+        if self.repository is not None and self.chart.startswith(("/", "oci://")):
+            refuse(("repository", "is for charts that are named, not for paths and oci://"))
+        return self
+
+
+class Addon(Model):
+    """Objects that are to be in a plane, from one source: ``inline`` (YAML), a ``file``, all YAML and JSON files of a
+    ``folder``, or a ``helm`` chart. ``namespace``: for those of its objects that are in one and name none.
+    """
+
+    name: Annotated[str, AfterValidator(label_within(ADDON_NAME_MAX)), label(ADDON_NAME_MAX)]
+    namespace: Annotated[str, AfterValidator(dns_label), label(63)] = "default"
+    inline: Annotated[str, AfterValidator(_text), InSchema({"pattern": r"\S"})] | None = None
+    file: AbsolutePath | None = None
+    folder: AbsolutePath | None = None
+    helm: Chart | None = None
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Addon:
+        sources = ("inline", "file", "folder", "helm")
+        given = [each for each in sources if getattr(self, each) is not None]
+        if len(given) != 1:
+            seen = " and ".join(given) if given else "none"
+            refuse(("name", f"add-on {self.name!r} needs exactly one of {', '.join(sources)}, and has {seen}"))
+        return self
+
+
+def _named_once(addons: tuple[Addon, ...]) -> tuple[Addon, ...]:
+    names = [each.name for each in addons]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"names add-on {name!r} twice")
+    return addons
+
+
+Addons = Annotated[tuple[Addon, ...], AfterValidator(_named_once), InSchema({"uniqueItems": True})]
+
+
+class AddonStatus(Model):
+    """What is known of one add-on that was applied, or that does not come to be.
+
+    ``manifests`` names the AddonManifests from which it was last applied as a whole ("": it never was), ``digest`` is
+    the content's of it, ``objects`` how many those are, and ``fields`` a digest of what quarterdeck owns of them, as
+    the apiserver says: when somebody takes any of it, it says something else. ``why`` is why it is not as wanted, or
+    what is waited for; "" if it is.
+    """
+
+    name: str
+    manifests: str = ""
+    digest: str = ""
+    objects: Annotated[int, Field(ge=0)] = 0
+    fields: str = ""
+    applied_at: AwareDatetime | None = None
+    why: str = ""

@@ -1,0 +1,142 @@
+"""The manifests of planes' add-ons: read when they are asked for, looked up ever after."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from pydantic import SecretStr
+
+from quarterdeck.addons.content import Content, contents, decoded, digest_of, gone_with_a_namespace
+from quarterdeck.api.addon_manifests import AddonContent, AddonManifests, manifests_of
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import Lease, Store
+
+#: So many are kept that nobody names any more: who goes back finds them.
+_FORMER = 3
+
+
+async def wanted(store: Store, plane: ControlPlane) -> AddonManifests | None:
+    """What a stored plane's add-ons are to be; None when there are none. Not stored yet, if the plane names none: then
+    everything that its spec names is read, and charts are rendered.
+
+    Raises InvalidInput for what makes no sense, PreconditionFailed and TimedOut for charts, Corrupt when what the plane
+    names is gone.
+    """
+    if plane.status.addon_manifests:
+        return await stored(store, plane, plane.status.addon_manifests)
+    if not plane.spec.addons:
+        return None
+    return manifests_of(plane, tuple(map(_encoded, await read(plane))))
+
+
+async def established(
+    store: Store, plane: ControlPlane, found: tuple[Content, ...] | None = None, *, lease: Lease | None = None
+) -> ControlPlane:
+    """The plane, with the manifests of its add-ons stored and named; ``found``, if they were read already.
+
+    Raises what ``wanted`` does, and Conflict when the plane was changed meanwhile.
+    """
+    if plane.status.addon_manifests or not plane.spec.addons:
+        return plane
+    made = manifests_of(plane, tuple(map(_encoded, await read(plane) if found is None else found)))
+    await keep(store, made, lease=lease)
+
+    def naming(seen: ControlPlane) -> ControlPlane:
+        if (seen.spec, seen.status.addon_manifests) != (plane.spec, ""):
+            raise Conflict(f"reading the add-ons of plane {plane.name}", "it was changed meanwhile", "look again")
+        return seen.model_copy(update={"status": seen.status.model_copy(update={"addon_manifests": made.name})})
+
+    return await amend(store, ControlPlane, plane.name, naming, lease=lease)
+
+
+async def read(plane: ControlPlane) -> tuple[Content, ...]:
+    """What the sources of all add-ons of a plane say now."""
+    # Charts and YAML are of no concern to whoever looks at a plane.
+    from quarterdeck.engine import addon_sources
+
+    found = [(each.name, each.namespace, await addon_sources.read(plane, each)) for each in plane.spec.addons]
+    return contents(found, plane.name)
+
+
+async def stored(store: Store, plane: ControlPlane, name: str) -> AddonManifests:
+    """Those of that name. Raises Corrupt."""
+    try:
+        return await store.get(AddonManifests, name)
+    except NotFound:
+        raise Corrupt(
+            f"reading the add-ons of plane {plane.name}",
+            f"manifests {name} are not in the store",
+            "apply the plane's document again",
+        ) from None
+
+
+def named(manifests: AddonManifests | None) -> str:
+    """As a plane names them."""
+    return manifests.name if manifests is not None else ""
+
+
+def contents_of(manifests: AddonManifests | None) -> tuple[Content, ...]:
+    """What is in them."""
+    found = manifests.spec.addons if manifests is not None else ()
+    return tuple(content_of(each) for each in found)
+
+
+def content_of(stored: AddonContent) -> Content:
+    """One add-on of them."""
+    return decoded(stored.name, stored.data.get_secret_value())
+
+
+async def before(store: Store, plane: ControlPlane) -> tuple[Content, ...]:
+    """What was wanted of a plane's add-ons, as far as it is known; for telling what a change changes."""
+    name = plane.status.addon_manifests
+    if not name:
+        return ()
+    with contextlib.suppress(Corrupt):
+        return contents_of(await stored(store, plane, name))
+    return ()
+
+
+async def keep(store: Store, manifests: AddonManifests | None, *, lease: Lease | None = None) -> None:
+    """Store them, if they are not there yet: those of one name have one content."""
+    if manifests is not None:
+        with contextlib.suppress(Conflict):
+            await store.create(manifests, lease=lease)
+
+
+def require_possible(plane: ControlPlane, before: Iterable[Content], after: Iterable[Content]) -> None:
+    """Raise InvalidInput for a change that would delete a namespace with objects in it that are wanted."""
+    refs = (ref for each in before for ref in each.refs)
+    lost = gone_with_a_namespace(refs, after)
+    if lost:
+        raise InvalidInput(
+            f"changing the add-ons of plane {plane.name}", "; ".join(lost), "keep the Namespace, or move what is in it"
+        )
+
+
+async def of_plane(store: Store, name: str) -> tuple[AddonManifests, ...]:
+    """All that are stored of the plane of that name, the newest first."""
+    found = [
+        each
+        for each in await store.list(AddonManifests)
+        if any((owner.kind, owner.name) == ("ControlPlane", name) for owner in each.metadata.owner_references)
+    ]
+    return tuple(sorted(found, key=lambda each: (each.metadata.creation_timestamp, each.name), reverse=True))
+
+
+async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str], *, lease: Lease | None = None) -> None:
+    """Delete what nobody names, but for the last few. ``named``: what others than the plane name."""
+    if not plane.status.addon_manifests and not plane.status.addons:
+        return
+    used = {plane.status.addon_manifests, *(each.manifests for each in plane.status.addons), *named}
+    unused = [each for each in await of_plane(store, plane.name) if each.name not in used]
+    gone = tuple((AddonManifests, each.name) for each in unused[_FORMER:])
+    if gone:
+        await store.delete_together(*gone, lease=lease)
+
+
+def _encoded(content: Content) -> AddonContent:
+    text = content.encoded()
+    return AddonContent(name=content.addon, digest=digest_of(text), data=SecretStr(text))

@@ -1,0 +1,174 @@
+"""Objects of any kind over HTTPS. No client library: what is needed are five requests, over the connections, with the
+deadlines and the certificates in memory that all other calls to apiservers have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import quote
+
+from pydantic import JsonValue
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.http import Answer
+from quarterdeck.kube.address import Address
+from quarterdeck.kube.objects import Discovered, Meta, Refusal, Refused, Resource
+
+_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+#: An aggregated apiserver may know none of these: then it answers with whole objects, and the rest is not looked at.
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_APPLY = "application/apply-patch+yaml"
+_LISTED = 500  # objects of a page
+_LONGEST = 300
+#: What an apiserver says of a precondition that is not met, and (as an error of its own) of an object that has what its
+#: kind does not.
+_OTHER_UID = "the UID in the precondition"
+_NO_SUCH_FIELD = "failed to create typed patch object"
+
+#: How one request is made: method, server, path, headers, content.
+Ask = Callable[[str, Address, str, Mapping[str, str], bytes], Awaitable[Answer]]
+
+
+class HttpObjects:
+    """The half of the port that is about objects."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def discover(self, apiserver: Address) -> Discovered:
+        """See the port: aggregated discovery, one call for upstream's first group and one for all others."""
+        found: list[Resource] = []
+        silent: set[tuple[str, str]] = set()
+        for path in ("/api", "/apis"):
+            answer = await self._ask("GET", apiserver, path, {"Accept": _DISCOVERY}, b"")
+            for group in _items(_document(answer, path).get("items")):
+                name = _text(_mapping(group.get("metadata")).get("name"))
+                for version in _items(group.get("versions")):
+                    said = _text(version.get("version"))
+                    if version.get("freshness") == "Stale":
+                        silent.add((name, said))
+                    found += [each for each in map(_resource(name, said), _items(version.get("resources"))) if each]
+        return Discovered(tuple(found), frozenset(silent))
+
+    async def read(self, apiserver: Address, path: str) -> JsonValue:
+        """See the port."""
+        answer = await self._ask("GET", apiserver, path, {"Accept": "application/json"}, b"")
+        return None if answer.status == 404 else dict(_document(answer, path))
+
+    async def metadata(self, apiserver: Address, resource: Resource, selector: str) -> tuple[Meta, ...]:
+        """See the port."""
+        base = f"{resource.path()}?limit={_LISTED}&labelSelector={quote(selector)}"
+        found: list[Meta] = []
+        more = ""
+        while True:
+            path = base + (f"&continue={quote(more)}" if more else "")
+            answer = await self._ask("GET", apiserver, path, {"Accept": _METADATA_LIST}, b"")
+            if answer.status == 404:
+                return ()
+            page = _document(answer, resource.path())
+            found += [_meta(each) for each in _items(page.get("items"))]
+            more = _text(_mapping(page.get("metadata")).get("continue"))
+            if not more:
+                return tuple(found)
+
+    async def apply(
+        self, apiserver: Address, path: str, manifest: Mapping[str, JsonValue], *, manager: str, force: bool = False
+    ) -> Meta:
+        """See the port."""
+        asked = f"{path}?fieldManager={quote(manager)}&force={str(force).lower()}&fieldValidation=Strict"
+        headers = {"Accept": _METADATA, "Content-Type": _APPLY}
+        # JSON is YAML; of text that is no Unicode the apiserver says so.
+        content = json.dumps(manifest).encode()
+        answer = await self._ask("PATCH", apiserver, asked, headers, content)
+        if answer.status not in (200, 201):
+            raise _refused(answer, "applying", path, secret=manifest.get("kind") == "Secret")
+        return _meta(_document(answer, path))
+
+    async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
+        """See the port."""
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        answer = await self._ask("DELETE", apiserver, path, headers, json.dumps(options).encode())
+        if answer.status == 404:
+            return False
+        if answer.status == 409 and _OTHER_UID in answer.text:
+            return False  # another one of its name by now, which is nobody's to delete
+        if answer.status not in (200, 202):
+            raise _refused(answer, "deleting", path)
+        return True
+
+
+def _resource(group: str, version: str) -> Callable[[Mapping[str, JsonValue]], Resource | None]:
+    def made(said: Mapping[str, JsonValue]) -> Resource | None:
+        kind = _text(_mapping(said.get("responseKind")).get("kind"))
+        verbs = said.get("verbs")
+        if not kind or not isinstance(verbs, list) or "patch" not in verbs:
+            return None  # what cannot be applied: reviews, what is read only
+        return Resource(group, version, kind, _text(said.get("resource")), said.get("scope") == "Namespaced")
+
+    return made
+
+
+def _meta(said: Mapping[str, JsonValue]) -> Meta:
+    metadata = _mapping(said.get("metadata"))
+    return Meta(
+        namespace=_text(metadata.get("namespace")),
+        name=_text(metadata.get("name")),
+        uid=_text(metadata.get("uid")),
+        labels={key: _text(value) for key, value in _mapping(metadata.get("labels")).items()},
+        annotations={key: _text(value) for key, value in _mapping(metadata.get("annotations")).items()},
+        managed=metadata.get("managedFields"),
+        deleting=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def _refused(answer: Answer, doing: str, path: str, *, secret: bool = False) -> Refused:
+    """What an answer that is no yes means. What is said of a Secret may tell what is in it."""
+    status = _said(answer)
+    details = _mapping(status.get("details"))
+    causes = _items(details.get("causes"))
+    message = " ".join(_text(status.get("message")).split())
+    owned = [each for each in causes if each.get("reason") == "FieldManagerConflict"]
+    doing = f"{doing} {path}"
+    if answer.status == 409 and owned:
+        owners = ", ".join(sorted({_text(each.get("message")).removeprefix("conflict with ") for each in owned}))
+        fields = [_text(each.get("field")) for each in owned]
+        return Refused(doing, f"{owners} owns {', '.join(fields[:3])}", Refusal.OWNED, fields=fields, owners=owners)
+    terminating = any(each.get("reason") == "NamespaceTerminating" for each in causes)
+    never = answer.status in (400, 405, 413, 415, 422) or (answer.status == 403 and not terminating)
+    never = never or _NO_SUCH_FIELD in message
+    words = "" if secret and never else f": {message[:_LONGEST]}" if message else ""
+    why = Refusal.INVALID if never else Refusal.LATER
+    return Refused(doing, f"{_text(status.get('reason')) or 'it answered'} ({answer.status}){words}", why)
+
+
+def _document(answer: Answer, what: str) -> Mapping[str, JsonValue]:
+    """An answer that must be a yes. Raises Unavailable."""
+    if answer.status not in (200, 201):
+        message = " ".join(_text(_said(answer).get("message")).split())[:_LONGEST]
+        raise Unavailable(f"asking an apiserver for {what}", f"it answered {answer.status}: {message}")
+    found = _said(answer)
+    if not found:
+        raise Unavailable(f"asking an apiserver for {what}", "what it answered is no object")
+    return found
+
+
+def _said(answer: Answer) -> Mapping[str, JsonValue]:
+    try:
+        return _mapping(json.loads(answer.body))
+    except ValueError:
+        return {}
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def _items(value: JsonValue) -> list[Mapping[str, JsonValue]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -1,0 +1,131 @@
+"""What the HTTPS driver makes of what apiservers say about objects."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.http import Answer
+from quarterdeck.kube.address import Address
+from quarterdeck.kube.http_objects import HttpObjects
+from quarterdeck.kube.objects import Refusal, Refused, Resource
+
+SERVER = Address("127.0.0.1", 6443)
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+PATH = CONFIG_MAP.path("default", "a")
+
+
+class Said:
+    """Answers to requests, in turn; ``asked`` are their methods, paths and headers."""
+
+    def __init__(self, *answers: tuple[int, Any]) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+
+    async def __call__(self, method: str, _: Address, path: str, headers: Any, __: bytes) -> Answer:
+        self.asked.append((method, path, dict(headers)))
+        status, body = self.answers.pop(0)
+        return Answer(status, body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def kind(
+    plural: str, name: str, scope: str = "Namespaced", verbs: tuple[str, ...] = ("get", "patch")
+) -> dict[str, Any]:
+    said = {"group": "", "version": "", "kind": name}
+    return {"resource": plural, "responseKind": said, "scope": scope, "verbs": [*verbs], "subresources": []}
+
+
+def group(name: str, *versions: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": name} if name else {}, "versions": [*versions]}
+
+
+def status(code: int, reason: str, message: str, *causes: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    said = {"kind": "Status", "reason": reason, "message": message, "details": {"causes": [*causes]}}
+    return code, said
+
+
+async def test_discovery_tells_what_can_be_applied_and_whose_apiserver_is_silent() -> None:
+    core = group("", {"version": "v1", "freshness": "Current", "resources": [
+        kind("configmaps", "ConfigMap"), kind("namespaces", "Namespace", "Cluster"),
+        kind("tokenreviews", "TokenReview", "Cluster", ("create",)),
+    ]})  # fmt: skip
+    stale = group("metrics.k8s.io", {"version": "v1beta1", "freshness": "Stale"})
+    apps = group("apps", {"version": "v1", "freshness": "Current", "resources": [kind("deployments", "Deployment")]})
+    said = Said((200, {"items": [core]}), (200, {"items": [stale, apps]}))
+    found = await HttpObjects(said).discover(SERVER)
+    assert found.resources == (
+        CONFIG_MAP,
+        Resource("", "v1", "Namespace", "namespaces", namespaced=False),
+        Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
+    )
+    assert found.silent == {("metrics.k8s.io", "v1beta1")}
+    assert [path for _, path, _ in said.asked] == ["/api", "/apis"]
+
+
+async def test_a_long_list_is_read_page_by_page() -> None:
+    def page(name: str, more: str = "") -> dict[str, Any]:
+        return {"metadata": {"continue": more}, "items": [{"metadata": {"name": name, "uid": name}}]}
+
+    said = Said((200, page("a", "x/y")), (200, page("b")))
+    found = await HttpObjects(said).metadata(SERVER, CONFIG_MAP, "set=mine")
+    assert [each.name for each in found] == ["a", "b"]
+    assert "labelSelector=set%3Dmine" in said.asked[1][1]
+    assert "continue=x" in said.asked[1][1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why", "says"),
+    [
+        (status(422, "Invalid", "spec.x:\nRequired value"), Refusal.INVALID, "Invalid (422): spec.x: Required value"),
+        (status(403, "Forbidden", "no", {"reason": "NamespaceTerminating"}), Refusal.LATER, "Forbidden (403): no"),
+        (status(403, "Forbidden", "policy says no"), Refusal.INVALID, "policy says no"),
+        (status(404, "NotFound", "namespaces not found"), Refusal.LATER, "NotFound (404)"),
+        (status(409, "Conflict", "the object has been modified"), Refusal.LATER, "Conflict (409)"),
+        (status(500, "InternalError", "failed calling webhook"), Refusal.LATER, "failed calling webhook"),
+        (status(500, "", "failed to create typed patch object (x): .data: expected map"), Refusal.INVALID, "expected"),
+        ((503, b"no JSON"), Refusal.LATER, "it answered (503)"),
+    ],
+)
+async def test_what_is_refused_may_come_later_or_never(answer: tuple[int, Any], why: Refusal, says: str) -> None:
+    with pytest.raises(Refused) as refused:
+        await HttpObjects(Said(answer)).apply(SERVER, PATH, {"kind": "ConfigMap"}, manager="me")
+    assert refused.value.why is why
+    assert says in refused.value.seen
+    assert "\n" not in str(refused.value)
+
+
+async def test_a_conflict_names_the_fields_and_who_owns_them() -> None:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": 'conflict with "an-operator" using v1', "field": field}
+        for field in (".data.a", ".data.b")
+    ]
+    said = Said(status(409, "Conflict", "Apply failed with 2 conflicts", *causes))
+    with pytest.raises(Refused) as refused:
+        await HttpObjects(said).apply(SERVER, PATH, {}, manager="me")
+    assert (refused.value.why, refused.value.fields) == (Refusal.OWNED, (".data.a", ".data.b"))
+    assert refused.value.seen == '"an-operator" using v1 owns .data.a, .data.b'
+    assert "fieldManager=me&force=false" in said.asked[0][1]
+
+
+async def test_what_is_said_of_a_secret_that_makes_no_sense_is_not_told() -> None:
+    said = Said(status(422, "Invalid", 'Invalid value: "hidden-word"'))
+    with pytest.raises(Refused) as refused:
+        await HttpObjects(said).apply(SERVER, PATH, {"kind": "Secret"}, manager="me")
+    assert refused.value.seen == "Invalid (422)"
+
+
+async def test_another_object_of_the_name_is_not_deleted() -> None:
+    other = status(409, "Conflict", "the UID in the precondition (a) does not match the UID in record (b)")
+    assert await HttpObjects(Said(other)).delete(SERVER, PATH, uid="a") is False
+    with pytest.raises(Refused, match="is in use"):
+        await HttpObjects(Said(status(409, "Conflict", "it is in use"))).delete(SERVER, PATH, uid="a")
+
+
+async def test_an_answer_that_is_no_object_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="is no object"):
+        await HttpObjects(Said((200, b"<html>"))).read(SERVER, PATH)
+    assert await HttpObjects(Said((404, {}))).read(SERVER, PATH) is None
+    assert await HttpObjects(Said((404, {}))).metadata(SERVER, CONFIG_MAP, "a") == ()
