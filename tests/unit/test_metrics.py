@@ -122,6 +122,8 @@ async def test_steps_and_troubles_are_counted_and_a_plane_that_is_gone_leaves_no
     metrics = Metrics()
     watcher = metrics.of("demo")
     await watcher.observed(WELL, plan(WELL))
+    metrics.asked({("demo", "Succeeded"): 2, ("gone", "Succeeded"): 7})
+    assert told(metrics)["quarterdeck_operations"] == {("demo", "Succeeded"): 2}
     for seconds in (0.2, 400.0):
         await watcher.ended(STEP, seconds, None)
     await watcher.ended(STEP, 1.0, Unavailable("starting", "no"))
@@ -151,6 +153,8 @@ async def test_disks_and_certificates_are_read_once_a_minute_of_members_that_ans
     measures = Measures(metrics=metrics, steady=lambda: now[0])
     world = with_member(small.world, "east-3", lambda each: replace(each, health=Health.DOWN))
     metrics.observed("alpha", world, Plan())
+    await measures.turn(small.plane, replace(world, membership=None))
+    assert "quarterdeck_etcd_member_wal_fsync_p99_seconds" not in told(metrics), "nobody could be asked"
     await measures.turn(small.plane, world)
     found = told(metrics)
     took = found["quarterdeck_etcd_member_wal_fsync_p99_seconds"]

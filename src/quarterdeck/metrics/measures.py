@@ -42,13 +42,14 @@ class Measures:
         """Read them, if it is time. Nothing is changed, nobody who may be down is asked."""
         if self.steady() - self._read < EVERY:
             return
-        self._read = self.steady()
         asked = [
             self._member(plane, cluster, record)
             for cluster in Cluster
             for record in plane.memory.replicas
             if _answers(world, cluster, record)
         ]
+        if asked:  # else as soon as there is anybody to be asked
+            self._read = self.steady()
         found = [sample for found in await asyncio.gather(*asked) for sample in found]
         self.metrics.measured(plane.name, (*found, *await asyncio.to_thread(_certificates, plane)))
 

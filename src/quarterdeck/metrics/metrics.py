@@ -128,7 +128,7 @@ class Metrics(Collector):
                 rows[catalogue.LOOK].append(((name,), plane.took))
             for metric, labels, value in (*samples(plane.world, plane.plan), *plane.measured):
                 rows[metric].append(((name, *labels), value))
-        rows[catalogue.OPERATIONS] += sorted(self._operations.items())
+        rows[catalogue.OPERATIONS] += [each for each in sorted(self._operations.items()) if each[0][0] in self._planes]
         rows[catalogue.STEPS] += sorted(self._steps.items())
         rows[catalogue.TROUBLES] += sorted(self._troubles.items())
         for metric in METRICS:
