@@ -12,10 +12,20 @@ from model.worlds import moving
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import NoteCluster, NoteCreated, NoteDraining, NoteMembers, NoteRecord, NoteUnsettled, Step
+from quarterdeck.model.steps import (
+    NoteCluster,
+    NoteCreated,
+    NoteDraining,
+    NoteMembers,
+    NoteRecord,
+    NoteUnsettled,
+    PlaceReplica,
+    Step,
+)
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, Health, Membership, World
 from quarterdeck.planner.notes import note
+from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -90,6 +100,14 @@ def test_who_is_a_member_is_noted_once(
     found = [(step.listed, step.started) for step in steps if isinstance(step, NoteMembers)]
     assert found == ([note_of] if note_of else [])
     assert len(steps) == len(found)
+
+
+def test_a_member_whose_volume_was_looked_at_before_it_wrote_anything_is_not_taken_for_one_that_lost_its_data() -> None:
+    world = with_fact(forgetful("east-2", listed=True, started=False), "east-2", lambda it: replace(it, has_data=False))
+    assert noted(world) == []
+    assert not any(isinstance(step, PlaceReplica) for step in plan(world).now)
+    unknown = with_fact(world, "east-2", lambda it: replace(it, has_data=None))
+    assert kinds(unknown) == [NoteMembers]
 
 
 def test_who_is_no_member_is_not_noted_as_one() -> None:

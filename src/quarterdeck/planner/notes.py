@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Memory
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import (
     NoteCluster,
     NoteCreated,
@@ -94,13 +94,22 @@ def _members(world: World, membership: Membership, cluster: Cluster) -> list[Ste
     records = [record for record in memory.replicas if record.name in members]
     listed = tuple(record.name for record in records if not record.listed)
     started = tuple(
-        record.name for record in records if not record.started and members[record.name].health is Health.HEALTHY
+        record.name
+        for record in records
+        if not record.started and members[record.name].health is Health.HEALTHY and _has_begun(world, record)
     )
     if not listed and not started:
         return []
     storage_class = world.storage_class if cluster is Cluster.EVENTS else ""
     why = "they are members now"
     return [NoteMembers(site="", why=why, listed=listed, started=started, storage_class=storage_class, cluster=cluster)]
+
+
+def _has_begun(world: World, record: Replica) -> bool:
+    """Whether nothing says that a member has no data yet. One look has its parts from different moments: the volume may
+    have been looked at just before the member began to write. Whoever counted as started then would have lost its data.
+    """
+    return world.replica(record.name).has_data is not False
 
 
 def _draining(view: View) -> list[Step]:
