@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import UTC, datetime
 
 import psutil
 import pytest
@@ -61,6 +62,7 @@ def test_a_plane_is_created_kept_and_left_running_by_a_manager_that_dies_and_end
     lab.run("pause", "one", "--for", "2s")
     assert answers(client)
     manager = serving(lab)
+    until(lambda: not lab.plane("one").spec.paused_at(datetime.now(UTC)), "the pause ends by itself")
     lab.run("wait", "one", deadline=60)
 
     # It is told to stop: planes run on, and commands drive by themselves.
