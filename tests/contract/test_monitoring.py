@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from model.stories import serving
 from support.prometheus_lab import Prometheus, prometheus, promtool
 
-from quarterdeck.http import NoAnswer
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.server import Address, telling
 from quarterdeck.planner.planner import plan
@@ -72,12 +70,9 @@ def _asked() -> list[str]:
 
 
 async def _scraped(there: Prometheus) -> None:
-    """Until it has read them; it may be just starting."""
+    """Until it has read them."""
     async with asyncio.timeout(60):
-        while True:
-            with suppress(NoAnswer):
-                if await there.query("quarterdeck_plane_settled"):
-                    return
+        while not await there.query("quarterdeck_plane_settled"):  # noqa: ASYNC110 - it is another process
             await asyncio.sleep(0.2)
 
 

@@ -9,14 +9,14 @@ import shutil
 import socket
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from filelock import AsyncFileLock
 
-from quarterdeck.http import Http
+from quarterdeck.http import Http, NoAnswer
 from quarterdeck.upstream.gotool import GoTools
 from quarterdeck.upstream.process import Outcome, run
 from quarterdeck.upstream.progress import Silent
@@ -80,6 +80,15 @@ class Prometheus:
     url: str
     http: Http
 
+    async def is_ready(self) -> None:
+        """Return when it answers questions: it listens before it does."""
+        async with asyncio.timeout(60):
+            while True:
+                with suppress(NoAnswer):
+                    if (await self.http.ask("GET", self.url, "/-/ready", deadline=10)).status == 200:
+                        return
+                await asyncio.sleep(0.1)
+
     async def get(self, path: str) -> dict[str, object]:
         """What its API says; the test fails if it complains."""
         answer = await self.http.ask("GET", self.url, path, deadline=10)
@@ -110,10 +119,16 @@ async def prometheus(folder: Path, configuration: str) -> AsyncIterator[Promethe
     )
     client = Http(None)
     try:
-        yield Prometheus(f"http://{at}", client)
+        there = Prometheus(f"http://{at}", client)
+        await there.is_ready()
+        yield there
     finally:
         await client.close()
         process.kill()
         await process.wait()
         log.close()
         shutil.rmtree(folder / "data", ignore_errors=True)
+
+
+if __name__ == "__main__":  # so that it is not built beside tests that count seconds
+    asyncio.run(programs())
