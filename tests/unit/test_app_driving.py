@@ -20,12 +20,12 @@ from quarterdeck.app.driving import followed
 from quarterdeck.engine.conditions import READY, RECONCILING, stalled
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import lease_name, manager_lease
-from quarterdeck.errors import Gone, InvalidInput, Paused, Unavailable
+from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
 from quarterdeck.model.steps import Plan
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.memory import MemoryStore
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.stores.port import JournalEntry, Lease, Outcome
 
 OTHER = "elsewhere:1 (quarterdeck migrate alpha)"
 
@@ -242,3 +242,52 @@ async def test_a_manager_that_does_not_take_a_plane_up_is_not_waited_for_long(
     async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
         await asyncio.wait_for(follower.start(), 5)
     assert follower.hands == [Hand(MANAGER, ""), Hand("", "", ours=True)]
+
+
+async def test_a_manager_has_its_time_from_when_the_one_before_it_is_seen_to_be_dead(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers, "_MANAGER", 0.3)
+    follower = Following(store)
+    async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
+        async with hold_lease(store, lease_name("alpha"), OTHER, wait=0.0):
+            following = follower.start()
+            await asyncio.sleep(0.4)  # longer than a manager is given
+        follower.told.clear()
+        await asyncio.wait_for(follower.told.wait(), 5)
+        assert follower.hands == [Hand(OTHER, ""), Hand(MANAGER, "")]
+        following.cancel()
+        await asyncio.wait((following,))
+
+
+async def test_who_finds_that_another_process_was_quicker_follows_that_one(store: MemoryStore) -> None:
+    follower, taken, over = Following(store), asyncio.Event(), asyncio.Event()
+
+    async def other() -> None:
+        async with hold_lease(store, lease_name("alpha"), OTHER, wait=0.0):
+            taken.set()
+            await over.wait()
+
+    holding = asyncio.create_task(other())
+
+    async def drive() -> None:
+        if not follower.drove.is_set():
+            follower.drove.set()
+            raise Conflict("driving plane alpha", f"{OTHER} holds its lease")
+
+    async def unheld_at_first(name: str) -> Lease | None:
+        return await held(name) if follower.drove.is_set() else None
+
+    await asyncio.wait_for(taken.wait(), 5)
+    held = store.lease
+    store.lease = unheld_at_first  # type: ignore[method-assign]
+    home = Home(folder=Path("/nowhere"), store=store)
+
+    def tell(hand: Hand) -> None:
+        follower.hands.append(hand)
+        if hand.holder == OTHER:
+            over.set()
+
+    await asyncio.wait_for(followed(home, "alpha", timeout=None, told=tell, drive=drive), 5)
+    await holding
+    assert follower.hands == [Hand("", "", ours=True), Hand(OTHER, ""), Hand("", "", ours=True)]

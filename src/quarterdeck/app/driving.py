@@ -85,13 +85,14 @@ async def followed(
             holder = await manager_of(home, name)  # it is about to take it up
         if not holder:
             told(Hand("", under_way, ours=True))
-            try:
-                await asyncio.wait_for(drive(), None if deadline is None else max(0.0, deadline - clock()))
-            except TimeoutError:
-                raise Unavailable(f"waiting for plane {name}", "it is not yet as wanted", "wait again") from None
-            return
+            if await _driven(home, name, drive, None if deadline is None else max(0.0, deadline - clock())):
+                return
+            last = ""
+            continue
+        if held is not None:
+            patience = clock() + _MANAGER
         if holder != last:
-            last, patience = holder, clock() + _MANAGER
+            last = holder
             told(Hand(last, under_way))
         await progress.look(plane)
         if ended(plane, operation) and (await facts.look(home, name)).plan.done:
@@ -99,3 +100,16 @@ async def followed(
         if deadline is not None and clock() > deadline:
             raise Unavailable(f"waiting for plane {name}", f"{holder} is still at it", "wait again")
         await asyncio.sleep(_LOOK)
+
+
+async def _driven(home: Home, name: str, drive: Callable[[], Awaitable[None]], seconds: float | None) -> bool:
+    """Whether this process has driven the plane to its end: another one may have been quicker to take it up."""
+    try:
+        await asyncio.wait_for(drive(), seconds)
+    except TimeoutError:
+        raise Unavailable(f"waiting for plane {name}", "it is not yet as wanted", "wait again") from None
+    except Conflict:
+        if await home.store.lease(operations.lease_name(name)) is None:
+            raise
+        return False
+    return True
