@@ -29,7 +29,6 @@ EQUIVALENT: dict[str, str] = {
     "membership.remove_dead, membership.remove_strays": _EITHER,
     "planner: WITH_MEMBERSHIP: membership.join, membership.rejoin => membership.rejoin, membership.join": _EITHER,
     "planner: WITH_MEMBERSHIP: traffic.backends, traffic.record => traffic.record, traffic.backends": _EITHER,
-    "planner: WITH_MEMBERSHIP: serving.control, serving.retire => serving.retire, serving.control": _EITHER,
     "planner: WITH_MEMBERSHIP: serving.retire, membership.lead => membership.lead, serving.retire": (
         "leadership goes when no unwanted voter serves: what is to be stopped then serves nobody, before and after"
     ),
