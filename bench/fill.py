@@ -1,10 +1,14 @@
-"""Fills a plane with ConfigMaps of a given size."""
+"""Fills a plane with ConfigMaps of a given size. As a program it runs where the plane's machines can be reached:
+
+python bench/fill.py HOME PLANE OBJECTS BYTES
+"""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import ssl
+import sys
 import tempfile
 from pathlib import Path
 
@@ -59,3 +63,8 @@ async def _touch(client: httpx2.AsyncClient, name: str, left) -> None:  # type: 
     for number in left:
         answer = await client.put(f"{where}/{name}", json={"metadata": {"name": name}, "data": {"n": str(number)}})
         answer.raise_for_status()
+
+
+if __name__ == "__main__":
+    home, plane, objects, size = sys.argv[1:]
+    asyncio.run(fill(Path(home), plane, objects=int(objects), size=int(size)))

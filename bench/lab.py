@@ -18,6 +18,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from support.leftovers import destroy, nothing_left
 
+#: Seconds for a manager to end.
+_ENDING = 60.0
+
 
 @contextmanager
 def temporary_home() -> Iterator[Path]:
@@ -51,6 +54,18 @@ def quarterdeck(*arguments: str, allowed: int = 0, timeout: float = 600.0) -> fl
         print(done.stdout, done.stderr, sep="\n", file=sys.stderr)
         raise subprocess.CalledProcessError(done.returncode, done.args)
     return time.monotonic() - since
+
+
+@contextmanager
+def manager() -> Iterator[subprocess.Popen[bytes]]:
+    """``quarterdeck serve``, until the block ends."""
+    argv = (sys.executable, "-m", "quarterdeck", "serve")
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(_ENDING)
 
 
 def this_machine() -> str:

@@ -1,9 +1,10 @@
 """Requests over HTTP/1.1, each with a deadline, over connections that are kept from one to the next.
 
-What is looked at several times a second is asked over a connection that stands: nearly all that such a look costs would
-be handshakes. Nothing may look other than it is because of that. So a connection is never older than a few seconds (a
-new one shows that clients can connect, and which certificates are shown now), it is kept only after a good answer, and
-one that breaks is replaced at once; where the other end is gone without a word, the kernel breaks it.
+What is looked at again and again is asked over a connection that stands: nearly all that such a look costs would be
+handshakes. Nothing may look other than it is because of that. So a connection is never older than a few seconds, or a
+few looks where these are far apart (a new one shows that clients can connect, and which certificates are shown now), it
+is kept only after a good answer, and one that breaks is replaced at once; where the other end is gone without a word,
+the kernel breaks it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import re
 import socket
 import ssl
+from asyncio import sslproto
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,8 +23,14 @@ from urllib.parse import urlsplit
 
 T = TypeVar("T")
 
-#: Seconds from its beginning for which a connection is used at most.
+#: A connection is used for so many seconds from its beginning at most; or, by who looks seldom, so many times, for so
+#: long.
 KEPT = 5.0
+FEW = 6
+_OLDEST = 60.0
+#: Bytes that asyncio has ready for what is read of each connection that is secured: a record of TLS and its frame. Its
+#: own default is a quarter of a megabyte for each, and a manager has some of each plane.
+sslproto.SSLProtocol.max_size = 32 * 1024
 #: Milliseconds for which the other end's kernel may leave what is sent over a kept connection unacknowledged.
 _UNHEARD = 500
 _MOST = 64 * 2**20  # bytes of an answer
@@ -107,7 +115,7 @@ class Http:
         waiting = self._idle[origin]
         while waiting:
             wire = waiting.pop()
-            if wire.stands and now - wire.since < KEPT:
+            if wire.stands and wire.is_fresh(now):
                 return wire
             wire.abort()
         return None
@@ -158,6 +166,7 @@ class _Wire(asyncio.Protocol):
     def __init__(self, since: float) -> None:
         self.since = since
         self.stands = False
+        self._used = 0
         self.gone = asyncio.Event()
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
@@ -180,6 +189,7 @@ class _Wire(asyncio.Protocol):
         """Send a request; the whole answer, and whether another one may be sent. Raises NoAnswer."""
         assert self._transport is not None
         self._heard = False
+        self._used += 1
         if not self.stands:
             raise self._broke("it was closed")
         self._transport.write(request)
@@ -195,6 +205,10 @@ class _Wire(asyncio.Protocol):
         elif status not in _BODILESS:
             return Answer(status, await self._rest()), False
         return Answer(status, body), not _CLOSE.search(head) and not self._received and self.stands
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether it shows what a new one would: it has not been used for long, or not often."""
+        return now - self.since < (KEPT if self._used >= FEW else _OLDEST)
 
     def keep(self) -> None:
         """Have the kernel break it when the other end does not hear us any more."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.dns_lab import PRIMARIES, ZONE, found, own_server, primary, require
-from support.endpoint_lab import crash, free_port, loopback
+from support.dns_lab import PRIMARIES, ZONE, found, own_server, primary, require, until_answers
+from support.endpoint_lab import EDGE, crash, free_port, loopback
 
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.endpoint.records import DnsServer, ask, name_servers
@@ -18,6 +18,7 @@ from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigKey
 from quarterdeck.endpoint.unmanaged import UnmanagedDns
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.endpoints import Claim, PersonMust, Record
+from quarterdeck.sites.port import Faults
 
 NAME = "demo.planes.test"
 OTHER_SECRET = base64.b64encode(b"x" * 32).decode()
@@ -158,10 +159,10 @@ async def test_a_server_that_does_not_answer_is_unknown_not_no_record() -> None:
 
 async def test_the_own_server_knows_its_zone_and_no_other(own: CoreDns) -> None:
     await own.set(NAME, ("192.0.2.1",), 5)
-    assert await ask(own.server, "never.planes.test") is None
-    assert await ask(own.server, f"below.{NAME}") is None
+    assert await ask(own.servers[0], "never.planes.test") is None
+    assert await ask(own.servers[0], f"below.{NAME}") is None
     with pytest.raises(Unavailable, match="REFUSED"):
-        await ask(own.server, "demo.example.org")
+        await ask(own.servers[0], "demo.example.org")
 
 
 async def test_the_own_server_knows_its_names_after_a_crash(own: CoreDns) -> None:
@@ -171,9 +172,36 @@ async def test_the_own_server_knows_its_names_after_a_crash(own: CoreDns) -> Non
     assert await own.observe(NAME) == Record(("192.0.2.1",), 5)
 
 
+async def test_one_of_two_own_servers_may_be_lost_and_is_told_what_it_missed(tmp_path: Path) -> None:
+    first, second = "east-a1", EDGE
+    async with own_server(tmp_path, machines=(first, second)) as dns:
+        assert isinstance(dns.site, Faults)
+        old, new = (
+            Claim(owner="alpha/1", token=each, addresses=frozenset({"192.0.2.1", "192.0.2.2"})) for each in (5, 6)
+        )
+        await dns.set(NAME, ("192.0.2.1",), 5, old)
+        assert [await ask(each, NAME) for each in dns.servers] == [Record(("192.0.2.1",), 5)] * 2
+        await dns.site.kill_machine(first)
+        await dns.set(NAME, ("192.0.2.2",), 5, new)
+        lost = await dns.look(NAME)
+        assert (lost.record, lost.uneven, lost.servers) == (Record(("192.0.2.2",), 5), False, 1)
+        with pytest.raises(Unavailable, match=first):
+            await dns.remove(NAME, new)
+        assert await dns.observe(NAME) is not None, "a server that comes back would know it for ever"
+        await dns.site.boot_machine(first)
+        await until_answers(dns.servers[0])
+        back = await dns.look(NAME)
+        assert back.uneven
+        assert back.record == Record(("192.0.2.1",), 5), "what it knew last"
+        await dns.set(NAME, ("192.0.2.2",), 5, new)
+        assert (await dns.look(NAME)).torn == ""
+        await dns.remove(NAME, new)
+        assert [await ask(each, NAME) for each in dns.servers] == [None, None]
+
+
 async def test_a_record_that_does_not_show_is_a_clear_error(own: CoreDns) -> None:
-    settings = replace(own.settings, reload=3600.0)
-    slow = replace(own, settings=settings, patience=1.0)
+    hosts = {machine: replace(each, reload=3600.0) for machine, each in own.hosts.items()}
+    slow = replace(own, hosts=hosts, patience=1.0)
     await slow.set("first.planes.test", ("192.0.2.1",), 5)
     with pytest.raises(TimedOut, match="no record after 1 s"):
         await slow.set(NAME, ("192.0.2.1",), 5)
@@ -181,7 +209,7 @@ async def test_a_record_that_does_not_show_is_a_clear_error(own: CoreDns) -> Non
 
 async def test_unmanaged_asks_for_the_records_until_they_resolve(own: CoreDns) -> None:
     await own.start()
-    person = UnmanagedDns(servers=(nobody(), own.server), timeout=1.0)
+    person = UnmanagedDns(servers=(nobody(), own.servers[0]), timeout=1.0)
     waiting = await person.set(NAME, ("192.0.2.1", "2001:db8::1"), 5)
     assert waiting is not None
     assert waiting.lines == (f"{NAME}. 5 IN A 192.0.2.1", f"{NAME}. 5 IN AAAA 2001:db8::1")
@@ -194,7 +222,7 @@ async def test_unmanaged_asks_for_the_records_until_they_resolve(own: CoreDns) -
 
 async def test_unmanaged_does_not_take_a_longer_time_to_live(own: CoreDns) -> None:
     await own.set(NAME, ("192.0.2.1",), 3600)
-    person = UnmanagedDns(servers=(own.server,))
+    person = UnmanagedDns(servers=(own.servers[0],))
     waiting = await person.set(NAME, ("192.0.2.1",), 5)
     assert waiting == PersonMust(name=f"{NAME}.", wanted=Record(("192.0.2.1",), 5), seen=Record(("192.0.2.1",), 3600))
     assert "ttl 3600 s" in str(waiting)
@@ -202,7 +230,7 @@ async def test_unmanaged_does_not_take_a_longer_time_to_live(own: CoreDns) -> No
 
 async def test_unmanaged_waits_for_a_removal_too(own: CoreDns) -> None:
     await own.set(NAME, ("192.0.2.1",), 5)
-    person = UnmanagedDns(servers=(own.server,))
+    person = UnmanagedDns(servers=(own.servers[0],))
     assert "deleted" in str(await person.remove(NAME))
     await own.remove(NAME)
     assert await person.remove(NAME) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 from support.etcd_cluster import (  # noqa: F401
@@ -18,11 +19,12 @@ from support.etcd_cluster import (  # noqa: F401
     real_lab,
     real_labs,
     small_lab,
+    small_labs,
     urls,
 )
 
-from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
-from quarterdeck.etcd.facts import Alarm, AlarmKind, ListedMember, MemberProgress, Progress, Replication
+from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.etcd.facts import Alarm, AlarmKind, ListedMember, MemberProgress, MemberStatus, Progress, Replication
 from quarterdeck.etcd.faults import EtcdFault, Reason
 
 UNKNOWN_ID = 0xDEAD
@@ -239,6 +241,27 @@ async def test_each_member_tells_whether_it_lists_another(lab: Lab) -> None:
         await lab.etcd.lists(down.client_url, member_id)
 
 
+async def test_who_is_left_without_a_quorum_says_how_far_it_is_and_who_the_members_are(lab: Lab) -> None:
+    everybody = {each.peer_url for each in lab.founders}
+    last, *others = lab.founders
+    for each in others:
+        await lab.kill(each)
+
+    async def follows_nobody() -> None:
+        said = await lab.etcd.status(last.client_url)
+        assert said.leader_id == 0
+        assert said.raft_applied_index > 0
+        assert said.revision > 0
+
+    await eventually(follows_nobody)
+    known = await lab.etcd.known_members(last.client_url)
+    assert {peer for each in known for peer in each.peer_urls} == everybody
+    with pytest.raises(Unavailable):
+        await lab.etcd.members(urls(lab.founders))
+    with pytest.raises(Unavailable):
+        await lab.etcd.known_members(others[0].client_url)
+
+
 async def test_a_member_that_was_removed_comes_back_with_a_new_id(lab: Lab) -> None:
     first = await added(lab, lab.spares[0])
     await lab.etcd.remove(urls(lab.founders), first)
@@ -293,14 +316,14 @@ async def test_the_metrics_tell_how_many_writes_are_under_way(lab: Lab) -> None:
 async def test_the_metrics_tell_how_long_the_disk_takes(lab: Lab) -> None:
     founder = await leader(lab)
     await lab.write(3)
-    times = await lab.etcd.disk_times(founder.metrics_url)
+    times = await lab.etcd.times(founder.metrics_url)
     for each in (times.fsync, times.commit):
         assert each.buckets[-1] == (math.inf, each.buckets[-1][1])
         took = each.quantile(0.99)
         assert took is not None
         assert 0 < took < 10
     with pytest.raises(Unavailable):
-        await lab.etcd.disk_times(lab.spares[0].metrics_url)
+        await lab.etcd.times(lab.spares[0].metrics_url)
 
 
 async def test_leadership_moves_and_moving_it_again_is_fine(lab: Lab) -> None:
@@ -414,6 +437,56 @@ async def test_without_a_quorum_nothing_is_confirmed_and_nothing_changes(lab: La
         await lab.etcd.alarms(urls(lab.founders))
 
 
+def elsewhere(founder: MemberAddress, spare: MemberAddress) -> MemberAddress:
+    """A founder with the address of a spare one."""
+    return replace(spare, name=founder.name)
+
+
+async def follows(lab: Lab, address: MemberAddress) -> int:
+    """The id of a member that answers at an address, and follows a leader."""
+
+    async def look() -> int:
+        status = await lab.etcd.status(address.client_url)
+        assert status.leader_id
+        assert not status.is_learner
+        return status.member_id
+
+    return await eventually(look)
+
+
+async def test_a_member_that_moved_with_its_data_is_found_at_its_new_address_and_is_who_it_was(lab: Lab) -> None:
+    moved = await follower(lab)
+    listed = await member(lab, moved)
+    assert listed is not None
+    await lab.kill(moved)
+    there, others = elsewhere(moved, lab.spares[0]), [each for each in lab.founders if each != moved]
+    await eventually(lambda: lab.etcd.readdress(urls(others), listed.id, there.peer_url))
+    await lab.etcd.readdress(urls(others), listed.id, there.peer_url)
+    again = await member(lab, there)
+    assert again is not None
+    assert (again.id, again.peer_urls) == (listed.id, (there.peer_url,))
+    with pytest.raises(Conflict):
+        await lab.etcd.readdress(urls(others), listed.id, others[0].peer_url)
+    with pytest.raises(NotFound):
+        await lab.etcd.readdress(urls(others), UNKNOWN_ID, lab.spares[1].peer_url)
+    await lab.come_back(there)
+    assert await follows(lab, there) == listed.id
+
+
+async def test_a_quorum_is_back_when_a_member_of_it_is_back_where_nobody_looks_for_it(lab: Lab) -> None:
+    """It finds the others, and they talk with it over the connections that it makes."""
+    ids = {each.name: each.id for each in await lab.etcd.members(urls(lab.founders))}
+    left, dead, moved = lab.founders
+    await lab.kill(dead)
+    await lab.kill(moved)
+    there = elsewhere(moved, lab.spares[0])
+    await lab.come_back(there)
+    assert await follows(lab, there) == ids[moved.name]
+    listed = await eventually(lambda: lab.etcd.members(urls((left, there))))
+    assert {each.name: each.id for each in listed} == ids
+    await eventually(lambda: lab.etcd.readdress(urls((left, there)), ids[moved.name], there.peer_url))
+
+
 async def knows_that_it_votes(lab: Lab, address: MemberAddress) -> None:
     assert not (await lab.etcd.status(address.client_url)).is_learner
 
@@ -442,19 +515,21 @@ async def test_voters_are_exchanged_one_for_one(lab: Lab) -> None:
 async def test_history_that_is_forgotten_leaves_room_that_a_member_gives_back_when_it_is_defragmented(lab: Lab) -> None:
     await lab.overwrite(8 << 20)
     one, other = await leader(lab), await follower(lab)
-    full = await lab.etcd.status(one.client_url)
-    assert full.db_size >= full.db_size_in_use >= 8 << 20
+
+    async def filled() -> MemberStatus:
+        found = await lab.etcd.status(one.client_url)
+        assert found.db_size >= found.db_size_in_use >= 8 << 20
+        return found
+
+    full = await eventually(filled)  # a member tells its sizes as of its last commit to the disk
     newest = await lab.etcd.revision(urls(lab.founders))
     await lab.etcd.compact(urls(lab.founders), newest)
     await lab.etcd.compact(urls(lab.founders), newest)  # again is fine
-
-    async def forgotten() -> None:
-        assert (await lab.etcd.status(one.client_url)).db_size_in_use < 4 << 20
-
-    await eventually(forgotten)
     before = await lab.etcd.status(other.client_url)
-    await lab.etcd.defragment(one.client_url)
-    assert (await lab.etcd.status(one.client_url)).db_size < full.db_size - (4 << 20)
+    await lab.etcd.defragment(one.client_url)  # only this tells what is in use, where nothing is written any more
+    found = await lab.etcd.status(one.client_url)
+    assert found.db_size < full.db_size - (4 << 20)
+    assert found.db_size_in_use < 4 << 20
     assert (await lab.etcd.status(other.client_url)).db_size >= before.db_size, "only the one that was asked"
     with pytest.raises(NotFound) as future:
         await lab.etcd.compact(urls(lab.founders), newest + 1_000)
@@ -470,6 +545,19 @@ async def test_all_alarms_of_a_kind_are_disarmed_and_none_of_another(lab: Lab) -
     await lab.etcd.disarm(urls(lab.founders), AlarmKind.NOSPACE)
     await lab.etcd.disarm(urls(lab.founders), AlarmKind.NOSPACE)  # again is fine
     assert await lab.etcd.alarms(urls(lab.founders)) == (corrupt,)
+
+
+async def test_members_that_disagree_can_be_compared(lab: Lab) -> None:
+    await lab.raise_alarm(Alarm(AlarmKind.CORRUPT, (await lab.etcd.status(lab.founders[0].client_url)).member_id))
+    newest = await lab.etcd.revision(urls(lab.founders))
+    assert len({(await lab.etcd.hash_keys(url, newest)).hash for url in urls(lab.founders)}) == 1
+
+
+async def test_a_key_is_forgotten_and_again_is_fine(lab: Lab) -> None:
+    for _ in range(2):
+        await lab.etcd.forget(urls(lab.founders), b"/some/key")
+    with pytest.raises(Unavailable):
+        await lab.etcd.forget((), b"/some/key")
 
 
 async def test_members_with_the_same_data_have_the_same_hash_at_a_revision(lab: Lab) -> None:

@@ -42,6 +42,18 @@ class Lab(Protocol):
 
     def thaw(self) -> None: ...
 
+    def freeze_leader(self) -> None:
+        """The same of the scheduler."""
+        ...
+
+    def thaw_leader(self) -> None: ...
+
+    def end(self) -> None:
+        """Have the apiserver end, as it does when it is told to, and return when it has."""
+        ...
+
+    def begin(self) -> None: ...
+
 
 @dataclass
 class FakeLab:
@@ -55,6 +67,18 @@ class FakeLab:
 
     def thaw(self) -> None:
         self.kube.apiservers[self.apiserver].hangs = False
+
+    def freeze_leader(self) -> None:
+        self.kube.frozen = frozenset({self.leader})
+
+    def thaw_leader(self) -> None:
+        self.kube.frozen = frozenset()
+
+    def end(self) -> None:
+        self.kube.apiservers[self.apiserver].up = False
+
+    def begin(self) -> None:
+        self.kube.apiservers[self.apiserver].up = True
 
 
 @dataclass
@@ -70,6 +94,18 @@ class RealLab:
 
     def thaw(self) -> None:
         self.replica.processes.thaw(self.replica.spec(Component.APISERVER))
+
+    def freeze_leader(self) -> None:
+        self.replica.processes.freeze(self.replica.spec(Component.SCHEDULER))
+
+    def thaw_leader(self) -> None:
+        self.replica.processes.thaw(self.replica.spec(Component.SCHEDULER))
+
+    def end(self) -> None:
+        self.replica.stop(Component.APISERVER)
+
+    def begin(self) -> None:
+        self.replica.start_and_await(Component.APISERVER)
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +169,30 @@ async def test_it_is_told_whether_anything_listens_ready_or_not(lab: Lab) -> Non
         lab.thaw()
 
 
+async def test_who_is_connected_is_told_when_an_apiserver_ends_and_not_before(lab: Lab) -> None:
+    async with lab.kube.witness(lab.apiserver) as witness:
+        await asyncio.sleep(0.2)  # whoever broke off by itself would have by then
+        assert not witness.told
+        await asyncio.to_thread(lab.end)
+        try:
+            async with asyncio.timeout(5):
+                while not witness.told:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        finally:
+            await asyncio.to_thread(lab.begin)
+
+
+async def test_nobody_is_waited_for_where_no_apiserver_answers(lab: Lab) -> None:
+    async with lab.kube.witness(lab.nobody) as witness:
+        assert witness.told
+    lab.freeze()
+    try:
+        async with lab.kube.witness(lab.apiserver) as witness:
+            assert witness.told
+    finally:
+        lab.thaw()
+
+
 async def test_silence_is_unknown_and_not_a_no(lab: Lab) -> None:
     lab.freeze()
     try:
@@ -144,6 +204,21 @@ async def test_silence_is_unknown_and_not_a_no(lab: Lab) -> None:
     finally:
         lab.thaw()
     assert (await lab.kube.readyz(lab.apiserver)).ok is True
+
+
+async def test_programs_that_work_say_so_and_one_that_hangs_says_nothing(lab: Lab) -> None:
+    assert (await lab.kube.livez(lab.apiserver)).ok is True
+    assert (await lab.kube.healthz(lab.leader)).ok is True
+    assert (await lab.kube.livez(lab.nobody)).ok is False
+    assert (await lab.kube.healthz(lab.nobody)).ok is False
+    lab.freeze()
+    lab.freeze_leader()
+    try:
+        assert (await lab.kube.livez(lab.apiserver, within=0.5)).ok is None
+        assert (await lab.kube.healthz(lab.leader, within=0.5)).ok is None
+    finally:
+        lab.thaw_leader()
+        lab.thaw()
 
 
 async def test_the_version_is_a_plain_number(lab: Lab) -> None:

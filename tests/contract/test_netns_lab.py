@@ -163,6 +163,24 @@ async def test_a_lab_does_not_see_the_network_of_the_host(world: World) -> None:
     await with_listener.wait_closed()
 
 
+async def test_the_addresses_of_its_seats_lead_to_a_machine_wherever_its_own_does(world: World) -> None:
+    """They are cut and delayed as it is."""
+    (seat, *_), lab = await world.lab.seat_addresses("west", "west-1"), world.lab
+    server = await world.peer(W1)
+    await server.do("listen", seat, 7000, "echo")
+    peers = {where: await world.peer(where) for where in (E1, W1, W2, CLIENT)}
+    for peer in peers.values():
+        await peer.do("connect", "c", seat, 7000, 5.0)
+        assert await peer.rtt("c") < 0.1
+    await lab.set_link("east", "west", delay_ms=30.0)
+    assert await peers[E1].rtt("c") > 0.06
+    assert await peers[W2].rtt("c") < 0.03
+    await lab.set_link("east", "west", cut=Cut.A_TO_B)
+    with pytest.raises(Silence):
+        await peers[E1].rtt("c", 0.5)
+    assert await peers[W2].rtt("c") < 0.1
+
+
 @pytest.mark.parametrize("cut", [Cut.BOTH, Cut.A_TO_B, Cut.B_TO_A])
 async def test_a_connection_falls_silent_in_a_cut_and_goes_on_after_it(world: World, cut: Cut) -> None:
     peer = await world.connected(E1, W1)
@@ -191,6 +209,27 @@ async def test_a_cut_of_one_direction_leaves_the_other_open(world: World, delay_
     await world.lab.set_link("east", "west", delay_ms=delay_ms, cut=Cut.B_TO_A)
     await east.do("throw", "u", ADDRESS[W1], 5000, "kept")
     assert await west.do("hear", "u", 5.0) == "kept"
+
+
+async def test_a_deaf_machine_is_heard_and_hears_nothing(world: World) -> None:
+    deaf, other, far = await world.peer(E1), await world.peer(E2), await world.peer(W1)
+    connected = await world.connected(E2, E1)
+    await deaf.do("bind", "u", ADDRESS[E1], 5000)
+    await other.do("bind", "u", ADDRESS[E2], 5000)
+    await far.do("bind", "u", ADDRESS[W1], 5000)
+    await world.lab.deafen_machine("east", "east-1")
+    for peer, address in ((other, ADDRESS[E2]), (far, ADDRESS[W1])):
+        await peer.do("throw", "u", ADDRESS[E1], 5000, "lost")
+        await deaf.do("throw", "u", address, 5000, "kept")
+        assert await peer.do("hear", "u", 5.0) == "kept"
+    with pytest.raises(Silence):
+        await connected.rtt("c", 0.5)
+    with pytest.raises(Silence):
+        await deaf.do("hear", "u", 0.3)
+    await world.lab.restore_machine("east", "east-1")
+    assert await connected.do("hear", "c", 20.0) == "x", "what was lost came through afterwards"
+    await other.do("throw", "u", ADDRESS[E1], 5000, "kept")
+    assert await deaf.do("hear", "u", 5.0) == "kept"
 
 
 async def test_a_new_connection_into_a_cut_gets_no_answer_at_all(world: World) -> None:
@@ -402,8 +441,9 @@ async def test_the_local_driver_can_plug_in_and_out_and_release_as_often_as_it_l
     assert b"10.89.254.254" in (await process.communicate())[0]
     for _ in range(2):
         await isolation.unplug(place)
-    assert [each.plugged for each in (await Lab(home).layout()).machines] == [False]
     await isolation.prepare(place)
+    assert [each.plugged for each in (await Lab(home).layout()).machines] == [False], "it stays as it is"
+    await isolation.plug(place)
     assert [each.plugged for each in (await Lab(home).layout()).machines] == [True]
     for _ in range(2):
         await isolation.release(place)

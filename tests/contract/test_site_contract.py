@@ -12,16 +12,15 @@ import pytest
 from support.site_harness import (
     ISOLATIONS,
     LIMIT,
-    FakeUnderTest,
     SiteFaults,
     SiteUnderTest,
+    any_lab,
     eventually,
     fails,
     job_fails,
     job_hangs,
     job_prints,
     listens,
-    local_lab,
     prints,
     runs,
     status,
@@ -51,11 +50,8 @@ A, B = "east-a1", "east-b1"
 
 @pytest.fixture(params=["fake", *ISOLATIONS])
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
-    if request.param == "fake":
-        yield FakeUnderTest()
-        return
-    async with local_lab(request.param, tmp_path) as local:
-        yield local
+    async with any_lab(request.param, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -255,6 +251,23 @@ async def test_a_unit_is_reloaded_under_its_running_process(lab: SiteUnderTest, 
     assert (await status(site, A, "runs")).digest == after.digest, "its machine remembers"
 
 
+async def test_a_file_that_somebody_else_changes_is_told_until_the_unit_is_started_anew(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
+    path = site.folder(A, "runs") / "conf"
+    spec = runs(files=(UnitFile(path, b"one"), UnitFile(path.with_name("key"), b"key")))
+    assert not (await start(site, spec)).altered
+    await site.write_files(A, (UnitFile(path, b"by hand"),))
+    assert (await status(site, A, "runs")).altered
+    await site.stop_unit(A, "runs")
+    assert not (await start(site, spec)).altered
+    assert lab.file(A, path).content == b"one"
+    await site.reload_unit(A, runs(files=(UnitFile(path, b"two"), spec.files[1])))
+    assert not (await status(site, A, "runs")).altered, "it was we who changed it"
+    await site.remove_files(A, (path.with_name("key"),))
+    assert (await status(site, A, "runs")).altered
+
+
 async def test_what_does_not_run_so_is_not_reloaded(lab: SiteUnderTest, site: SiteFaults) -> None:
     path = site.folder(A, "runs") / "conf"
     before = await start(site, runs(files=(UnitFile(path, b"one"),)))
@@ -431,7 +444,7 @@ async def test_a_deleted_volume_takes_its_data_along(lab: SiteUnderTest, site: S
 
 
 async def test_free_space_of_a_limited_class_shrinks_with_use(lab: SiteUnderTest, site: SiteFaults) -> None:
-    assert await site.storage_classes() == ("standard", "small")
+    assert await site.storage_classes() == ("standard", "small", "shared")
     assert await site.free_bytes(A, "standard") > 0
     assert await site.free_bytes(A, "small") == LIMIT
     volume = await site.create_volume(A, "data", "small")
@@ -512,6 +525,7 @@ async def test_a_machine_that_is_off_refuses_everything(site: SiteFaults) -> Non
         site.volumes(A),
         site.list_volume(A, "data"),
         site.delete_volume(A, "data"),
+        site.attach_volume(A, "data", B),
         site.free_bytes(A, "standard"),
         site.allocate(A, "p1", "r1", {"etcd-peer": 2380}),
         site.occupy(A, TakenSeat(plane="p1", replica="r1", seat=Seat(machine=A, ports=()))),
@@ -677,6 +691,11 @@ def numbers(seat: Seat) -> list[int]:
     return [each.listen.port for each in seat.ports]
 
 
+def places(*seats: Seat) -> list[tuple[str, int]]:
+    """Where they listen: a site may tell them apart by ports, or by addresses."""
+    return [(each.listen.host, each.listen.port) for seat in seats for each in seat.ports]
+
+
 async def test_a_seat_has_ports_of_its_own_at_the_machines_address(site: SiteFaults) -> None:
     seat = await site.allocate(A, "p1", "r1", PORTS)
     address = next(each.address for each in await site.machines() if each.name == A)
@@ -692,7 +711,7 @@ async def test_whoever_asks_again_gets_the_same_seat_and_nobody_else_does(site: 
     first = await site.allocate(A, "p1", "r1", PORTS)
     others = [await site.allocate(A, "p1", "r2", PORTS), await site.allocate(A, "p2", "r1", PORTS)]
     assert await site.allocate(A, "p1", "r1", PORTS) == first
-    every = [port for seat in (first, *others) for port in numbers(seat)]
+    every = places(first, *others)
     assert len(set(every)) == len(every)
     assert numbers(await site.allocate(B, "p1", "r3", PORTS)) == numbers(first), "each machine counts for itself"
     with pytest.raises(Conflict, match="other ports"):
@@ -713,7 +732,7 @@ async def test_ports_that_somebody_listens_on_are_passed_over(site: SiteFaults) 
     await eventually(lambda: site.ports_in_use(A, (2380,)), lambda seen: seen == (2380,))
     seat = await site.allocate(A, "p1", "r1", PORTS)
     apiserver = numbers(seat)[2]
-    assert not set(numbers(seat)) & set(PORTS.values())
+    assert not set(places(seat)) & {(address, port) for port in PORTS.values()}
     await site.start_unit(A, listens(address, apiserver))
     await eventually(lambda: site.ports_in_use(A, (apiserver,)), lambda seen: seen == (apiserver,))
     assert await site.allocate(A, "p1", "r1", PORTS) == seat, "it listens there itself"
@@ -725,7 +744,7 @@ async def test_a_seat_from_before_there_were_any_is_nobody_elses(site: SiteFault
     await site.occupy(A, taken)
     await site.occupy(A, taken)
     assert await site.seats(A) == (taken,)
-    assert not set(numbers(await site.allocate(A, "p1", "r1", PORTS))) & set(numbers(taken.seat))
+    assert not set(places(await site.allocate(A, "p1", "r1", PORTS))) & set(places(taken.seat))
 
 
 async def test_seats_outlive_power(site: SiteFaults) -> None:

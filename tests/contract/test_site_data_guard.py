@@ -7,14 +7,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from support.site_harness import (
-    FakeUnderTest,
     LocalUnderTest,
     SiteFaults,
     SiteUnderTest,
+    any_lab,
     eventually,
     has_no_data_yet,
     keeps_data,
-    local_lab,
     runs,
     status,
 )
@@ -28,11 +27,8 @@ A = "east-a1"
 
 @pytest.fixture(params=["fake", "loopback"])
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
-    if request.param == "fake":
-        yield FakeUnderTest()
-        return
-    async with local_lab(request.param, tmp_path) as local:
-        yield local
+    async with any_lab(request.param, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -103,6 +103,28 @@ def survived(lab: PlaneLab, *command: str, steps: int) -> None:
     lab.run("wait", NAME)
 
 
+def test_clients_are_led_to_apiservers_themselves_and_back_while_they_go_on(kept: KeptPlane) -> None:
+    """The first of all: whoever is exchanged on its own machine has other ports than clients come to."""
+    lab = kept.ready(3)
+    with watched(lab, NAME, "otherwise") as seen:
+        for leads_to, where, running in (("apiservers", "the apiservers", False), ("load-balancers", "tight", True)):
+            lab.run("apply", "-f", str(declared(lab, endpoint={"leadsTo": leads_to})))
+            fact = lab.status(NAME, code=0)
+            assert fact["nameLeadsTo"] == where
+            assert any(each["running"] for each in fact["loadBalancers"]) is running
+            seen.goes_on(f"once the name leads to {where}")
+
+
+def test_a_plane_shrinks_and_its_only_replica_is_exchanged_on_its_own_machine(kept: KeptPlane) -> None:
+    lab = kept.ready(3)
+    with watched(lab, NAME, "shrinks"):
+        lab.run("scale", NAME, "--replicas", "1", "--yes")
+        (before,) = lab.plane(NAME).status.memory.replicas
+        lab.run("replica", "replace", NAME, before.name, "--yes")
+    (after,) = lab.plane(NAME).status.memory.replicas
+    assert (after.machine, after.name != before.name) == (before.machine, True)
+
+
 def test_a_plane_grows_where_it_is_though_its_driver_dies(kept: KeptPlane) -> None:
     lab = kept.ready(1)
     with watched(lab, NAME, "grows"):
@@ -196,16 +218,7 @@ def test_volumes_move_to_another_class_with_no_spare_machine(kept: KeptPlane) ->
     assert lab.status(NAME, code=0)["voters"] == 3
 
 
-def test_a_plane_shrinks_and_its_only_replica_is_exchanged_on_its_own_machine(kept: KeptPlane) -> None:
-    lab = kept.ready(3)
-    with watched(lab, NAME, "shrinks"):
-        lab.run("scale", NAME, "--replicas", "1", "--yes")
-        (before,) = lab.plane(NAME).status.memory.replicas
-        lab.run("replica", "replace", NAME, before.name, "--yes")
-    (after,) = lab.plane(NAME).status.memory.replicas
-    assert (after.machine, after.name != before.name) == (before.machine, True)
-
-
+@pytest.mark.soak  # searched by tests/model; with no room it is harder, and test_migrate_shapes.py has five
 def test_with_room_volumes_move_and_it_grows_to_five_though_its_drivers_die(kept: KeptPlane) -> None:
     lab = kept.ready(3)
     lab.run("apply", "-f", str(lab.file(TIGHT.replace("machinesPerZone: 1", "machinesPerZone: 2"))))

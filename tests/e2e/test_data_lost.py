@@ -71,15 +71,6 @@ def gone(members: Members) -> Iterator[None]:
             each.with_name("elsewhere").rename(each)
 
 
-def write(client: Client, name: str) -> bool:
-    """Whether a write was acknowledged."""
-    try:
-        with client.http(timeout=2.0) as http:
-            return http.post(CONFIGMAPS, json={"metadata": {"name": name}}).is_success
-    except httpx2.HTTPError:
-        return False
-
-
 def reads(client: Client) -> bool:
     """Whether a list is answered, if only out of an apiserver's watch cache."""
     try:
@@ -93,12 +84,12 @@ def none_is_written(client: Client, label: str) -> None:
     end, number = time.monotonic() + TRIED, 0
     while time.monotonic() < end:
         number += 1
-        assert not write(client, f"{label}-{number}"), "a write was acknowledged by a cluster without the plane's data"
+        assert not client.writes(f"{label}-{number}"), "a write was acknowledged by a cluster without the plane's data"
 
 
 def nothing_serves_without_its_data(lab: PlaneLab, name: str, label: str) -> None:
     client, members = lab.client(name), Members(lab, name)
-    assert write(client, f"{label}-kept")
+    assert client.writes(f"{label}-kept")
     with gone(members):
         until(lambda: all(each.refused for each in members.units(Component.ETCD)), "no member starts")
         none_is_written(client, label)
@@ -111,7 +102,7 @@ def nothing_serves_without_its_data(lab: PlaneLab, name: str, label: str) -> Non
             lambda: all(each.state is UnitState.STOPPED for each in members.units(Component.APISERVER)),
             "apiservers stop, which could go on listing what they have in memory",
         )
-        assert not write(client, f"{label}-last")
+        assert not client.writes(f"{label}-last")
         assert not reads(client)
         assert driver.running
     assert driver.end().code == 0

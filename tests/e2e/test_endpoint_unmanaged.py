@@ -57,7 +57,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 def test_a_person_is_told_the_records_and_clients_follow_them(lab: PlaneLab, person: Person) -> None:
-    asked = person.server.server
+    asked = person.server.servers[0]
     plane = f"""
 apiVersion: quarterdeck.dev/v1alpha1
 kind: ControlPlane

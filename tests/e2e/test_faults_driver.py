@@ -79,7 +79,10 @@ def moved_with_stops(demo: PlaneLab, label: str, *, kill_in_hold: bool, kill_in_
     return hit
 
 
-@pytest.mark.parametrize("kill_in_hold", [True, False], ids=["killed-then-frozen", "frozen-then-killed"])
+@pytest.mark.parametrize(
+    "kill_in_hold",
+    [pytest.param(True, marks=pytest.mark.soak, id="killed-then-frozen"), pytest.param(False, id="frozen-then-killed")],
+)
 def test_no_request_fails_when_drivers_stop_inside_a_hold_and_inside_the_swap(
     demo: PlaneLab, kill_in_hold: bool
 ) -> None:

@@ -33,7 +33,7 @@ def moved_until(demo: PlaneLab, step: str) -> tuple[Command, str]:
     return moving, target
 
 
-@pytest.mark.parametrize("step", ["Promote", "SetRecord"])
+@pytest.mark.parametrize("step", [pytest.param("Promote", marks=pytest.mark.soak), "SetRecord"])
 def test_a_migration_completes_though_a_source_machine_dies(demo: PlaneLab, step: str) -> None:
     source = demo.plane("demo").spec.placement.site
     leader = next(each["machine"] for each in demo.status("demo")["members"] if each["member"] == "leader")

@@ -118,6 +118,7 @@ def test_a_killed_apiserver_balancer_or_dns_server_costs_what_was_under_way_in_i
     assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target
 
 
+@pytest.mark.soak  # tests/loop has it at any call; here one that dies is in test_faults_machines.py
 def test_a_target_machine_that_stands_still_while_it_catches_up_fails_no_request(demo: PlaneLab) -> None:
     target, after = demo.other("demo"), demo.last_entry("demo")
     with watched(demo, "demo", "still") as clients:

@@ -1,14 +1,14 @@
-"""Migrations that change the number of replicas: no client sees a failure.
+"""Numbers of replicas that change, where a plane is and as it moves: no client sees a failure.
 
-A plane goes from shape to shape where it can; each test makes the one that it needs if the test before has not left it.
+The shared plane goes from shape to shape where it can; each test makes the one that it needs if the test before has not
+left it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from support.planes import KeptPlane, created
+from support.planes import KeptPlane
+from support.watched import watched
 
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.report.schema import Outcome, Report
@@ -17,32 +17,45 @@ from quarterdeck.sites.local import limits
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.fixture(scope="module")
-def shapes(shared: KeptPlane) -> Iterator[KeptPlane]:
-    """A plane with as many replicas as a test asks for. The shared one is taken down: ten replicas need the room."""
-    shared.close()
-    made = KeptPlane("shapes", created)
+def room_for(replicas: int) -> None:
+    """So many more than there are."""
     try:
-        yield made
-    finally:
-        made.close()
-
-
-@pytest.mark.parametrize(("source", "target"), [(5, 5), (5, 3), (3, 1), (1, 1), (1, 3)])
-def test_a_migration_from_some_replicas_to_others(shapes: KeptPlane, source: int, target: int) -> None:
-    lab = shapes.ready(source)
-    try:
-        limits.require_inotify("moving it", max(target, 2))
+        limits.require_inotify("placing them", replicas)
     except PreconditionFailed as error:
         pytest.skip(str(error))
-    there = lab.other("shapes")
-    argv = ("migrate", "shapes", "--to", there, "--replicas", str(target), "--yes", "--probe", "--quiet", "2")
+
+
+def test_a_plane_grows_to_five_where_it_is(shared: KeptPlane) -> None:
+    lab = shared.ready(3)
+    room_for(2)
+    site = lab.plane("demo").spec.placement.site
+    with watched(lab, "demo", "five"):
+        lab.run("scale", "demo", "--replicas", "5", "--yes")
+    fact = lab.status("demo", code=0)
+    assert (fact["voters"], fact["site"], fact["quorumAt"]) == (5, site, site)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (5, 3),
+        (3, 1),
+        (1, 3),
+        pytest.param(5, 5, marks=pytest.mark.soak),
+        pytest.param(1, 1, marks=pytest.mark.soak),
+    ],
+)
+def test_a_migration_from_some_replicas_to_others(shared: KeptPlane, source: int, target: int) -> None:
+    lab = shared.ready(source)
+    room_for(max(target, 2))
+    there = lab.other("demo")
+    argv = ("migrate", "demo", "--to", there, "--replicas", str(target), "--yes", "--probe", "--quiet", "2")
     done = lab.run(*argv)
-    report = Report.model_validate_json(lab.run("report", "shapes", "-o", "json").out)
+    report = Report.model_validate_json(lab.run("report", "demo", "-o", "json").out)
     assert report.outcome is Outcome.SUCCEEDED
     assert report.probe is not None
     failed = [f"{each.kind} {each.request}: {each.reason}" for each in report.probe.failures]
     assert (failed, report.probe.writes.lost, report.probe.watches.missed) == ([], 0, 0), str(done)
-    fact = lab.status("shapes", code=0)
+    fact = lab.status("demo", code=0)
     assert (fact["site"], fact["voters"], fact["quorumAt"]) == (there, target, there)
     assert len(fact["members"]) == target, "nothing lent is left"

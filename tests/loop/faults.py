@@ -8,7 +8,7 @@ from enum import StrEnum
 from random import Random
 from typing import Protocol
 
-from loop.truths import Call
+from loop.calls import Call
 from quarterdeck.errors import Conflict, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.etcd.faults import Reason, fault
 
@@ -36,6 +36,8 @@ class Kind(StrEnum):
     SITE_UNSEEN = "we are cut off from a site, and nobody else is"
     SITES_CUT = "two sites are cut from one another"
     EDGE_DIES = "the machine of a load balancer is powered off, and comes back"
+    LOST_MACHINE = "a machine is powered off, and never comes back"
+    HANGS_UP = "a program does nothing any more until it is killed"
     CLOCK_AHEAD = "the wall clock is set an hour ahead"
     CLOCK_BACK = "the wall clock is set back by an hour"
 
@@ -43,6 +45,8 @@ class Kind(StrEnum):
 #: Those that strike when the call is over.
 AFTER = (Kind.DIES_AFTER, Kind.FREEZES, Kind.FREEZES_BACK)
 OF_THE_WORLD = tuple(kind for kind in Kind if kind.name.startswith(("MACHINE_", "SITE", "EDGE_", "CLOCK_")))
+#: All that is over some time.
+OVER = tuple(kind for kind in Kind if kind not in (Kind.LOST_MACHINE, Kind.HANGS_UP))
 OF_THE_CALL = (Kind.FAILS, Kind.LOST, Kind.HANGS, Kind.LATE)
 
 #: Calls that change something. Every other one only looks.
@@ -50,9 +54,9 @@ CHANGES: Mapping[str, frozenset[str]] = {
     "site": frozenset(
         {"install", "start_unit", "stop_unit", "set_priority", "hold_unit", "let_go_unit", "remove_unit", "run_job"}
         | {"reload_unit", "write_files", "remove_files", "guard_unit", "create_volume", "delete_volume"}
-        | {"allocate", "occupy", "release"}
+        | {"attach_volume", "allocate", "occupy", "release"}
     ),
-    "etcd": frozenset({"add_learner", "promote", "remove", "move_leader"}),
+    "etcd": frozenset({"add_learner", "promote", "readdress", "remove", "move_leader"}),
     "kube": frozenset({"release_lease"}),
     "balancer": frozenset({"apply", "hold", "let_go", "remove"}),
     "dns": frozenset({"set", "remove"}),
@@ -104,7 +108,7 @@ class SomeFaults:
     random: Random = field(repr=False)
     left: int
     share: float
-    kinds: tuple[Kind, ...] = tuple(Kind)
+    kinds: tuple[Kind, ...] = OVER
 
     def of(self, call: Call, number: int) -> Kind | None:
         often = self.share * (8 if changes(call) else 1)

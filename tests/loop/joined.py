@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from random import Random
 
@@ -20,13 +20,15 @@ from quarterdeck.api.site import SiteSpec, SiteStatus
 from quarterdeck.components import controller_manager
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
-from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import FakeCluster
+from quarterdeck.etcd.port import Etcd
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.endpoints import BackendAddress
-from quarterdeck.model.units import MachineRole, MachineState, UnitSpec
+from quarterdeck.model.units import MachineRole, MachineState, UnitSpec, Volume
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.fake_machines import Behaviour, Seen
 from quarterdeck.sites.local.settings import LocalSiteSettings
@@ -36,6 +38,8 @@ SITES = ("east", "west", "north")
 ZONES = ("a", "b", "c")
 
 _OVERRIDES = "etcd-servers-overrides"
+#: How the job is called that makes the data of a new cluster.
+RESTORES = "restore "
 #: Seconds until an apiserver is ready.
 WARMS = 1.0
 
@@ -59,7 +63,7 @@ class Numbers:
 
 @dataclass(slots=True)
 class Process:
-    """A process that runs. ``warm``: an apiserver that was ready once."""
+    """A process that runs. ``warm``: an apiserver that was ready once; ``stuck``: it does nothing till it is killed."""
 
     seen: Seen
     site: str
@@ -67,6 +71,7 @@ class Process:
     component: Component
     since: float
     warm: bool = False
+    stuck: bool = False
 
     @property
     def authentication(self) -> bytes:
@@ -75,7 +80,7 @@ class Process:
 
     @property
     def frozen(self) -> bool:
-        return self.seen.power is not MachineState.UP
+        return self.stuck or self.seen.power is not MachineState.UP
 
     @property
     def flags(self) -> Mapping[str, str]:
@@ -114,6 +119,8 @@ class Joined:
     store: MemoryStore = field(init=False)
     #: The data on volumes, by the path of the data folder: whose it is, as the id of a member.
     data: dict[PurePosixPath, int] = field(default_factory=dict)
+    #: Where data was that is on another machine now.
+    left: set[PurePosixPath] = field(default_factory=set)
     held: dict[str, float] = field(default_factory=dict)
     processes: dict[tuple[str, int], Process] = field(default_factory=dict)
     luck: float = 1.0
@@ -159,6 +166,12 @@ class Joined:
                 if machine.role is MachineRole.EDGE:
                     address = BackendAddress(machine.address, load_balancer_port(0))
                     self.balancers[name] = FakeBalancer(address=address, ready=Check(self, name))
+
+    def have_reattachable_volumes(self) -> None:
+        """From now on volumes outlive their machines."""
+        for site in self.sites.values():
+            classes = {name: replace(each, reattachable=True) for name, each in site._settings.storage_classes.items()}
+            site._settings = replace(site._settings, storage_classes=classes)
 
     # --- machines and links ----------------------------------------------------------------------------------------
 
@@ -220,6 +233,13 @@ class Joined:
             if kind not in there and not any(each.cluster.by_id(member) for member in kept.values()):
                 each.over()
 
+    def follow(self, volume: Volume) -> None:
+        """A volume is somewhere else, with the data on it."""
+        for path in [path for path in self.data if path.parent.name == volume.name]:
+            self.left.add(path)
+            self.data[volume.path / path.name] = self.data.pop(path)
+            self.left.discard(volume.path / path.name)
+
     def _has_volume(self, data: PurePosixPath) -> bool:
         return any(site.has_volume(data.parent) for site in self.sites.values())
 
@@ -257,7 +277,11 @@ class Joined:
     # --- etcd ------------------------------------------------------------------------------------------------------
 
     def _behaviour(self, spec: UnitSpec) -> Behaviour:
-        """How a unit that is started now behaves. An etcd that must not run exits, again and again."""
+        """How a unit that is started now behaves. An etcd that must not run exits, again and again. The one job that
+        there is makes data of a member that survived.
+        """
+        if spec.name.startswith(RESTORES):
+            return Behaviour(exit_code=0 if self.clusters[Cluster.MAIN].restored(spec.argv) else 1)
         cluster = CLUSTER.get(replica_of(spec.name)[1])
         if cluster is None:
             return Behaviour()
@@ -268,7 +292,7 @@ class Joined:
         """The main one."""
         return self.clusters[Cluster.MAIN].cluster
 
-    def etcd(self) -> Etcds:
+    def etcd(self) -> Etcd:
         """The port of all clusters."""
         return Etcds({kind: FakeEtcd(each.cluster) for kind, each in self.clusters.items()})
 
@@ -308,7 +332,9 @@ class Joined:
         if leader is not None:
             self.kube.set_lease(controller_manager.LEASE, _holder(leader), renewed=self.clock.now)
         lease = frozenset({controller_manager.LEASE})
-        self.kube.leaders = {each.listens: lease if each is leader else frozenset() for each in managers}
+        controllers = [each for kind in CONTROLLERS for each in self.of(kind)]
+        self.kube.leaders = {each.listens: lease if each is leader else frozenset() for each in controllers}
+        self.kube.frozen = frozenset(each.listens for each in controllers if each.frozen)
 
 
 def _holder(manager: Process) -> str:

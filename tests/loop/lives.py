@@ -10,17 +10,19 @@ from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import PurePosixPath
 from random import Random
 
 from model.invariants import check_done
 
+from loop.calls import Call
 from loop.clock import JumpingLoop
 from loop.faults import OF_THE_WORLD, Faults, Kind, NoFaults
 from loop.joined import Joined
 from loop.mishaps import strike
 from loop.secrets import cheap_secrets
 from loop.session import Books, Died, Session
-from loop.truths import Call, Truths
+from loop.truths import Truths
 from loop.units import PLANE
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
@@ -30,7 +32,7 @@ from quarterdeck.engine.conditions import AVAILABLE, READY, RECONCILING, STALLED
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
-from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.units import MachineState, UnitSpec
 
 #: Seconds of the world's clock within which a life ends once nothing goes wrong any more.
 PATIENCE = 240.0
@@ -93,12 +95,13 @@ def _trusted(issuer: str) -> Authentication:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """From where, to where; ``back``: what the user wants who goes back."""
+    """From where, to where; ``back``: what the user wants who goes back. ``reattachable``: volumes outlive machines."""
 
     name: str
     start: Wish | None
     wish: Wish
     back: Wish | None = None
+    reattachable: bool = False
 
     @property
     def start_apart(self) -> bool:
@@ -153,6 +156,8 @@ class Life:
         self.world = _settled(self.story.start)
         self.world.random = Random(self.seed)
         self.world.luck = 0.7 if self.seed else 1.0
+        if self.story.reattachable:
+            self.world.have_reattachable_volumes()
         self.truths = Truths(self.world)
         self.books = Books(faults=self.faults)
         try:
@@ -239,7 +244,7 @@ class Life:
                     await self._abort()
                 session.freeze()
                 asyncio.get_running_loop().call_later(STANDS_STILL, session.thaw)
-            case _ if kind in OF_THE_WORLD:
+            case _ if kind in (*OF_THE_WORLD, Kind.LOST_MACHINE, Kind.HANGS_UP):
                 told = await strike(self.world, kind, Random(self.books.calls))
                 self.truths.calm = self.truths.calm and not self.world.strikes
                 self.books.tell(self.world.clock.now, "the world", None, told or "nothing that it could happen to")
@@ -256,10 +261,15 @@ class Life:
             if session.task is not None and not session.task.done():
                 session.thaw()
                 await asyncio.wait({session.task}, timeout=PATIENCE)
-        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        if left:
-            raise Ended(f"left behind: {', '.join(task.get_name() + ' ' + repr(task.get_coro()) for task in left)}")
-        self.plan = Plan()
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        if tasks:
+            raise Ended(f"left behind: {', '.join(task.get_name() + ' ' + repr(task.get_coro()) for task in tasks)}")
+        truth = self.truths.now()
+        known = truth.memory.replicas if truth is not None else ()
+        gone = (each.name for each in known if truth is not None and not truth.up(each.name))
+        left = truth.memory.left if truth is not None else ()
+        behind = (f"what {each.replica} had on {each.machine}" for each in left if not self._is_up(each.machine))
+        self.plan = Plan(leftovers=(*(f"{name}, whose machine is off for good" for name in gone), *behind))
 
     # --- the user --------------------------------------------------------------------------------------------------
 
@@ -306,7 +316,8 @@ class Life:
 
     def _check_flags(self) -> None:
         """Each member runs with the flags that are wanted, and none with others."""
-        specs = [unit.spec for site in self.world.sites.values() for unit in site.everything() if unit.wanted]
+        units = (unit for site in self.world.sites.values() for unit in site.everything() if unit.wanted)
+        specs = [unit.spec for unit in units if unit.power is not MachineState.DOWN]
         members = [spec for spec in specs if spec.name.endswith(f"-{Component.ETCD}")]
         count = self.wishes[-1].count
         wrong = [spec.name for spec in members if (f"--{_FLAG}={count}" in spec.argv) is not bool(count)]
@@ -321,9 +332,18 @@ class Life:
         servers = [spec for spec in specs if spec.name.endswith(f"-{Component.APISERVER}")]
         other = [each.name for each in servers if any("overrides" in flag for flag in each.argv) is not apart]
         members = [spec.name for spec in specs if spec.name.endswith(f"-{Component.EVENTS_ETCD}")]
-        left = [] if apart else [str(path) for path in self.world.data if "-events-" in path.parent.name]
+        known = [path for path in self.world.data if self._is_on(path)]
+        left = [] if apart else [str(path) for path in known if "-events-" in path.parent.name]
         if other or left or len(members) != self.wishes[-1].replicas * apart:
             raise Ended(f"events apart: {apart}; {members}, other apiservers {other}, left {left}")
+
+    def _is_up(self, machine: str) -> bool:
+        return self.world.site_of(machine).power(machine) is MachineState.UP
+
+    def _is_on(self, path: PurePosixPath) -> bool:
+        """Whether the machine of a folder is not off for good."""
+        there = [name for name in self.world.machines if name in path.parts]
+        return all(self.world.site_of(name).power(name) is not MachineState.DOWN for name in there)
 
     def _check_issuers(self) -> None:
         """Each apiserver goes by the issuers that are wanted."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from loop.units import Etcd, etcd_of
+from loop.units import Etcd, etcd_of, flags_of
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.components.ports import BLOCK, STRIDE
-from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
-from quarterdeck.etcd.fake import _Node as Member
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import FakeCluster, Member, MemberAddress
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.seats import PortName
 from quarterdeck.planner.quorum import quorum
@@ -86,6 +87,27 @@ class Members:
         self.cluster.leader, self._leader, self.electing = 0, 0, -math.inf
         self.unlucky.clear()
 
+    def restored(self, argv: tuple[str, ...]) -> bool:
+        """Make data for the one member of a new cluster from a database that nobody uses. Whether there is one."""
+        flags = flags_of(argv)
+        source, target = PurePosixPath(argv[3]).parents[2], PurePosixPath(flags["data-dir"])
+        if source not in self.world.data:
+            return False
+        if any(etcd.data == source for _, etcd in self._etcds()):
+            self.world.broken.append(f"17: {source} is copied while it is in use")
+        _, peer_url = flags["initial-cluster"].split("=", 1)
+        self.over()
+        self.cluster.found((peer_url,))
+        self.world.data[target] = self.cluster.nodes[0].id
+        self._written(target)
+        return True
+
+    def _written(self, data: PurePosixPath) -> None:
+        """A write-ahead log is in a data folder now."""
+        (site,) = (each for each in self.world.sites.values() if each.has_volume(data.parent))
+        machine = next(name for name in self.world.machines if name in data.parts)
+        site.put_file(machine, data.parent.name, f"{WRITE_AHEAD_LOG}/0.wal", 1, at=self.world.clock.wall())
+
     def may_run(self, etcd: Etcd) -> bool:
         member = self.world.data.get(etcd.data)
         if member is not None:
@@ -100,10 +122,14 @@ class Members:
         return node is not None and node.address is None and set(etcd.members.values()) == listed
 
     def settle(self) -> None:
-        running = {etcd.peer_url: (each, etcd) for each, etcd in self._etcds() if not each.frozen}
+        for each, etcd in self._etcds():
+            if not each.frozen and etcd.data in self.world.left:
+                self.world.broken.append(f"20: {etcd.name} writes to what is on another machine")
+        running = {self._known_at(etcd): (each, etcd) for each, etcd in self._etcds() if not each.frozen}
         if not self.cluster.nodes:
             self._found([etcd for _, etcd in running.values() if etcd.founds])
-        together = self._together({url: process.site for url, (process, _) in running.items()})
+        moved = frozenset(url for url, (_, etcd) in running.items() if etcd.peer_url != url)
+        together = self._together({url: process.site for url, (process, _) in running.items()}, moved)
         for node in tuple(self.cluster.nodes):
             process, etcd = running.pop(node.peer_url, (None, None))
             if node.peer_url not in together:
@@ -119,16 +145,25 @@ class Members:
                 self.world.sites[process.site].crash(process.seen.machine, process.seen.spec.name)
         self._elected()
 
-    def _together(self, sites: Mapping[str, str]) -> Collection[str]:
-        """The members (by peer URL; ``sites`` has those that run) which talk with a leader that a quorum can follow."""
-        if not self.world.cuts:
+    def _known_at(self, etcd: Etcd) -> str:
+        """Where the others look for a process: that of a member that has its data, wherever it is itself."""
+        node = self.cluster.by_id(self.world.data.get(etcd.data, 0))
+        return node.peer_url if node is not None else etcd.peer_url
+
+    def _together(self, sites: Mapping[str, str], moved: Collection[str]) -> Collection[str]:
+        """The members (by peer URL; ``sites`` has those that run) which talk with a leader that a quorum can follow.
+        Of those that ``moved``, and that the others look for elsewhere, no two find each other.
+        """
+        if not self.world.cuts and len(moved) < 2:
             return sites.keys()
         voters = [node.peer_url for node in self.cluster.voters]
         leader = self.cluster.by_id(self.cluster.leader)
         candidates = [url for url in voters if url in sites]
         candidates.sort(key=lambda url: leader is None or url != leader.peer_url)
         for candidate in candidates:
-            followers = {url for url, site in sites.items() if self.world.connected(sites[candidate], site)}
+            lost = {*moved} - {candidate} if candidate in moved else set[str]()
+            found = (url for url in sites if url not in lost)
+            followers = {url for url in found if self.world.connected(sites[candidate], sites[url])}
             if len(followers.intersection(voters)) >= quorum(len(voters)):
                 return followers
         return ()
@@ -137,7 +172,8 @@ class Members:
         """Members on machines that we do not see."""
         hosts = {self.world.machines[machine] for machine in self.world.unseen}
         for node in self.cluster.nodes:
-            node.hidden = urlsplit(node.peer_url).hostname in hosts
+            where = node.address.client_url if node.address is not None else ""
+            node.hidden = urlsplit(where or node.peer_url).hostname in hosts
 
     def _etcds(self) -> Iterator[tuple[Process, Etcd]]:
         return ((each, etcd_of(each.seen.spec)) for each in self.world.of(MEMBER[self.kind]))
@@ -156,10 +192,7 @@ class Members:
         """A member's process runs, and it is whose data that is."""
         if etcd.data not in self.world.data:
             self.world.data[etcd.data] = node.id
-            wal = f"{WRITE_AHEAD_LOG}/0.wal"
-            self.world.sites[process.site].put_file(
-                process.seen.machine, etcd.data.parent.name, wal, 1, at=self.world.clock.wall()
-            )
+            self._written(etcd.data)
             if node.learner:
                 node.behind = BEHIND
                 if self.world.random.random() >= self.world.luck:

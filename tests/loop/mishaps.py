@@ -9,6 +9,7 @@ from random import Random
 from loop.faults import Kind
 from loop.joined import SITES, Joined
 from quarterdeck.model.units import MachineState
+from quarterdeck.planner.ailing import LOOKED_AFTER
 
 #: Seconds after which it is over: before anybody thinks more of it, and when the observer's grace has long passed.
 LASTS = (2.0, 14.0)
@@ -30,6 +31,10 @@ async def strike(world: Joined, kind: Kind, random: Random) -> str:
             return "the wall clock is set back by an hour"
         case Kind.MACHINE_DIES | Kind.MACHINE_FREEZES | Kind.MACHINE_UNSEEN:
             return await _to_machine(world, kind, random)
+        case Kind.LOST_MACHINE:
+            return await _is_lost(world, random)
+        case Kind.HANGS_UP:
+            return _hangs(world, random)
         case Kind.EDGE_DIES:
             return await _dies(world, _edge(random.choice(_sites(world))), random)
         case Kind.SITE_UNSEEN:
@@ -39,6 +44,32 @@ async def strike(world: Joined, kind: Kind, random: Random) -> str:
             return _cut(world, random)
         case _:
             raise ValueError(kind)
+
+
+async def _is_lost(world: Joined, random: Random) -> str:
+    """A machine that has replicas dies for good; one only."""
+    there = sorted({seen.machine for site in world.sites.values() for seen in site.everything()} & {*world.machines})
+    hosts = [each for each in there if not each.endswith("-edge")]
+    if not hosts:
+        return ""
+    machine = random.choice(hosts)
+    await world.site_of(machine).kill_machine(machine)
+    world.strikes += 1
+    world.touch()
+    return f"{machine} is off for good"
+
+
+def _hangs(world: Joined, random: Random) -> str:
+    """A program of a replica does nothing any more until it is killed; one only."""
+    world.settle()
+    there = [each for each in world.processes.values() if each.component in LOOKED_AFTER and not each.frozen]
+    if not there:
+        return ""
+    process = random.choice(sorted(there, key=lambda each: (each.replica, each.component)))
+    process.stuck = True
+    world.strikes += 1
+    world.touch()
+    return f"{process.component} of {process.replica} hangs"
 
 
 async def _to_machine(world: Joined, kind: Kind, random: Random) -> str:

@@ -16,7 +16,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine import aside
 from quarterdeck.engine.settings import planner_settings
 from quarterdeck.engine.silence import Silence
-from quarterdeck.model.world import Health, Settings
+from quarterdeck.model.bounds import Settings
+from quarterdeck.model.world import Health
 from quarterdeck.sites.fake import FakeSite
 
 Patch = pytest.MonkeyPatch

@@ -49,5 +49,6 @@ def cheap_secrets() -> Iterator[None]:
     with (
         patch("quarterdeck.engine.belongings.create_plane_secrets", plane_secrets),
         patch("quarterdeck.actions.certificates.with_replica", with_replica),
+        patch("quarterdeck.engine.renewal.certificates", lambda secrets: ()),  # none of them says how long it lasts
     ):
         yield

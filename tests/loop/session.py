@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 from model.invariants import Broken
 
+from loop.calls import Call, step_of
 from loop.faults import AFTER, DEADLINE, LATENESS, Faults, Kind, NoFaults, changes, error_of
 from loop.joined import Joined
 from loop.members import Members, cluster_at
-from loop.truths import Call, Truths, step_of
+from loop.truths import Truths
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
@@ -38,7 +39,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import AddLearner, Plan, ReleaseReplica, Step, StopUnit, Swap
-from quarterdeck.model.units import Fence, MachineState
+from quarterdeck.model.units import Fence, MachineState, Volume
 from quarterdeck.model.world import World
 from quarterdeck.planner.truth import edge
 from quarterdeck.sites.fake import FakeSite
@@ -207,7 +208,7 @@ class Session(Unwatched):
 
     def _no_answer(self, call: Call, kind: Kind) -> object:
         if call.port == "kube":
-            if call.method in ("readyz", "ping"):
+            if call.method in ("readyz", "ping", "livez", "healthz"):
                 return HealthAnswer(None, "a fault of the test")
             if call.method in ("leads", "listens"):
                 return None
@@ -238,7 +239,7 @@ class Session(Unwatched):
             # A deletion does not wait for what does not answer.
             before = replace(before, mute=before.mute | self.unseen)
         answer = await function(*call.args, **call.kwargs)
-        self._followed(call)
+        self._followed(call, answer)
         if call.method == "let_go":
             await self.fenced(world.sites[call.site]).let_go_unit(f"{call.site}-edge", "envoy")
         try:
@@ -289,7 +290,7 @@ class Session(Unwatched):
             return facts
         return MachineFacts(machine=replace(facts.machine, state=MachineState.UNREACHABLE))
 
-    def _followed(self, call: Call) -> None:
+    def _followed(self, call: Call, answer: object) -> None:
         """What a change brings with it."""
         world, method = self.world, call.method
         if method == "move_leader":
@@ -300,6 +301,8 @@ class Session(Unwatched):
             if wanted is not None and not wanted.deleting:
                 there = {Cluster.MAIN, *((Cluster.EVENTS,) if wanted.memory.events.exists else ())}
             world.forget_deleted(there)
+        elif isinstance(answer, Volume):
+            world.follow(answer)
         elif method == "hold":
             world.held[call.site] = world.clock.now + float(call.args[0])
         elif method == "let_go":
@@ -368,7 +371,9 @@ class LoopHome(Home):
             machines={(each.site, each.name): each for site in world.sites.values() for each in await site.machines()},
             etcd=session.port("etcd", world.etcd()),
             kube=session.port("kube", world.kube),
-            balancers={name: session.port(f"balancer:{name}", each) for name, each in world.balancers.items()},
+            balancers={
+                name: {f"{name}-edge": session.port(f"balancer:{name}", each)} for name, each in world.balancers.items()
+            },
             dns=session.port("dns", world.dns),
             revisions=revisions or await known(self.store, resource, guess=False),
             secrets=await secrets_of(self.store, resource),

@@ -15,15 +15,18 @@ from loop.truths import Truths
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.conditions import find_condition
-from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.controlplane import ControlPlane, RecoveryPolicy
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.site import Isolation
 from quarterdeck.engine import manager as managing
-from quarterdeck.engine.conditions import READY, RECONCILING
+from quarterdeck.engine.addon_duty import KEPT_PATIENCE, AddonDuty
+from quarterdeck.engine.conditions import READY, RECONCILING, STALLED
+from quarterdeck.engine.keeper import CADENCE
 from quarterdeck.engine.manager import Manager
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.world import World
 from quarterdeck.stores.amend import amend
 
@@ -120,6 +123,26 @@ def test_a_program_that_somebody_stopped_runs_again_within_the_cadence_and_nobod
     kept(lived)
 
 
+def test_a_load_balancer_that_somebody_changed_is_put_back_within_the_cadence() -> None:
+    async def lived(life: Kept) -> None:
+        await asyncio.sleep(20)
+        balancer = life.world.balancers["east"]
+        wanted = dict(balancer.backends)
+        assert len(wanted) == 3
+        first, second, _ = wanted
+        made_up = BackendAddress("10.9.9.9", 6443)
+        await balancer.apply({first: wanted[first], second: made_up, "stranger": made_up})
+        life.world.touch()
+
+        async def as_wanted() -> bool:
+            return balancer.backends == wanted
+
+        assert not await as_wanted()
+        assert await life.until(as_wanted, 30) <= CADENCE + 2
+
+    kept(lived)
+
+
 def test_what_is_asked_for_is_brought_about_at_once_and_its_operation_is_over() -> None:
     async def lived(life: Kept) -> None:
         await asyncio.sleep(20)
@@ -143,6 +166,82 @@ def test_what_is_asked_for_is_brought_about_at_once_and_its_operation_is_over() 
         assert life.operations()[-1].status.phase is OperationPhase.SUCCEEDED
 
     kept(lived)
+
+
+def test_a_quorum_that_stays_lost_is_recovered_by_itself_after_a_time_where_the_spec_says_so() -> None:
+    async def lived(life: Kept) -> None:
+        await _recovers(life, RecoveryPolicy.AUTOMATIC)
+        await asyncio.sleep(20)
+        first, *dead = await _machines(life)
+        await _kill(life, dead)
+        await asyncio.sleep(100)
+        stalled = find_condition((await life.plane()).status.conditions, STALLED)
+        assert stalled is not None
+        assert (stalled.status, stalled.reason) == ("True", "QuorumLost")
+        assert "the quorum to come back, for 300 s" in stalled.message
+
+        async def serves() -> bool:
+            return (await life.plane()).status.memory.epoch == 1 and bool(_ready(life))
+
+        assert 190 <= await life.until(serves, 300) <= 225
+        for machine in dead:
+            await life.world.site_of(machine).boot_machine(machine)
+        _struck(life)
+
+        async def whole() -> bool:
+            ready = find_condition((await life.plane()).status.conditions, READY)
+            return ready is not None and ready.status == "True" and len(_ready(life)) == 3
+
+        await life.until(whole, 300)
+        memory = (await life.plane()).status.memory
+        assert {each.machine for each in memory.kept} == {first, *dead}
+        assert memory.epoch == 1
+
+    kept(lived)
+
+
+def test_a_lost_quorum_is_told_and_left_alone_where_nobody_has_said_anything() -> None:
+    async def lived(life: Kept) -> None:
+        await asyncio.sleep(20)
+        await _kill(life, (await _machines(life))[1:])
+        await asyncio.sleep(400)
+        assert (await life.plane()).status.memory.epoch == 0
+        assert not _ready(life)
+        stalled = find_condition((await life.plane()).status.conditions, STALLED)
+        assert stalled is not None
+        assert "see 'quarterdeck recover'" in stalled.message
+
+    kept(lived)
+
+
+async def _recovers(life: Kept, policy: RecoveryPolicy) -> None:
+    def said(plane: ControlPlane) -> ControlPlane:
+        return plane.model_copy(update={"spec": plane.spec.model_copy(update={"recovery": policy})})
+
+    await amend(life.world.store, ControlPlane, PLANE, said)
+
+
+async def _machines(life: Kept) -> list[str]:
+    return [each.machine for each in (await life.plane()).status.memory.replicas]
+
+
+async def _kill(life: Kept, machines: list[str]) -> None:
+    for machine in machines:
+        await life.world.site_of(machine).kill_machine(machine)
+    _struck(life)
+
+
+def _struck(life: Kept) -> None:
+    """Something happened to the world, and clients may notice."""
+    life.world.strikes += 1
+    life.truths.calm = False
+    life.world.touch()
+
+
+def _ready(life: Kept) -> list[str]:
+    """The apiservers that are ready."""
+    life.world.settle()
+    return [str(where) for where, each in life.world.kube.apiservers.items() if each.ready and not each.hangs]
 
 
 @pytest.mark.parametrize("after", [0.3, 2.0, 5.0])
@@ -192,6 +291,22 @@ def test_a_paused_plane_is_looked_at_and_nothing_is_done_until_the_pause_is_over
 
         assert not await runs(), "and nothing is done"
         assert 170 <= await life.until(runs, 300) <= 190, "the pause ends by itself"
+
+    kept(lived)
+
+
+def test_a_manager_has_other_work_than_to_wait_long_for_what_add_ons_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience: set[object] = set()
+
+    async def finish(_: AddonDuty, plane: Plane, **how: object) -> None:
+        patience.add(how["patience"])
+
+    monkeypatch.setattr(AddonDuty, "finish", finish)
+
+    async def lived(life: Kept) -> None:
+        patience.clear()  # whoever created it had no other
+        await asyncio.sleep(20)
+        assert patience == {KEPT_PATIENCE}
 
     kept(lived)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from loop.calls import Call
 from loop.faults import Kind, changes
 from loop.lives import STORIES, Life, many
-from loop.truths import Call
 from loop.units import PLANE
 from quarterdeck.api.conditions import find_condition
 from quarterdeck.api.controlplane import ControlPlane

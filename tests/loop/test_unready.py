@@ -15,8 +15,8 @@ from loop.units import Etcd
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.engine.settings import planner_settings
-from quarterdeck.etcd.fake import _Node as Member
-from quarterdeck.model.world import Settings
+from quarterdeck.etcd.fake_cluster import Member
+from quarterdeck.model.bounds import Settings
 
 #: Seconds that a program gets to become ready here.
 START = 20.0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from model.clients import Clients
 from model.invariants import check_blind, check_calm, check_step, claim
 
-from loop.joined import Joined
-from loop.members import cluster_at
-from loop.units import PLANE, replica_of
+from loop.joined import Joined, Process
+from loop.units import PLANE, owner_of, replica_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
 from quarterdeck.api.revision import ReplicaRevision
@@ -18,30 +17,16 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.etcd import PORTS
 from quarterdeck.components.ports import seat_of_before
 from quarterdeck.engine.settings import goal_of, planner_settings
+from quarterdeck.etcd.fake_cluster import Member
+from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import (
-    AddLearner,
-    Promote,
-    ReleaseMember,
-    ReleaseReplica,
-    ReloadUnit,
-    RemoveMember,
-    RemoveRecord,
-    RestartUnit,
-    SetBackends,
-    SetRecord,
-    StartUnit,
-    Step,
-    StopBalancer,
-    StopUnit,
-    TransferLeadership,
-)
-from quarterdeck.model.units import MachineRole, MachineState, UnitSpec, UnitState
-from quarterdeck.model.world import Settings
-from quarterdeck.planner.truth import Power, SimMachine, SimMember, SimReplica, Truth, apiserver_of, edge, etcd_of
+from quarterdeck.model.steps import RemoveMember, Step
+from quarterdeck.model.units import MachineRole, MachineState, UnitState
+from quarterdeck.planner.parts import Power, SimMachine, SimMember, SimReplica
+from quarterdeck.planner.truth import Truth, apiserver_of, edge, etcd_of
 
 _POWER = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.FROZEN}
 
@@ -55,8 +40,14 @@ class Wanted:
     settings: Settings
     revision: str
     condemned: tuple[str, ...]
+    cordoned: tuple[str, ...]
     deleting: bool
     separate: frozenset[str]
+
+    @property
+    def machines(self) -> Mapping[str, str]:
+        """Where each replica is."""
+        return {each.name: each.machine for each in self.memory.replicas}
 
 
 @dataclass(slots=True)
@@ -87,6 +78,7 @@ class Truths:
                 settings=planner_settings(plane),
                 revision=plane.status.revision,
                 condemned=plane.spec.replace_replicas,
+                cordoned=plane.spec.cordoned,
                 deleting=plane.metadata.deletion_timestamp is not None,
                 separate=self._separate(),
             )
@@ -115,12 +107,12 @@ class Truths:
 
     def _truth(self, wanted: Wanted) -> Truth:
         world = self.world
-        units = self._units()
+        units = self._units(wanted)
         volumes = {path.parent.name for path in world.data}
         there = {Cluster.MAIN: True, Cluster.EVENTS: wanted.memory.events.exists}
         members = {kind: self._members(kind) if there[kind] else {} for kind in Cluster}
         apart, epoch = self._apart(wanted), wanted.memory.events.epoch
-        warm = self._warm()
+        warm, at = self._warm(wanted), wanted.machines
         replicas = {}
         for record in wanted.memory.replicas:
             on = units.get(record.name, {})
@@ -129,6 +121,11 @@ class Truths:
                 crashed=frozenset(each for each, runs in on.items() if not runs),
                 data=f"{PLANE}-{record.name}" in volumes,
                 warm=record.name in warm,
+                hung=frozenset(
+                    each.component
+                    for each in world.processes.values()
+                    if each.stuck and (each.replica, each.seen.machine) == (record.name, record.machine)
+                ),
                 member=members[Cluster.MAIN].get(record.name),
                 events=members[Cluster.EVENTS].get(record.name),
                 events_data=f"{PLANE}-{record.name}-events-{epoch}" in volumes,
@@ -158,42 +155,67 @@ class Truths:
             deleting=wanted.deleting,
             revision=wanted.revision,
             condemned=wanted.condemned,
+            cordoned=wanted.cordoned,
             settings=wanted.settings,
+            haunted=frozenset(
+                (each.seen.machine, each.replica)
+                for each in world.of(Component.ETCD)
+                if at.get(each.replica, each.seen.machine) != each.seen.machine
+            ),
         )
 
     def _members(self, kind: Cluster) -> dict[str, SimMember]:
-        """The members of a cluster by replica."""
-        names, found = self.names(kind), {}
+        """The members of a cluster by replica; of an epoch that is over nobody is one any more."""
+        found = {}
+        wanted = self.wanted()
+        memory = wanted.memory.of(kind) if wanted is not None else Memory()
+        former = {each.name for each in memory.replicas if memory.is_former(each)}
         for node in self.world.clusters[kind].cluster.nodes:
+            name = self.name_of(kind, node)
+            if name in former:
+                continue
             unserved = int(node.up and (node.address is None or not node.address.client_url))
-            member = SimMember(id=node.id, learner=node.learner, behind=int(node.behind > 0), unserved=unserved)
-            found[names.get(node.peer_url, "")] = member
+            found[name] = SimMember(
+                id=node.id,
+                learner=node.learner,
+                behind=int(node.behind > 0),
+                unserved=unserved,
+                misplaced=node.peer_url not in self.names(kind),
+            )
         return found
 
     def _leader(self, kind: Cluster) -> str | None:
         cluster = self.world.clusters[kind].cluster
         leader = cluster.by_id(cluster.leader)
-        return self.names(kind).get(leader.peer_url) if leader is not None else None
+        return self.name_of(kind, leader) or None if leader is not None else None
 
     def _apart(self, wanted: Wanted) -> dict[str, tuple[tuple[Component, str], ...]]:
         """The replicas whose apiservers keep events apart, with the revision that says so."""
         own = {each.name: each.revision for each in wanted.memory.replicas}
         return {
             each.replica: ((Component.APISERVER, _one_of(wanted.separate, own.get(each.replica, ""))),)
-            for each in self.world.of(Component.APISERVER)
+            for each in self._apiservers(wanted)
             if "etcd-servers-overrides" in each.flags
         }
 
-    def _warm(self) -> frozenset[str]:
-        return frozenset(each.replica for each in self.world.of(Component.APISERVER) if each.warm)
+    def _warm(self, wanted: Wanted) -> frozenset[str]:
+        return frozenset(each.replica for each in self._apiservers(wanted) if each.warm)
 
-    def _units(self) -> dict[str, dict[Component, bool]]:
+    def _apiservers(self, wanted: Wanted) -> list[Process]:
+        """Those of replicas where these are: not what is left where one was."""
+        at = wanted.machines
+        there = self.world.of(Component.APISERVER)
+        return [each for each in there if at.get(each.replica, each.seen.machine) == each.seen.machine]
+
+    def _units(self, wanted: Wanted) -> dict[str, dict[Component, bool]]:
         """The units that are wanted to run, by replica: whether each does."""
         found: dict[str, dict[Component, bool]] = {}
+        at = wanted.machines
         for site in self.world.sites.values():
             for seen in site.everything():
-                if seen.wanted or seen.state is UnitState.RUNNING:
-                    replica, component = replica_of(seen.spec.name)
+                replica, component = replica_of(seen.spec.name)
+                here = at.get(replica, seen.machine) == seen.machine
+                if here and (seen.wanted or seen.state is UnitState.RUNNING):
                     found.setdefault(replica, {})[component] = seen.pid is not None or seen.power is MachineState.DOWN
         return found
 
@@ -207,6 +229,17 @@ class Truths:
         }
         port = PORTS[kind].peer
         return {seat.advertised(port).url(): name for name, seat in seats.items() if seat.has(port)}
+
+    def name_of(self, kind: Cluster, node: Member) -> str:
+        """The replica of a member: the one where the others look for it or, where none is, the one that has its data.
+        "" for a member that is no replica's.
+        """
+        found = self.names(kind).get(node.peer_url)
+        wanted = self.wanted()
+        if found is not None or wanted is None:
+            return found or ""
+        owners = (owner_of(path.parent.name) for path, member in self.world.data.items() if member == node.id)
+        return next((name for name in owners if name in wanted.machines), "")
 
     def record(self) -> str | None:
         """The site that the plane's name leads to."""
@@ -271,92 +304,3 @@ def _mute(world: Joined, memory: Memory) -> frozenset[str]:
     names = [record.name for record in memory.replicas if record.machine in world.unseen]
     edges = {edge(site) for site in world.balancers if f"{site}-edge" in world.unseen}
     return world.unseen | edges | {*map(etcd_of, names), *map(apiserver_of, names)}
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of a port, as the driver makes it. ``port`` is ``site:east``, ``balancer:east``, ``etcd``, ``dns`` ..."""
-
-    port: str
-    method: str
-    args: Sequence[object]
-    kwargs: Mapping[str, object]
-
-    @property
-    def site(self) -> str:
-        return self.port.partition(":")[2]
-
-    def target(self) -> str:
-        """Whom it is about, in a word."""
-        first = self.args[0] if self.args else ""
-        second = self.args[1] if len(self.args) > 1 else ""
-        if isinstance(second, UnitSpec):
-            second = second.name
-        if self.port == "store":
-            return getattr(first, "__name__", "") or type(first).__name__
-        return f"{_word(first)} {_word(second)}".strip()
-
-
-def _word(value: object) -> str:
-    return str(value)[:60] if isinstance(value, str | int | tuple) or hasattr(value, "host") else ""
-
-
-def step_of(call: Call, truths: Truths, doing: Sequence[Step]) -> Step | None:
-    """The step that a call amounts to; None for one that changes nothing that the planner knows of."""
-    port, method, args = call.port.partition(":")[0], call.method, call.args
-    match port, method:
-        case "site", "start_unit" | "reload_unit" | "stop_unit" | "remove_unit" | "delete_volume":
-            return _unit_step(call, doing, truths)
-        case "balancer", "apply":
-            return SetBackends(site=call.site, why="", backends=tuple(args[0]))
-        case "balancer", "remove":
-            return StopBalancer(site=call.site, why="")
-        case "dns", "set":
-            where = {each.address.ip: site for site, each in truths.world.balancers.items()}
-            return SetRecord(site="", why="", to=where[args[1][0]])
-        case "dns", "remove":
-            return RemoveRecord(site="", why="")
-        case "etcd", "add_learner":
-            kind = cluster_at(args[1])
-            if any(node.peer_url == args[1] for node in truths.world.clusters[kind].cluster.nodes):
-                return None  # it is a member already
-            return AddLearner(site="", why="", replica=truths.names(kind)[args[1]], cluster=kind)
-        case "etcd", "promote" | "remove" | "move_leader":
-            return _member_step(method, args[1], truths)
-        case _:
-            return None
-
-
-def _unit_step(call: Call, doing: Sequence[Step], truths: Truths) -> Step | None:
-    what = call.args[1]
-    name = what.name if isinstance(what, UnitSpec) else str(what)
-    for step in doing:
-        if isinstance(step, ReleaseMember) and name.startswith(f"{PLANE}-{step.replica}-"):
-            return step
-    if call.method in ("remove_unit", "delete_volume"):
-        volume = call.method == "delete_volume"
-        replica = name.removeprefix(f"{PLANE}-").partition("-events-")[0] if volume else replica_of(name)[0]
-        known = truths.wanted()
-        mine = known is not None and any(record.name == replica for record in known.memory.replicas)
-        return ReleaseReplica(site=call.site, why="", replica=replica) if mine else None
-    replica, component = replica_of(name)
-    for step in doing:
-        if isinstance(step, RestartUnit) and (step.replica, step.component) == (replica, component):
-            return step
-        if isinstance(step, ReloadUnit) and call.method == "reload_unit" and step.replica == replica:
-            return step
-    kind = StartUnit if call.method == "start_unit" else StopUnit
-    return kind(site=call.site, why="", replica=replica, component=component)
-
-
-def _member_step(method: str, member: int, truths: Truths) -> Step | None:
-    found = ((kind, each.cluster.by_id(member)) for kind, each in truths.world.clusters.items())
-    kind, node = next(((kind, node) for kind, node in found if node is not None), (Cluster.MAIN, None))
-    if node is None:
-        return None
-    name = truths.names(kind).get(node.peer_url, "")
-    if method == "promote":
-        return Promote(site="", why="", replica=name, member=member, cluster=kind)
-    if method == "remove":
-        return RemoveMember(site="", why="", replica=name, member=member, cluster=kind)
-    return TransferLeadership(site="", why="", to=name, member=member, cluster=kind)

@@ -21,6 +21,11 @@ def replica_of(unit: str) -> tuple[str, Component]:
     return unit.removeprefix(f"{PLANE}-").removesuffix(f"-{component}"), component
 
 
+def owner_of(volume: str) -> str:
+    """The replica that a volume belongs to."""
+    return volume.removeprefix(f"{PLANE}-").partition("-events-")[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Etcd:
     """The command line of a member. ``members``: the initial cluster, name to peer URL."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.clients import Clients
-from quarterdeck.planner.truth import ETCD, Truth
+from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.planner.truth import DNS, ETCD, Truth
 
 
 def felt(truth: Truth) -> bool:
@@ -23,17 +24,18 @@ def dark(truth: Truth, clients: Clients) -> frozenset[str]:
     """
     if truth.deleting or truth.elected is None or ETCD in truth.mute or not truth.etcd_answers(truth.elected):
         return frozenset()
-    return frozenset(
+    ready = {name for name in truth.serving if truth.answers(name) and truth.apiserver_answers(name)}
+    unled = truth.record == APISERVERS and truth.named.isdisjoint(truth.serving) and ready and DNS not in truth.mute
+    return frozenset({APISERVERS} if unled else ()) | frozenset(
         site
-        for site in clients.sites(truth)
+        for site in clients.sites(truth) - {APISERVERS}
+        # Of two edges none is told anything while one is silent that clients may use.
         if truth.edge_answers(site)
+        and (site not in truth.twins or truth.second_answers(site))
         # Else only the load balancer's next check is waited for.
         and not truth.well_behind.get(site)
         and not held_healthy(truth, site)
-        and any(
-            truth.answers(name) and truth.apiserver_answers(name) and truth.connected(site, truth.site_of(name))
-            for name in truth.serving
-        )
+        and any(truth.connected(site, truth.site_of(name)) for name in ready)
     )
 
 
@@ -43,10 +45,12 @@ def astray(truth: Truth) -> bool:
     """
     unread = bool(truth.mute) or truth.elected is None or not truth.etcd_answers(truth.elected)
     home = truth.home
+    if truth.record == APISERVERS:
+        return False  # the name leads to any apiserver that serves: see ``dark``
     if truth.deleting or truth.front or truth.record is None or unread or home is None or not truth.edge_answers(home):
         return False
     able = any(truth.answers(name) and truth.connected(home, truth.site_of(name)) for name in truth.serving)
-    return able and not truth.reached_from(truth.record)
+    return able and not any(map(truth.reached_by, truth.record_addresses(truth.record)))
 
 
 def held_healthy(truth: Truth, site: str) -> bool:

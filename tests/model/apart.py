@@ -27,7 +27,8 @@ from quarterdeck.model.steps import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.planner.truth import SimMember, SimReplica, Truth
+from quarterdeck.planner.parts import SimMember, SimReplica
+from quarterdeck.planner.truth import Truth
 
 Unit = StartUnit | StopUnit | RestartUnit
 #: Steps that are about a cluster.

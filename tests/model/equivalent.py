@@ -20,7 +20,7 @@ EQUIVALENT: dict[str, str] = {
     "stage.stage: 0 => -1": _ONE_SITE,
     "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
     # --- rolling ----------------------------------------------------------------------------------------------------
-    "rolling._on_trial: 0 => -1": _ONE_SITE,
+    "rolling.on_trial: 0 => -1": _ONE_SITE,
     # --- planner ----------------------------------------------------------------------------------------------------
     "planner: ALWAYS: founding.found, membership.keep_running => membership.keep_running, founding.found": (
         "the one has nothing to do once a cluster was seen, and the other nothing before: it is noted with its members"

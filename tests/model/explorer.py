@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from model.addresses import astray, dark
-from model.faults import Kind, spared, whole
+from model.faults import Kind, healable, spared, whole
 from model.invariants import Broken, check_done, claim, names
 from model.refusals import claim_others, refusing
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps import Plan, SetBackends
 
 Budget = tuple[int, int, bool, bool]
 #: The way to a state: how the last step of it is called, and the way before it.
@@ -128,10 +128,12 @@ class Explorer:
             number(truth.replicas),
             number(truth.balancers),
             number(truth.checked),
+            number((truth.seconds, truth.dead_seconds, truth.unnamed, truth.direct, truth.named)),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
-            number((truth.revision, truth.condemned, truth.events_leader, truth.full, truth.events_full)),
+            number((truth.revision, truth.condemned, truth.events_leader, truth.full, truth.events_full, truth.sick)),
             number(state.clients),
             number((state.late, state.stamped)),
+            number((truth.former, truth.consent)),
             number((state.refused, state.aside)),
         )
         known = self._numbers.get(key)
@@ -186,9 +188,11 @@ class Explorer:
             if state.refused is not None and whole(state.truth):
                 claim_others(state.truth, state.refused, straight=straight)
             fine = whole(state.truth) or (straight and spared(state.truth, self._goal[0].site))
-            fine = fine and state.refused is None
+            fine = (fine or (straight and healable(state.truth))) and state.refused is None
             claim(plan.done or not fine, f"10: waits for ever for {'; '.join(plan.waiting)}")
-            claim(not astray(state.truth), "5: the name goes on leading nowhere")
+            # Nobody of an epoch that is over serves on: whose load balancer takes no others leads nowhere.
+            unlit = state.truth.memory.epoch and state.refused is not None and state.refused.kind is SetBackends
+            claim(not astray(state.truth) or bool(unlit), "5: the name goes on leading nowhere")
             claim(number not in self._acts, f"10: tries for ever: {names(plan.now)}")
         except Broken as broken:
             raise Broken(f"{broken}\n  {_tale(self._ways[number])}") from broken

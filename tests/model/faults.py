@@ -11,20 +11,10 @@ from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import NoteDiffering
+from quarterdeck.planner.ailing import LOOKED_AFTER
+from quarterdeck.planner.parts import Fill, Power, SimMember, SimReplica
 from quarterdeck.planner.quorum import has_quorum
-from quarterdeck.planner.truth import (
-    DNS,
-    ETCD,
-    Fill,
-    Power,
-    SimMember,
-    SimReplica,
-    Truth,
-    all_of,
-    apiserver_of,
-    edge,
-    etcd_of,
-)
+from quarterdeck.planner.truth import DNS, ETCD, Truth, all_of, apiserver_of, edge, etcd_of, second
 
 #: Ticks until a joiner publishes itself a second time, and until a voter that lags has caught up.
 UNSERVED = 3
@@ -69,10 +59,13 @@ class Kind(StrEnum):
     SLOW = "the driver is slow"
     FULL = "etcd has no room left"
     DIFFERS = "the data of a member differs"
+    HANGS = "a program hangs"
+    SICK = "a program hangs, and does so again whenever it is started there"
+    ALTERED = "somebody changes the files of a program"
 
 
 #: Classes that only happen in searches which ask for them: others lead to the same, or to little else.
-ASKED_FOR = frozenset({Kind.FULL, Kind.DIFFERS})
+ASKED_FOR = frozenset({Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +100,7 @@ def _faults(truth: Truth) -> Iterator[Fault]:
     yield from _checks(truth)
     yield from _room(truth)
     yield from _differs(truth)
+    yield from _hangs(truth)
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
@@ -142,25 +136,68 @@ def _survives(truth: Truth) -> bool:
 
 
 def whole(truth: Truth) -> bool:
-    """Whether every machine and link works and answers."""
-    return not (truth.cuts or truth.dead_edges or truth.mute) and all(
-        machine.power is Power.ON for machine in truth.machines
-    )
+    """Whether every machine and link works and answers, and no machine is closed to new replicas."""
+    broken = truth.cuts or truth.dead_edges or truth.dead_seconds or truth.mute or _any_hangs(truth)
+    return not broken and all(machine.power is Power.ON and not machine.cordoned for machine in truth.machines)
 
 
 def spared(truth: Truth, site: str) -> bool:
     """Whether nothing that is still out of order is at ``site``, and a quorum answers."""
-    hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON} | truth.dead_edges
+    hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON or machine.cordoned}
+    hurt |= truth.dead_edges | truth.dead_seconds | _sites_that_hang(truth)
     answer = all(truth.of(each).elected is not None for each in clusters_of(truth))
     return answer and not (truth.cuts or truth.mute) and not {site, truth.front} & hurt
 
 
+def healable(truth: Truth) -> bool:
+    """Whether nothing is out of order but machines of the site that has the plane, and enough of them are left."""
+    site, healing = truth.slots[0].site, truth.settings.healing
+    if truth.deleting or not (healing.budget and healing.other_zones) or truth.cuts or truth.dead_edges or truth.mute:
+        return False
+    here = [each for each in truth.machines if each.site == site]
+    well = [each for each in here if each.power is Power.ON]
+    at_home = all(truth.of(each).home == site for each in clusters_of(truth))
+    return at_home and len(well) >= len(truth.slots) and not any(each.cordoned for each in here)
+
+
 def repaired(truth: Truth) -> Truth:
-    """Every machine and link is back; data that was deleted is not."""
+    """Every machine and link is back, and a person opens what was cordoned; data that was deleted is not back."""
     machines = truth.machines
-    if any(machine.power is not Power.ON for machine in machines):
-        machines = tuple(replace(each, power=Power.ON) if each.power is not Power.ON else each for each in machines)
-    return replace(truth, machines=machines, cuts=frozenset(), dead_edges=frozenset(), mute=frozenset())
+    if any(machine.power is not Power.ON or machine.cordoned for machine in machines):
+        machines = tuple(replace(each, power=Power.ON, cordoned=False) for each in machines)
+    well = tuple((name, replace(each, hung=frozenset()) if each.hung else each) for name, each in truth.replicas)
+    whole = replace(truth, machines=machines, replicas=well, sick=frozenset()) if _any_hangs(truth) else truth
+    none = frozenset[str]()
+    return replace(whole, machines=machines, cuts=frozenset(), dead_edges=none, dead_seconds=none, mute=none)
+
+
+def _any_hangs(truth: Truth) -> bool:
+    return bool(truth.sick) or any(each.hung for _, each in truth.replicas)
+
+
+def _sites_that_hang(truth: Truth) -> set[str]:
+    """Where a program hangs, or will when it is started."""
+    sick = {machine for machine, _ in truth.sick}
+    hung = {truth.site_of(name) for name, each in truth.replicas if each.hung}
+    return hung | {each.site for each in truth.machines if each.name in sick}
+
+
+def _hangs(truth: Truth) -> Iterator[Fault]:
+    """A program runs, and does nothing any more until it is killed."""
+    for record in truth.memory.replicas:
+        replica = truth.replica(record.name)
+        for component in LOOKED_AFTER:
+            if not replica.runs(component) or not truth.up(record.name) or component in replica.hung:
+                continue
+            warm = replica.warm and component is not Component.APISERVER
+            after = truth.with_replica(record.name, replace(replica, hung=replica.hung | {component}, warm=warm))
+            yield Fault(Kind.HANGS, f"{component} of {record.name} hangs", after)
+            by_hand = replace(replica, altered=replica.altered | {component})
+            if component not in replica.altered:
+                told = f"somebody changes the files of {component} of {record.name}"
+                yield Fault(Kind.ALTERED, told, truth.with_replica(record.name, by_hand))
+            sick = replace(after, sick=after.sick | {(record.machine, component)})
+            yield Fault(Kind.SICK, f"{component} of {record.name} hangs again and again", sick)
 
 
 def mends(truth: Truth) -> Iterator[tuple[str, Truth]]:
@@ -172,6 +209,8 @@ def mends(truth: Truth) -> Iterator[tuple[str, Truth]]:
         yield "sites see each other again", replace(truth, cuts=frozenset())
     for site in sorted(truth.dead_edges):
         yield f"{edge(site)} is back", replace(truth, dead_edges=truth.dead_edges - {site})
+    for site in sorted(truth.dead_seconds):
+        yield f"{second(site)} is back", replace(truth, dead_seconds=truth.dead_seconds - {site})
     for name in sorted(truth.mute):
         yield f"{name} answers again", replace(truth, mute=truth.mute - {name})
 
@@ -252,6 +291,10 @@ def _sites(truth: Truth) -> Iterator[Fault]:
         dark = replace(truth, dead_edges=truth.dead_edges | {site})
         if site not in truth.dead_edges:
             yield Fault(Kind.EDGE_DIES, f"{edge(site)} dies", dark)
+        if site in truth.twins - truth.dead_seconds:
+            lost = replace(truth, dead_seconds=truth.dead_seconds | {site})
+            yield Fault(Kind.EDGE_DIES, f"{second(site)} dies", lost)
+            dark = replace(dark, dead_seconds=lost.dead_seconds)
         there = {machine.name for machine in truth.machines if machine.site == site}
         if any(machine.name in there and machine.power is not Power.OFF for machine in truth.machines):
             yield Fault(Kind.SITE_DIES, f"site {site} dies", _off(dark, there))
@@ -278,6 +321,8 @@ def _unseen(truth: Truth) -> Iterator[tuple[Kind, str, frozenset[str]]]:
     for site, _ in truth.balancers:
         if truth.edge_answers(site):
             yield Kind.UNSEEN_EDGE, edge(site), frozenset({edge(site)})
+        if truth.second_answers(site):
+            yield Kind.UNSEEN_EDGE, second(site), frozenset({second(site)})
     for site in _places(truth):
         yield Kind.UNSEEN_SITE, all_of(site), frozenset({all_of(site)})
     yield Kind.UNSEEN_DNS, DNS, frozenset({DNS})

@@ -7,7 +7,13 @@ is out by our own doing and at most one member more than wanted there; (12) each
 while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
 has it; (14) events are written, also where they have a cluster of their own (``apart``); (15) where there is no room in
 etcd one member after the other is defragmented while all others are well, and writes are taken once all have room; (16)
-nobody copies data that differs from what most have.
+nobody copies data that differs from what most have; (17) an epoch of the cluster begins only where no quorum lives,
+from what a survivor has, nothing of one that is over is started, all of it that can be reached is stopped before
+anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its cluster too, or
+does not get well though it was started anew, one at a time, within the budget, and where another one can come; nothing
+is killed but what hangs; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine that
+answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for writing
+on two machines.
 """
 
 from __future__ import annotations
@@ -19,16 +25,25 @@ from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import (
+    NOTES,
     AddLearner,
     AdoptRevision,
+    AttachVolumes,
+    BeginEpoch,
     Compact,
+    Condemn,
+    CordonMachine,
     DecideBootstrap,
     Defragment,
+    DeleteKept,
     Disarm,
+    LeadTo,
+    LeaveMachine,
     PlaceReplica,
     Plan,
     Promote,
@@ -38,6 +53,7 @@ from quarterdeck.model.steps import (
     RemoveMember,
     RemoveRecord,
     RestartUnit,
+    ReviveUnit,
     SetBackends,
     SetRecord,
     StartUnit,
@@ -53,8 +69,9 @@ from quarterdeck.planner.events import is_stale
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.match import match
 from quarterdeck.planner.members import serves
+from quarterdeck.planner.parts import Power
 from quarterdeck.planner.quorum import Voter, has_quorum, home
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.truth import Truth, apiserver_of, edge, second
 from quarterdeck.planner.view import view
 
 #: Steps that need to know who is a member, or that take something away.
@@ -63,6 +80,7 @@ NEEDS_A_QUORUM = (
     Swap,
     StopUnit,
     RestartUnit,
+    ReviveUnit,
     ReleaseReplica,
     StopBalancer,
     AddLearner,
@@ -97,17 +115,19 @@ def names(steps: tuple[Step, ...]) -> str:
 
 
 def _name(step: Step) -> str:
-    if cluster_of(step) is Cluster.EVENTS and not isinstance(step, StartUnit | StopUnit | RestartUnit):
+    if cluster_of(step) is Cluster.EVENTS and not isinstance(step, StartUnit | StopUnit | RestartUnit | ReviveUnit):
         return f"{_named(step)} of events"
     return _named(step)
 
 
 def _named(step: Step) -> str:
     match step:
-        case StartUnit() | StopUnit() | RestartUnit() | ReloadUnit():
+        case StartUnit() | StopUnit() | RestartUnit() | ReviveUnit() | ReloadUnit():
             return f"{type(step).__name__} {step.component} of {step.replica}"
         case SetBackends():
             return f"SetBackends {step.site}: {' '.join(step.backends)}"
+        case LeadTo():
+            return f"LeadTo {' '.join(step.backends)}"
         case Swap():
             return f"Swap({names(step.changes)})"
         case _:
@@ -120,6 +140,7 @@ def _named(step: Step) -> str:
 
 def check_plan(world: World, plan: Plan) -> None:
     """What a plan may hold, given nothing but its observation."""
+    _check_epochs(world, plan)
     _check_plan(world, replace(plan, now=steps_of(plan.now, Cluster.MAIN)))
     if in_use_by(world):
         _check_members(world.of(Cluster.EVENTS), _on_members_that_count(world, plan))
@@ -127,8 +148,10 @@ def check_plan(world: World, plan: Plan) -> None:
 
 def in_use_by(world: World) -> bool:
     """Whether there is an events' cluster of which anything may be claimed: nobody misses one that goes."""
-    events = view(world).events if world.slots and not world.deleting else None
-    return events is not None and bool(events.wanted) and world.memory.events.exists
+    if not world.memory.events.exists or not world.slots or world.deleting:
+        return False
+    events = view(world).events
+    return events is not None and bool(events.wanted)
 
 
 def _on_members_that_count(world: World, plan: Plan) -> Plan:
@@ -144,7 +167,53 @@ def _check_plan(world: World, plan: Plan) -> None:
         _check_known(world, step)
         if isinstance(step, PlaceReplica):
             _check_place(world, step)
+        if isinstance(step, Condemn):
+            _check_condemned(world, step)
+        if isinstance(step, AttachVolumes) and not world.replica(step.replica).volume_at:
+            _check_attached(world, step)
+        if isinstance(step, ReviveUnit):
+            _check_revived(world, step)
+        if isinstance(step, CordonMachine):
+            lately = [name for name, when in world.memory.healed if world.now - when < world.settings.healing.window]
+            claim(lately.count(step.machine) > 1, f"19: {step.machine} is cordoned, and did not flap")
+        if isinstance(step, RemoveMember) and step.replica in world.memory.given_up and not world.deleting:
+            _check_replaced(world, step)
     _check_one_rests(world, plan)
+
+
+def _check_epochs(world: World, plan: Plan) -> None:
+    """What runs of an epoch that is over stops where it can be reached, whatever else is to be done, and never
+    starts.
+    """
+    stops = {(step.replica, step.component) for step in plan.now if isinstance(step, StopUnit)}
+    former = [each.name for each in world.memory.replicas if world.memory.is_former(each)]
+    noted = bool(plan.now) and all(isinstance(step, NOTES) for step in plan.now)  # and then all is asked again
+    for name in former if not world.deleting and not world.failing and not noted else ():
+        fact = world.replica(name)
+        runs = {each for each in Component if fact.unit(each) is UnitState.RUNNING}
+        left = {each for each in runs if (name, each) not in stops} if fact.machine is MachineState.UP else set()
+        claim(not left, f"17: {sorted(left)} of {name} run on, of an epoch that is over")
+    for step in plan.now:
+        if isinstance(step, StartUnit | RestartUnit | AddLearner):
+            claim(step.replica not in former, f"17: {_name(step)}, of an epoch that is over")
+        if isinstance(step, StartUnit) and step.component is Component.ETCD:
+            seed = world.memory.seeding
+            claim(seed is None or seed.founder != step.replica, f"17: {step.replica} starts before it has the data")
+        if isinstance(step, BeginEpoch):
+            claim(world.memory.created or _died(world), "17: an epoch begins while another one is about to")
+
+
+def _died(world: World) -> bool:
+    """Whether what an epoch was to begin from is not there any more."""
+    seed = world.memory.seeding
+    fact = world.replica(seed.survivor) if seed is not None else None
+    return fact is not None and (fact.machine is not MachineState.UP or fact.has_data is False)
+
+
+def _is_over(world: World, step: Step) -> bool:
+    """Whether a step is about a replica of an epoch that is over."""
+    name = getattr(step, "replica", "")
+    return any(each.name == name and world.memory.is_former(each) for each in world.memory.replicas)
 
 
 def _check_members(world: World, plan: Plan) -> None:
@@ -154,6 +223,7 @@ def _check_members(world: World, plan: Plan) -> None:
             step
             for step in plan.now
             if isinstance(step, NEEDS_A_QUORUM) and not _withholds(world, step) and not _ends_anyway(world, step)
+            if not _is_over(world, step)
         ]
         claim(not taking, "8: unknown membership is not zero")
         claim(not plan.done, "8: unknown membership is not done")
@@ -239,14 +309,18 @@ def _has_all(world: World, member: MemberFact) -> bool:
 
 def _check_one_rests(world: World, plan: Plan) -> None:
     """Inside a site at most one wanted voter is out by our own doing."""
-    now = view(world)
-    if world.membership is None or world.deleting:
+    about = [
+        step
+        for step in plan.now
+        if isinstance(step, StopUnit | ReloadUnit) and step.component in (Component.ETCD, Component.APISERVER)
+    ]
+    if not about or world.membership is None or world.deleting:
         return
-    for step in plan.now:
-        if not isinstance(step, StopUnit | ReloadUnit) or step.component not in (Component.ETCD, Component.APISERVER):
-            continue
+    now = view(world)
+    for step in about:
         rested = next((each for each in now.wanted if each.name == step.replica), None)
-        if rested is None or rested.revision == now.revision or _ends_anyway(world, step):
+        kept = rested is None or (rested.revision == now.revision and not world.replica(rested.name).altered)
+        if rested is None or kept or _ends_anyway(world, step):
             continue
         out = [each.name for each in now.wanted if each is not rested and not serves(world, each)]
         claim(not out, f"11: {_name(step)} while {out} does not serve")
@@ -254,13 +328,114 @@ def _check_one_rests(world: World, plan: Plan) -> None:
         claim(isinstance(step, ReloadUnit) or not spared, f"11: {_name(step)}, which takes its new files up as it runs")
 
 
+def _check_condemned(world: World, step: Condemn) -> None:
+    """What an observation must say before anybody is condemned by it."""
+    healing, record, fact = world.settings.healing, world.memory.replica(step.replica), world.replica(step.replica)
+    assert world.membership is not None, "who is a member is not known"
+    member = world.membership.of(step.replica)
+    if step.program:
+        _check_ailing(world, step.replica, step.program)
+        tried = {name for name, _ in world.memory.revived} | {_name(each.step) for each in world.failing}
+        cannot = f"StartUnit {step.program} of {step.replica}" in tried
+        was_tried = cannot or f"{step.program} of {step.replica}" in tried
+        claim(was_tried, f"18: {step.replica} is condemned, and nothing was tried")
+    else:
+        unheard = member.health is Health.DOWN if member is not None else not record.listed
+        claim(unheard and fact.machine is not MachineState.UP, f"18: {step.replica} is condemned, and is not dead")
+        since = dict(world.memory.down).get(step.replica, world.now)
+        claim(world.now - since >= healing.after, f"18: {step.replica} is condemned too soon")
+    lately = [when for _, when in world.memory.healed if world.now - when < healing.window]
+    claim(len(lately) < healing.budget, f"18: {step.replica} is condemned beyond the budget")
+    others = [name for name in world.memory.given_up if world.member(name) is not None]
+    claim(not others, f"18: {step.replica} is condemned while {others} is exchanged")
+    rest = [each for each in world.membership.voters if each.replica != step.replica]
+    sure = sum(each.health is Health.HEALTHY for each in rest) > len(rest) // 2
+    claim(sure or member is None or member.learner, f"18: {step.replica} is condemned, and the rest is no quorum")
+    used = {each.machine for each in world.memory.replicas if busy(world, each)}
+    here = [each for each in world.machines if each.site == record.site and each.state is MachineState.UP]
+    old = {each.machine for each in world.memory.replicas if each.revision != world.revision}
+    claim(
+        any(each.name not in used - old for each in here), f"18: {step.replica} is condemned, and there is no machine"
+    )
+    seen = view(world)
+    resting = [
+        each.name
+        for each in seen.wanted
+        if each.name != step.replica
+        and each.revision != seen.revision
+        and world.member(each.name) is not None
+        and world.replica(each.name).machine is MachineState.UP
+        and not {UnitState.STOPPED, UnitState.ABSENT}.isdisjoint(
+            world.replica(each.name).unit(kind) for kind in (Component.ETCD, Component.APISERVER)
+        )
+    ]
+    claim(not resting, f"18: {step.replica} is condemned while {resting} is started anew")
+
+
+def _check_attached(world: World, step: AttachVolumes) -> None:
+    """What an observation must say before a volume is taken from its machine by it."""
+    fact, record = world.replica(step.replica), world.memory.replica(step.replica)
+    claim(fact.machine is not MachineState.UP, f"20: the volume of {step.replica} is taken from a machine that answers")
+    member = world.member(step.replica)
+    down = world.membership is None or (member is not None and member.health is Health.DOWN)
+    claim(down, f"20: the volume of {step.replica} is taken, which its cluster may hear")
+    where = next(each for each in world.machines if each.name == step.machine)
+    claim((where.site, where.zone) == (record.site, record.slot.zone), f"20: {step.replica} leaves its zone")
+    claim(not where.cordoned, f"19: {step.replica} comes to a machine that is cordoned")
+    used = {each.machine for each in world.memory.replicas if busy(world, each)}
+    claim(step.machine not in used, f"12: {step.replica} comes to the machine of another one")
+
+
+def _check_ailing(world: World, replica: str, component: str) -> None:
+    """What an observation must say before anything is done about a program that does not get well."""
+    healing, name = world.settings.healing, f"{component} of {replica}"
+    since = dict(world.memory.ailing).get(name, world.now)
+    claim(world.now - since >= healing.hung, f"18: {name} is given up too soon")
+    claim(world.replica(replica).machine is MachineState.UP, f"18: {name} is given up, and its machine is silent")
+    tried = [each for each, _ in world.memory.ailing if each != name and each in dict(world.memory.revived)]
+    counted = {Component.ETCD} if component is Component.ETCD else set(Component) - {Component.EVENTS_ETCD}
+    waited = [each for each in tried if each.partition(" of ")[0] in counted]
+    claim(not waited, f"18: {name} is given up while {waited} is to get well")
+    now = view(world).resting
+    claim(now is None or now.replica.name == replica, f"18: {name} is given up while another one is started anew")
+
+
+def _check_restart(before: Truth, step: RestartUnit | ReviveUnit) -> None:
+    """Only a learner is ever killed to be started anew, once, or what hangs."""
+    replica, member = before.replica(step.replica), before.members.get(step.replica)
+    if isinstance(step, ReviveUnit):
+        claim(step.component in replica.hung or not replica.runs(step.component), f"18: {_name(step)}, which works")
+        return
+    claim(member is not None and member.learner, f"1: {step.replica} is restarted, and is no learner")
+    claim(not before.memory.replica(step.replica).restarted, f"1: {step.replica} is restarted again and again")
+
+
+def _check_revived(world: World, step: ReviveUnit) -> None:
+    _check_ailing(world, step.replica, step.component)
+    healing = world.settings.healing
+    lately = [when for _, when in world.memory.healed if world.now - when < healing.window]
+    claim(len(lately) < healing.budget, f"18: {_name(step)} beyond the budget")
+    tried = dict(world.memory.revived).get(f"{step.component} of {step.replica}", -healing.window)
+    claim(world.now - tried >= healing.window, f"18: {_name(step)} again")
+
+
+def _check_replaced(world: World, step: RemoveMember) -> None:
+    """Without a spare nothing is taken away."""
+    member = world.member(step.replica, step.cluster)
+    if member is None or member.learner:
+        return
+    site, gone = world.slots[0].site, world.memory.given_up
+    come = [each for each in world.memory.replicas if each.site == site and each.name not in gone]
+    claim(len(come) >= len(world.slots), f"18: {step.replica} is taken out, and nobody comes in its place")
+
+
 def _check_known(world: World, step: Step) -> None:
     """No step on what does not answer: it is not known what the step would do."""
-    if isinstance(step, SetRecord | RemoveRecord | StopBalancer):
+    if isinstance(step, SetRecord | LeadTo | RemoveRecord | StopBalancer):
         claim(world.record_known, f"8: {type(step).__name__} while it is not known where the name leads")
     if isinstance(step, SetBackends | StopBalancer):
         claim(world.balancer(step.site).reachable, f"8: {type(step).__name__} on a machine that does not answer")
-    if isinstance(step, StartUnit | StopUnit | RestartUnit | ReloadUnit | ReleaseReplica):
+    if isinstance(step, StartUnit | StopUnit | RestartUnit | ReviveUnit | ReloadUnit | ReleaseReplica):
         state = world.replica(step.replica).machine
         claim(state is MachineState.UP, f"8: {type(step).__name__} on a machine that does not answer")
 
@@ -283,6 +458,8 @@ def _check_unseen(world: World, plan: Plan) -> None:
 
 
 def _check_place(world: World, step: PlaceReplica) -> None:
+    closed = {each.name for each in world.machines if each.cordoned}
+    claim(step.machine not in closed, f"19: {step.replica} is placed on a machine that is cordoned")
     names = {record.name for record in world.memory.replicas}
     claim(step.replica not in names, f"7: the name {step.replica} is used again")
     members = {member.replica for member in world.membership.members} if world.membership else names
@@ -295,6 +472,8 @@ def _check_place(world: World, step: PlaceReplica) -> None:
         if (each.site, each.zone) == (where.site, where.zone) and each.state is MachineState.UP
     ]
     alone = set(free) - used
+    if world.memory.seeding is not None and world.memory.seeding.founder == step.replica:
+        return  # it begins from data that is there
     claim(not crowd or not alone, f"12: {step.replica} is placed on the machine of a member, and {alone} is free")
     claim(len(crowd) <= 1, f"12: {step.replica} is placed on {step.machine}, where {len(crowd)} members are")
 
@@ -364,17 +543,12 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
         claim(not before.working(component) or bool(after.working(component)), f"11: {kind} leaves no {component}")
     if not swapping and before.home is not None:
         claim(after.home == before.home, f"3: {kind} takes the quorum from its site")
-    held = clients.sites(before)
-    for site in held:
-        if before.reached_from(site):
-            # A cut that has struck since the last check, and that no member feels, looks to us exactly like no
-            # cut: whoever ever takes away what comes before the last backend can meet it.
-            well = bool(after.reached_from(site)) or (held_healthy(after, site) and not felt(before))
-            claim(well, f"5: {kind} makes the address of {site} lead nowhere")
-        if before.reached_from(site) & before.taking_events and not felt(before):
-            well = dict(after.balancers).get(site, frozenset()) & after.taking_events
-            claim(bool(well), f"14: {kind} leaves nobody at {site} whose events are written")
-    _check_traffic(before, step, held)
+    _check_addresses(before, step, after, clients)
+    _check_traffic(before, step, clients.sites(before))
+    _check_begin(before, step)
+    _check_writers(after)
+    if isinstance(step, AttachVolumes):
+        claim(step.replica not in before.following, f"20: the volume of {step.replica} is taken, which votes")
     for cluster in Cluster:
         for mine in steps_of((step,), cluster):
             try:
@@ -383,6 +557,28 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
                 raise Broken(f"{broken} (etcd cluster {cluster})") from None
     if in_use(before) and in_use(after):
         _check_events(before, step, after, swapping=swapping)
+
+
+def _check_addresses(before: Truth, step: Step, after: Truth, clients: Clients) -> None:
+    """Every address that a client may use goes on leading to a ready apiserver, and to one whose events are written."""
+    kind = type(step).__name__
+    for name in clients.edges(before):
+        if before.reached_by(name):
+            # A cut that has struck since the last check, and that no member feels, looks to us exactly like no
+            # cut: whoever ever takes away what comes before the last backend can meet it.
+            site = name.removeprefix(edge(""))
+            well = bool(after.reached_by(name)) or (held_healthy(after, site) and not felt(before))
+            claim(well, f"5: {kind} makes the address of the {name} lead nowhere")
+        if before.reached_by(name) & before.taking_events and not felt(before):
+            well = _used(after, frozenset({name})) & after.taking_events
+            claim(bool(well), f"14: {kind} leaves nobody behind the {name} whose events are written")
+
+
+def _check_begin(before: Truth, step: Step) -> None:
+    if isinstance(step, BeginEpoch):
+        alone = before.consent.even_if_others_live
+        claim(before.elected is None or alone, f"17: epoch {step.epoch} begins, and a quorum lives")
+        claim(before.replica(step.survivor).data, f"17: epoch {step.epoch} begins from nothing")
 
 
 def _check_events(plane: Truth, step: Step, then: Truth, *, swapping: bool) -> None:
@@ -406,10 +602,8 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             rolled = _to_be_changed(before, step.replica)
             claim(step.replica not in before.members or rolled, f"1: etcd of the member {step.replica} is stopped")
             claim(before.elected != step.replica, f"4: etcd of the leader {step.replica} is stopped")
-        case RestartUnit():
-            member = before.members.get(step.replica)
-            claim(member is not None and member.learner, f"1: {step.replica} is restarted, and is no learner")
-            claim(not before.memory.replica(step.replica).restarted, f"1: {step.replica} is restarted again and again")
+        case RestartUnit() | ReviveUnit():
+            _check_restart(before, step)
         case AdoptRevision():
             _check_adoption(before, step)
         case DecideBootstrap():
@@ -417,6 +611,7 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             claim(not old, f"9: {old} found a cluster with the data of another one")
         case RejectRevision():
             bad = (step.revision, step.component) in before.broken | before.hanging
+            bad = bad or step.component in before.replica(step.replica).hung
             claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
         case AddLearner():
             _check_seats(before, step)
@@ -427,10 +622,13 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             _check_id(before, step)
             _check_removal(before, step, cluster)
         case ReleaseReplica():
+            record = before.memory.replica(step.replica)
+            old = before.memory.is_former(record) and record.started
+            claim(step.keep or not old, f"17: the data of {step.replica}, of an epoch that is over, is deleted")
             claim(step.replica not in before.members, f"7: the member {step.replica} is released")
             events = before.of(Cluster.EVENTS).members
             claim(step.replica not in events, f"7: {step.replica}, a member of the events' cluster, is released")
-            claim(healthy_at(before, before.slots), f"7: {step.replica} is released before the exchange is done")
+            claim(_as_many(before), f"7: {step.replica} is released before the exchange is done")
         case _:
             pass
 
@@ -443,9 +641,12 @@ def _check_id(before: Truth, step: Promote | RemoveMember | TransferLeadership) 
 
 
 def _to_be_changed(truth: Truth, name: str) -> bool:
-    """Whether a replica is of another revision than wanted, or of one that was given up."""
+    """Whether a replica is of another revision than wanted, or of one that was given up, or has files that somebody
+    changed.
+    """
     revision, rejected = truth.memory.replica(name).revision, truth.memory.rejected
-    return revision != truth.revision or (rejected is not None and rejected.revision == revision)
+    given_up = rejected is not None and rejected.revision == revision
+    return revision != truth.revision or given_up or bool(truth.replica(name).altered)
 
 
 def _check_adoption(before: Truth, step: AdoptRevision) -> None:
@@ -474,9 +675,16 @@ def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = Fal
     """
     if before.deleting:
         return
+    _check_writers(after)
     for cluster in Cluster:
         for mine in steps_of((step,), cluster):
             _check_blind(before.of(cluster), mine, after.of(cluster))
+
+
+def _check_writers(truth: Truth) -> None:
+    on = {each.name for each in truth.machines if each.power is Power.ON}
+    both = {name for machine, name in truth.haunted if machine in on and truth.replica(name).runs(Component.ETCD)}
+    claim(not both, f"20: two machines write to the volume of {both}")
 
 
 def _check_blind(before: Truth, step: Step, after: Truth) -> None:
@@ -500,7 +708,7 @@ def _check_blind(before: Truth, step: Step, after: Truth) -> None:
 def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
     match step:
         case SetBackends():
-            listed_now = next((names for site, names in before.balancers if site == step.site), frozenset())
+            listed_now = _listed_by_all(before, step.site)
             claim(set(step.backends) - listed_now <= before.serving, "6: a backend is added that is not ready")
             claim(bool(step.backends), f"5: the load balancer at {step.site} is left with nothing")
         case StopBalancer():
@@ -508,25 +716,54 @@ def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
         case SetRecord():
             # A load balancer's check is a moment old: from nowhere to nowhere takes nothing away. And where the one
             # that the name leads to is not seen, it may well be dead: going on to another one is worth that moment.
-            lost = before.record and not (before.reached_from(before.record) and before.edge_answers(before.record))
+            lost = before.record and not _leads(before, before.record)
             # Where there was no record, even a cut that joiners feel costs no more than the load balancer's next check.
             lost = lost or (before.cuts and before.record is None and held_healthy(before, step.to))
-            claim(bool(before.reached_from(step.to) or lost), f"5: the name leads to {step.to}, which leads nowhere")
+            leads = before.reached_from(step.to) or before.reached_by(second(step.to))
+            claim(bool(leads or lost), f"5: the name leads to {step.to}, which leads nowhere")
             believed = before.edge_answers(step.to) and dict(before.checked).get(step.to)
+            believed = believed or (before.second_answers(step.to) and leads)
             claim(bool(believed), f"5: the name leads to {step.to}, where no backend was found healthy")
+        case LeadTo():
+            claim(bool(step.backends), "5: the name leads to no apiserver at all")
+            claim(set(step.backends) - before.named <= before.serving, "6: the name leads to one that is not ready")
         case RemoveRecord():
             claim(False, "5: the name is removed")
         case _:
             pass
 
 
+def _leads(truth: Truth, site: str) -> bool:
+    """Whether an edge of a site that answers leads somewhere, or the name to an apiserver itself."""
+    if site == APISERVERS:
+        return not truth.named.isdisjoint(truth.serving)
+    first = bool(truth.reached_from(site)) and truth.edge_answers(site)
+    return first or (truth.second_answers(site) and bool(truth.reached_by(second(site))))
+
+
+def _listed_by_all(truth: Truth, site: str) -> frozenset[str]:
+    """The apiservers that every edge of a site which is told something sends to."""
+    told = [dict(truth.balancers).get(site)] if truth.edge_answers(site) else []
+    told += [dict(truth.seconds).get(site)] if truth.second_answers(site) else []
+    return frozenset.intersection(*(names or frozenset() for names in told)) if told else frozenset()
+
+
+def _used(truth: Truth, edges: frozenset[str]) -> set[str]:
+    """The apiservers that these edges send to, those of them which run."""
+    first = {edge(site): names for site, names in truth.balancers if site not in truth.dead_edges}
+    other = {second(site): names for site, names in truth.seconds if site not in truth.dead_seconds}
+    themselves = {apiserver_of(name): frozenset({name}) for name in truth.recorded}
+    return {name for each, names in (first | other | themselves).items() if each in edges for name in names}
+
+
 def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
-    """An apiserver stops only when no load balancer that a client may use sends to it, nor has until just now."""
+    """An apiserver stops only when no load balancer that a client may use sends to it, nor has until just now, and when
+    no client may hold its own address.
+    """
     if step.replica not in before.serving:
         return
-    held = clients.sites(before)
-    used = {name for site, backends in before.balancers if site in held - before.dead_edges for name in backends}
-    claim(step.replica not in used, f"6: the apiserver of {step.replica} stops while load balancers use it")
+    used = _used(before, clients.edges(before))
+    claim(step.replica not in used, f"6: the apiserver of {step.replica} stops while clients are led to it")
     claim(not clients.may_be_at(before, step.replica), f"6: apiserver {step.replica} stops before it has drained")
 
 
@@ -546,11 +783,14 @@ def _check_deletion(before: Truth, step: Step) -> None:
             claim(not named, "5: a load balancer goes before the name that leads to it")
         case StopUnit():
             answering = {name for site, names in before.balancers if before.edge_answers(site) for name in names}
+            answering |= {name for site, names in before.seconds if before.second_answers(site) for name in names}
             claim(not answering & listed(before), f"6: {step.component} stops while load balancers use it")
         case ReleaseReplica():
             claim(not before.replica(step.replica).units, f"7: {step.replica} is released while its programs run")
         case RemoveRecord():
             pass
+        case DeleteKept() | LeaveMachine():
+            claim(not before.memory.replicas, "7: what was kept or left goes before all else")
         case _:
             claim(False, f"7: {type(step).__name__} on a plane that is being deleted")
 
@@ -597,8 +837,8 @@ def check_calm(truth: Truth, clients: Clients, *, swapping: bool) -> None:
     if truth.memory.served_site is None and truth.front is not None:
         return  # clients know a fixed address before anything serves there
     claim(swapping or truth.home is not None, "3: no site holds a quorum by itself, and nothing has failed")
-    for site in clients.sites(truth):
-        claim(bool(truth.reached_from(site)), f"5: the address of {site} leads nowhere, and nothing has failed")
+    for name in clients.edges(truth):
+        claim(bool(truth.reached_by(name)), f"5: the address of the {name} leads nowhere, and nothing has failed")
 
 
 def check_cut(truth: Truth, cut: Truth) -> None:
@@ -614,16 +854,18 @@ def check_done(truth: Truth, plan: Plan) -> None:
     """Done means as wanted, but for leftovers on machines that do not answer."""
     if truth.deleting:
         claim(not truth.memory.replicas and truth.record == truth.front, "10: done, but the plane is not gone")
-        claim(not truth.balancers, "10: done, but a load balancer of the deleted plane is left")
+        claim(not truth.balancers + truth.seconds, "10: done, but a load balancer of the deleted plane is left")
         return
     claim(not (truth.full or truth.events_full), "15: done, but etcd takes no writes")
     site = truth.slots[0].site
-    door = truth.front or site
+    door = truth.front or (APISERVERS if truth.direct else site)
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
-    leads = bool(truth.reached_from(door)) or (not felt(truth) and held_healthy(truth, door))
+    leads = _leads(truth, door) or (not felt(truth) and held_healthy(truth, door))
     claim(truth.record == door and leads, "10: done, but the name does not lead there")
+    _check_twin(truth, door)
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
     keep = {record.name for record in _serving(truth)}
+    claim(not truth.direct or truth.named == keep, f"10: done, but the name leads to {set(truth.named)}")
     wrong = {each.name for each in truth.memory.replicas if each.differs and each.name in truth.members}
     claim(not wrong, f"16: done, but {wrong} have other data than most")
     claim(len(keep) == len(truth.slots), f"10: done, but {len(keep)} replicas serve in {len(truth.slots)} slots")
@@ -631,11 +873,13 @@ def check_done(truth: Truth, plan: Plan) -> None:
     why = why_not_done(truth, keep)
     claim(not why, f"14: done, but {why}")
     left = {record.name for record in truth.memory.replicas} - keep
-    there = {where for where, _ in truth.balancers}
-    unseen = {where for where in there if not truth.edge_answers(where)} | truth.dead_edges
-    kept = {name for name in left if truth.answers(name) and truth.edge_answers(truth.site_of(name))}
+    there = {where for where, _ in (*truth.balancers, *truth.seconds)}
+    unseen = {where for where in there if not truth.edge_answers(where)} | truth.dead_edges | truth.dead_seconds
+    unseen |= {where for where in there & truth.twins if not truth.second_answers(where)}
+    kept = {name for name in left if truth.answers(name) and truth.site_of(name) not in unseen}
     claim(not kept, f"10: done, but {kept} are not released")
-    claim(there - unseen == {door}, f"10: done, but load balancers run at {there - unseen}")
+    runs = there - unseen | {door} & there & truth.twins
+    claim(runs == {door} - {APISERVERS}, f"10: done, but load balancers run at {runs}")
     known = {record.site for record in truth.memory.replicas} | {where for where, _ in truth.memory.held} | {door}
     claim(there <= known, f"10: done, but nothing remembers the load balancers at {there - known}")
     for name in keep:
@@ -646,10 +890,24 @@ def check_done(truth: Truth, plan: Plan) -> None:
     for name in set(truth.members):
         claim(set(CONTROLLERS) <= truth.replica(name).units, f"10: done, but {name} runs no controllers")
         _check_shape(truth, name)
-    lost = left | ((there & unseen) - {door})
+        both = (truth.replica(name).member, truth.replica(name).events)
+        moved = any(each is not None and each.misplaced for each in both)
+        claim(not moved, f"20: done, but {name} is looked for where it was")
+    behind = {f"{each.replica} on {each.machine}" for each in truth.memory.left}
+    lost = left | behind | ((there & unseen) - {door})
     claim(len(plan.leftovers) >= len(lost), f"10: done, but {lost} are left, and not all named")
     # One that went without anybody's hearing so may well be there still, for all that can be known.
-    claim(len(plan.leftovers) == 0 or bool(left or (known & unseen) - {door}), "10: leftovers that are none")
+    claim(len(plan.leftovers) == 0 or bool(left or behind or (known & unseen) - {door}), "10: leftovers that are none")
+
+
+def _check_twin(truth: Truth, door: str) -> None:
+    """Where both edges of a site answer, both send to the same, and the name has both."""
+    if truth.front is None and door in truth.twins and truth.edge_answers(door) and truth.second_answers(door):
+        backends = dict(truth.balancers).get(door), dict(truth.seconds).get(door)
+        claim(backends[0] == backends[1], f"6: done, but the edges of {door} send to {backends}")
+        claim(
+            truth.record_addresses(door) == (edge(door), second(door)), f"10: done, but the name lacks {truth.unnamed}"
+        )
 
 
 def _check_shape(truth: Truth, name: str) -> None:
@@ -674,7 +932,35 @@ def _is_another(change: Change, component: Component) -> bool:
 
 def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:
     """Whether every slot has a healthy voter with a ready apiserver."""
+    serving = _serving(truth)
+    return not match(_as_can_be(truth, slots, serving), serving, _any_order).empty
+
+
+def _as_many(truth: Truth) -> bool:
+    """The same; where what dies is exchanged, any other zone of the site may have to do for a while."""
+    healing = truth.settings.healing
+    anywhere = healing.budget > 0 and healing.other_zones
+    slots = tuple(replace(each, zone="") for each in truth.slots) if anywhere else truth.slots
     return not match(slots, _serving(truth), _any_order).empty
+
+
+def _as_can_be(truth: Truth, slots: tuple[Slot, ...], serving: tuple[Replica, ...]) -> tuple[Slot, ...]:
+    """The slots; those for a zone whose replica died and that has no other machine are for any zone of the site."""
+    gone, healing = truth.memory.given_up | truth.memory.leaving, truth.settings.healing
+    bereft = {each.slot.zone for each in truth.memory.replicas if each.name in gone}
+    if not bereft or not healing.other_zones:
+        return slots
+    used = {truth.machine_of(each.name).name for each in serving}
+    # What died keeps its machine until nothing is left of it, and so does what never became a member.
+    used |= {each.machine for each in truth.memory.replicas if each.name in gone or not each.listed}
+    here = (each for each in truth.machines if each.site == slots[0].site)
+    well = [each for each in here if each.power is Power.ON and not each.cordoned]
+    free = {each.zone for each in well if each.name not in used}
+    empty = [slot for slot in match(slots, serving, _any_order).empty if slot.zone in bereft - free]
+    kept = list(slots)
+    for slot in empty:
+        kept[kept.index(slot)] = replace(slot, zone="")
+    return tuple(kept)
 
 
 def _serving(truth: Truth) -> tuple[Replica, ...]:

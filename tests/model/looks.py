@@ -26,6 +26,7 @@ def mixed_looks(old: World, new: World) -> Iterator[tuple[Kind, str, World]]:
         balancers=old.balancers,
         record=old.record,
         record_known=old.record_known,
+        apiservers=old.apiservers,
     )
     looks = (
         (Kind.OLD_LOOK, "all is seen as it was", aged),
@@ -39,7 +40,13 @@ def mixed_looks(old: World, new: World) -> Iterator[tuple[Kind, str, World]]:
         (
             Kind.MIXED_LOOK,
             "load balancers are seen as they were",
-            replace(new, balancers=old.balancers, record=old.record, record_known=old.record_known),
+            replace(
+                new,
+                balancers=old.balancers,
+                record=old.record,
+                record_known=old.record_known,
+                apiservers=old.apiservers,
+            ),
         ),
     )
     seen = [new]

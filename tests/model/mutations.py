@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 import pytest
 
 from model.faults import Kind
-from model.searches import APART, DIFFERS, HANGS, NO_ROOM, RELOADED, SEED, Search, sampled
+from model.searches import (
+    APART,
+    DIFFERS,
+    HANGS,
+    HEALS,
+    HEALS_PROGRAMS,
+    NO_ROOM,
+    RELOADED,
+    ROUND_ROBIN,
+    SEED,
+    TWINS,
+    Search,
+    sampled,
+)
 from quarterdeck.model.clusters import Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
@@ -29,11 +42,12 @@ from quarterdeck.model.steps import (
     StopUnit,
     Swap,
 )
-from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership, World
+from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, World
 from quarterdeck.planner import (
     claims,
     clusters,
     founding,
+    healing,
     machines,
     membership,
     notes,
@@ -42,6 +56,7 @@ from quarterdeck.planner import (
     reloading,
     resting,
     rolling,
+    round_robin,
     serving,
     stage,
     traffic,
@@ -76,6 +91,8 @@ BROKEN = Search(
 ANEW = Search(replicas=3, to=3, change=Change(exchange=True), per_zone=1, wishes=1)
 ANEW_FREE = sampled(Search(replicas=3, to=3, change=Change(exchange=True), faults=2, wishes=1, data_loss=True), SEED)
 APART_OFF, APART_MOVE = (replace(search, wishes=1) for search in (APART[4], APART[6]))
+DIES, NO_SPARE, ZONE_DIES, TWO_OF_FIVE, DIE_TWICE, _, ONLY_UNSEEN = HEALS[:7]
+HANG = HEALS_PROGRAMS[0]
 TO_ONE = Search(replicas=3, to=1, faults=1, data_loss=True)
 FULL = NO_ROOM[0]
 REFUSED = Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED}))
@@ -600,7 +617,144 @@ def learners_that_copy_are_not_waited_for(patch: Patch) -> None:
     patch.setattr(upkeep, "has_the_data", lambda world, member: True)
 
 
+def a_silent_edge_is_believed_to_send_to_what_others_do(patch: Patch) -> None:
+    patch.setattr(BalancerFact, "everywhere", property(lambda fact: fact.backends if fact.alike else frozenset()))
+
+
+def edges_that_send_to_others_count_as_alike(patch: Patch) -> None:
+    _sees(patch, lambda fact: replace(fact, alike=True))
+
+
+def a_name_keeps_the_edges_that_it_has(patch: Patch) -> None:
+    real = planner.plan
+    patch.setattr(planner, "plan", lambda world: real(replace(world, amiss="")))
+
+
+def _sees(patch: Patch, as_seen: Callable[[BalancerFact], BalancerFact]) -> None:
+    """The planner is told of load balancers otherwise than they are."""
+    real = planner.plan
+
+    def plan(world: World) -> Plan:
+        return real(replace(world, balancers=tuple(map(as_seen, world.balancers))))
+
+    patch.setattr(planner, "plan", plan)
+
+
+# --- healing --------------------------------------------------------------------------------------------------------
+
+
+def _healed_by(patch: Patch, changed: Callable[[View], View]) -> None:
+    """Healing goes by another view than all other rules do."""
+    _rule(patch, healing.heal, lambda view: healing.heal(changed(view)))
+
+
+def _with_memory(change: Callable[[World], World]) -> Callable[[View], View]:
+    return lambda view: replace(view, world=change(view.world))
+
+
+def _heals_as(patch: Patch, **bounds: object) -> None:
+    def changed(world: World) -> World:
+        healing = replace(world.settings.healing, **bounds)  # type: ignore[arg-type]
+        return replace(world, settings=replace(world.settings, healing=healing))
+
+    _healed_by(patch, _with_memory(changed))
+
+
+def who_is_dead_is_waited_for(patch: Patch) -> None:
+    _heals_as(patch, budget=0)
+
+
+def the_budget_is_not_kept(patch: Patch) -> None:
+    _heals_as(patch, budget=99)
+
+
+def who_was_just_seen_to_be_dead_is_condemned(patch: Patch) -> None:
+    _heals_as(patch, after=0.0)
+
+
+def who_does_not_answer_us_is_condemned(patch: Patch) -> None:
+    patch.setattr(healing, "is_dead", lambda view, record: not view.reachable(record))
+
+
+def who_is_down_is_condemned_where_its_machine_answers(patch: Patch) -> None:
+    real = healing.is_dead
+
+    def is_dead(view: View, record: Replica) -> bool:
+        member = view.member(record)
+        return real(view, record) or (member is not None and member.health is Health.DOWN)
+
+    patch.setattr(healing, "is_dead", is_dead)
+
+
+def several_are_condemned_at_once(patch: Patch) -> None:
+    def changed(world: World) -> World:
+        return replace(world, memory=replace(world.memory, condemned=()))
+
+    _healed_by(patch, _with_memory(changed))
+
+
+def somebody_is_condemned_though_there_is_no_machine(patch: Patch) -> None:
+    patch.setattr(healing, "_has_room", lambda view, record, other_zones: True)
+
+
+def what_does_not_get_well_is_left_alone(patch: Patch) -> None:
+    patch.setattr(healing, "ailing", lambda view: ())
+
+
+def what_just_hangs_is_killed_at_once(patch: Patch) -> None:
+    _heals_as(patch, hung=0.0)
+
+
+def what_only_we_do_not_see_is_killed(patch: Patch) -> None:
+    def unseen(view: View) -> tuple[tuple[Replica, Component], ...]:
+        return tuple(
+            (each, Component.APISERVER) for each in view.wanted if not view.ready(each) and view.reachable(each)
+        )
+
+    patch.setattr(healing, "ailing", unseen)
+    patch.setattr(healing, "may_be_starting", lambda view, record, component: False)
+
+
+def what_hangs_is_killed_again_and_again(patch: Patch) -> None:
+    patch.setattr(healing, "_was_revived", lambda view, record, component: False)
+
+
+def nobody_goes_to_another_zone(patch: Patch) -> None:
+    patch.setattr(stage, "_loosened", lambda world, slots, empty: slots)
+
+
+def own_addresses_drain_no_longer_than_load_balancers(patch: Patch) -> None:
+    patch.setattr(View, "farewell", property(lambda view: view.world.settings.drain))
+
+
+def the_name_has_apiservers_that_are_not_ready(patch: Patch) -> None:
+    real = round_robin.chosen
+
+    def chosen(view: View, leaving: Collection[str]) -> tuple[str, ...]:
+        every = tuple(each.name for each in view.world.memory.replicas if each.name not in leaving)
+        return every if real(view, leaving) else ()
+
+    patch.setattr(round_robin, "chosen", chosen)
+
+
+def the_name_keeps_who_is_to_rest(patch: Patch) -> None:
+    real = round_robin.follow
+    patch.setattr(round_robin, "follow", lambda view, leaving: real(view, ()))
+
+
 MUTATIONS = (
+    Mutation(who_is_dead_is_waited_for, 10, DIES),
+    Mutation(the_budget_is_not_kept, 18, DIE_TWICE),
+    Mutation(who_was_just_seen_to_be_dead_is_condemned, 18, DIES),
+    Mutation(who_does_not_answer_us_is_condemned, 18, ONLY_UNSEEN),
+    Mutation(who_is_down_is_condemned_where_its_machine_answers, 18, HANG),
+    Mutation(several_are_condemned_at_once, 18, TWO_OF_FIVE),
+    Mutation(somebody_is_condemned_though_there_is_no_machine, 18, NO_SPARE),
+    Mutation(nobody_goes_to_another_zone, 10, ZONE_DIES),
+    Mutation(what_does_not_get_well_is_left_alone, 10, HANG),
+    Mutation(what_just_hangs_is_killed_at_once, 18, HANG),
+    Mutation(what_only_we_do_not_see_is_killed, 18, ONLY_UNSEEN),
+    Mutation(what_hangs_is_killed_again_and_again, 18, HANG),
     Mutation(a_replica_rests_whoever_else_does_not_serve, 11, ROLL_FAULT),
     Mutation(a_revision_is_adopted_while_programs_run_as_before, 13, ROLL),
     Mutation(a_revision_is_adopted_while_programs_run_as_before, 13, RELOAD),
@@ -657,6 +811,12 @@ MUTATIONS = (
     Mutation(learners_without_room_stay, 10, FULL),
     Mutation(learners_that_copy_are_not_waited_for, 15, FULL),
     Mutation(who_has_other_data_leads_on, 16, DIFFERS[0]),
+    Mutation(a_silent_edge_is_believed_to_send_to_what_others_do, 6, TWINS[1]),
+    Mutation(edges_that_send_to_others_count_as_alike, 6, TWINS[1]),
+    Mutation(a_name_keeps_the_edges_that_it_has, 10, TWINS[1]),
+    Mutation(own_addresses_drain_no_longer_than_load_balancers, 5, ROUND_ROBIN[3]),
+    Mutation(the_name_has_apiservers_that_are_not_ready, 6, ROUND_ROBIN[0]),
+    Mutation(the_name_keeps_who_is_to_rest, 10, ROUND_ROBIN[3]),
     Mutation(what_a_failing_step_claims_is_not_held_back, 10, REFUSED_BACK),
     Mutation(a_failing_step_holds_back_all, 10, REFUSED),
 )

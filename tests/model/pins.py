@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.faults import ASKED_FOR, Kind
-from model.searches import FIRST_SEED, Search
+from model.searches import FIRST_SEED, OTHERWISE, Search
 
 ALL: frozenset[Kind] = frozenset()
 NO_DATA_LOSS = frozenset({Kind.DATA_LOST, Kind.BLANK})
@@ -33,10 +33,14 @@ ANY_SAMPLE = 200
 
 def least_of(search: Search) -> int:
     """The least number of states."""
+    if search.healing is not None or Kind.ALTERED in (search.kinds or ()):
+        return 8 if search.still else 300
     if search.sample is not None:
         return SAMPLE if search.sample.seed == FIRST_SEED else ANY_SAMPLE
+    if search.direct or search.wish == OTHERWISE:
+        return 1_000 if search.faults and search.to else 100
     if search.kinds is not None:
-        return 30 if search.kinds & ASKED_FOR else 1_000
+        return 30 if search.kinds & ASKED_FOR else 1_000 if search.to else 200
     if search.change is not None:
         if search.change.reload:
             return 100 if search.faults else 30  # nothing stops, so that little can happen meanwhile
@@ -50,6 +54,8 @@ def missing_of(search: Search) -> frozenset[Kind] | None:
     """The classes of faults that it does not see (None: that depends)."""
     if not search.faults:
         return frozenset(Kind)
+    if search.healing is not None or search.direct or search.wish == OTHERWISE:
+        return None
     if search.kinds is not None:
         return frozenset(Kind) - search.kinds if search.sample is None else None
     if search.change is not None:

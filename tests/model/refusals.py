@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from model.invariants import claim, healthy_at, names
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import (
     AddLearner,
+    AttachVolumes,
     Compact,
+    Condemn,
     Defragment,
     Disarm,
     NoteFull,
@@ -73,13 +76,16 @@ def ranked(step: Step | None, rank: Mapping[int, int]) -> Step | None:
 
 def check_held_back(first: Plan, world: World, plan: Plan) -> None:
     """What is put aside is still done before what a later rule wants done to the same thing. ``first``: what is planned
-    when nothing is put aside. (Leadership that goes to another one instead does come to the same.)
+    when nothing is put aside. (Leadership that goes to another one instead does come to the same. And where a volume
+    cannot be attached another member comes: that is meant.)
     """
     for each in world.failing:
         if each.step in map(bare, first.now):
             later = [step for step in plan.now if step not in first.now and _thing(step) == _thing(each.step)]
             if isinstance(each.step, TransferLeadership):
                 later = [step for step in later if not isinstance(step, TransferLeadership)]
+            if isinstance(each.step, AttachVolumes):
+                later = [step for step in later if not isinstance(step, Condemn)]
             claim(not later, f"10: {names(tuple(later))} comes before {names((each.step,))}")
 
 
@@ -116,7 +122,7 @@ def claim_others(truth: Truth, refused: Refusal, *, straight: bool) -> None:
         voters = {name for name in wanted - mine if (of := truth.members.get(name)) and not of.learner}
         claim(voters <= truth.serving, f"10: {voters - truth.serving} do not serve for {refused}")
     site = truth.slots[0].site
-    door = truth.front or site
+    door = truth.front or (APISERVERS if truth.direct else site)
     # Where clients are led to now, they must be led on from there.
     apart = refused.kind in (SetBackends, StopBalancer) and refused.site not in (door, truth.record)
     if (apart and straight) or refused.kind is ReleaseReplica:

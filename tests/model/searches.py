@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from model.explorer import Explorer, Sample
 from model.faults import Kind
 from model.walk import Planner, State, Walker, Wish
-from model.worlds import FORMER, NEW, changing, empty, moving, moving_apart, settled, wanted
+from model.worlds import FORMER, NEW, ZONES, changing, empty, moving, moving_apart, settled, still, wanted
+from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 from quarterdeck.planner.planner import plan as real_plan
 from quarterdeck.planner.truth import Truth
+
+#: What a user may want: that the name leads to apiservers themselves, or not, and to go back to what was before.
+OTHERWISE = "clients led otherwise"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +26,11 @@ class Search:
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
     there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
     one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
-    events apart; ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all).
+    events apart; ``twins``: the sites with two edges; ``direct``: the name leads to apiservers
+    themselves; ``mended``: whether what broke may be repaired; ``sample``: how
+    much of it is searched (None: all); ``wish``: the only thing that the user may want instead (None: anything).
+    ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
+    ``there``: the machines of east then (none: two a zone).
     """
 
     replicas: int
@@ -39,10 +47,19 @@ class Search:
     hangs: Component | None = None
     per_zone: int = 2
     apart: frozenset[str] = frozenset()
+    twins: frozenset[str] = frozenset()
+    direct: bool = False
+    wish: str | None = None
+    healing: Healing | None = None
+    still: bool = False
+    there: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
+        between += f" ({self.wish})" if self.wish is not None else ""
         between += f", a fixed address at {self.front}" if self.front else ""
+        between += f", two edges at {' and '.join(sorted(self.twins))}" if self.twins else ""
+        between += ", round robin" if self.direct else ""
         between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
         if self.change is not None:
             programs = sorted(self.change.restart | self.change.reload)
@@ -51,8 +68,13 @@ class Search:
             broken = f", {self.broken} broken" if self.broken else f", {self.hangs} hangs" if self.hangs else ""
             between += f", {what} {how}{broken}, {self.per_zone} a zone"
         between += f", events apart as {' and '.join(sorted(self.apart))} has it" if self.apart else ""
+        between += f", healed {self.healing.budget} times at most" if self.healing else ""
+        between += f" on {' '.join(self.there)}" if self.there else ""
+        between += "" if self.mended or not self.healing else ", for good"
         between += f", a sample with seed {self.sample.seed}" if self.sample else ""
         match self.to:
+            case _ if self.still:
+                return f"{self.replicas} as they are, {between}"
             case None:
                 return f"create {self.replicas}, {between}"
             case 0:
@@ -61,14 +83,20 @@ class Search:
                 return f"{self.replicas} to {self.to}, {between}"
 
     def start(self) -> State:
-        return State(self._truth(), faults=self.faults, wishes=self.wishes)
+        truth = self._truth()
+        if self.healing is not None:
+            truth = replace(truth, settings=replace(truth.settings, healing=self.healing))
+        return State(truth, faults=self.faults, wishes=self.wishes)
 
     def _truth(self) -> Truth:
         match self.to:
+            case _ if self.still:
+                return still(self.replicas, self.there, direct=self.direct)
             case None:
-                return empty("east", self.replicas, front=self.front)
+                return empty("east", self.replicas, front=self.front, twins=self.twins, direct=self.direct)
             case 0:
-                return replace(settled(empty("east", self.replicas, front=self.front)), deleting=True)
+                there = empty("east", self.replicas, front=self.front, twins=self.twins, direct=self.direct)
+                return replace(settled(there), deleting=True)
             case _ if self.change is not None:
                 return changing(
                     self.replicas,
@@ -79,15 +107,22 @@ class Search:
                     per_zone=self.per_zone,
                     front=self.front,
                     apart=self.apart,
+                    direct=self.direct,
                 )
             case _ if self.apart:
                 return moving_apart(self.replicas, self.to)
             case _:
-                return moving(self.replicas, self.to, front=self.front)
+                return moving(self.replicas, self.to, front=self.front, twins=self.twins, direct=self.direct)
 
     def wish_for(self) -> tuple[Wish, ...]:
         """Abort, and a third site; of a plane that is being created, that it goes."""
+        if self.wish == OTHERWISE:
+            site = "east" if self.still or self.change is not None or self.to is None else "west"
+            there = wanted(site, self.to or self.replicas)
+            return tuple(Wish(OTHERWISE, there, direct=each) for each in (not self.direct, self.direct))
         match self.to:
+            case _ if self.still:
+                return Wish("west", wanted("west", self.replicas)), Wish("two more", wanted("east", self.replicas + 2))
             case None:
                 return Wish("it gone"), Wish("north", wanted("north", self.replicas))
             case 0:
@@ -101,7 +136,8 @@ class Search:
 
     def explorer(self, planner: Planner = real_plan) -> Explorer:
         """What searches from the start."""
-        walker = Walker(planner, self.wish_for(), self.data_loss, self.kinds, self.mended)
+        wishes = tuple(each for each in self.wish_for() if self.wish in (None, each.name))
+        walker = Walker(planner, wishes, self.data_loss, self.kinds, self.mended)
         return Explorer(walker, self.sample)
 
     def run(self) -> Explorer:
@@ -138,6 +174,21 @@ def sampled(search: Search, seed: int) -> Search:
 def denser(search: Search, seed: int) -> Search:
     """The same of one in which less goes wrong: two clusters have more moments at which it may."""
     return replace(search, sample=Sample(seed, at=0.5, of=0.1, most=4_000))
+
+
+def struck(search: Search) -> Search:
+    """The same of one that begins at rest: whatever may come between must do so at its first state."""
+    return replace(search, sample=Sample(SEED, at=1.0, of=0.15, most=1_500))
+
+
+def fewer(search: Search) -> Search:
+    """Some hundred moments of one that takes long to end well."""
+    return replace(search, sample=Sample(SEED, at=0.5, of=0.2, most=1_000))
+
+
+def rarely(search: Search) -> Search:
+    """A few hundred moments of one in which what goes wrong first is followed for long."""
+    return replace(search, sample=Sample(SEED, at=0.2, of=0.1, most=150))
 
 
 def _restarts(*components: Component) -> Change:
@@ -221,9 +272,117 @@ DIFFERS = (
 )
 
 
+#: Clients are led to apiservers themselves, and back, at any moment of a move in which something goes wrong.
+LED_OTHERWISE = Search(replicas=1, to=1, faults=1, wishes=1, wish=OTHERWISE)
+#: The name leads to apiservers themselves, or comes to do so, or does not any more, at any moment of all else.
+ROUND_ROBIN = (
+    Search(replicas=1, to=1, faults=1, data_loss=True, direct=True),
+    Search(replicas=1, to=None, faults=1, direct=True),
+    Search(replicas=1, to=0, faults=1, direct=True),
+    Search(replicas=3, to=3, change=_restarts(Component.APISERVER), faults=1, direct=True),
+    Search(replicas=3, to=3, wishes=2, wish=OTHERWISE, direct=True),
+    Search(replicas=3, to=3, wishes=2, wish=OTHERWISE),
+    denser(LED_OTHERWISE, SEED),
+)
+
+
+#: Two edges at a site, each of which fails by itself, at any moment of a move, a birth and a deletion.
+EDGES = frozenset({Kind.EDGE_DIES, Kind.UNSEEN_EDGE, Kind.UNSEEN_SITE, Kind.SITE_DIES, Kind.UNSEEN_DNS, Kind.OLD_LOOK})
+BOTH = frozenset({"east", "west"})
+TWINS = (
+    Search(replicas=1, to=1, faults=1, data_loss=True, twins=BOTH),
+    Search(replicas=3, to=3, faults=1, kinds=EDGES, twins=BOTH),
+    Search(replicas=1, to=None, faults=1, kinds=EDGES, twins=BOTH),
+    Search(replicas=1, to=0, faults=1, kinds=EDGES, twins=BOTH),
+    sampled(Search(replicas=1, to=1, faults=2, data_loss=True, twins=BOTH), SEED),
+)
+
+
+#: What may go wrong besides what was asked for.
+BESIDES = frozenset({Kind.CRASH, Kind.STOPPED, Kind.LEADER_MOVES, Kind.VOTER_LAGS, Kind.TAKEOVER, Kind.SOME_STEPS})
+
+#: The bounds of healing, in ticks: a member is down after two.
+HEALED = Healing(budget=2, window=5.0, after=1.0, later=3.0, hung=1.0)
+#: With time and budget enough for a machine on which programs do not get well to be known as such, and cordoned.
+WATCHED = replace(HEALED, budget=9, window=40.0)
+DEATHS = frozenset({Kind.MACHINE_DIES, Kind.MACHINE_FREEZES})
+HANGS_ONCE = frozenset({Kind.HANGS})
+HUNG = HANGS_ONCE | {Kind.SICK}
+UNSEEN = frozenset(kind for kind in Kind if kind.name.startswith("UNSEEN_")) | {Kind.UNREAD}
+#: A machine dies for good, or until it is repaired at whatever moment: with spare machines, with none, with one in
+#: another zone alone; two of five die; a second one dies in the middle of it; there is only one; we alone do not see.
+HEALS = (
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=DEATHS, mended=False),
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=DEATHS, there=("a1", "b1", "c1")),
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=DEATHS, there=("a1", "b1", "c1", "c2")),
+    struck(
+        Search(
+            replicas=5,
+            to=5,
+            still=True,
+            healing=HEALED,
+            faults=2,
+            kinds=frozenset({Kind.MACHINE_DIES}),
+            mended=False,
+            there=tuple(f"{zone}{number}" for zone in ZONES for number in (1, 2, 3)),
+        )
+    ),
+    struck(
+        Search(replicas=3, to=3, still=True, healing=replace(HEALED, budget=1), faults=2, kinds=DEATHS, mended=False)
+    ),
+    Search(replicas=1, to=1, still=True, healing=HEALED, faults=1, kinds=DEATHS),
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=UNSEEN),
+)
+#: A program hangs, once or whenever it is started there.
+HEALS_PROGRAMS = (
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=HUNG, mended=False),
+    Search(replicas=1, to=1, still=True, healing=HEALED, faults=1, kinds=HANGS_ONCE),
+    struck(Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, kinds=DEATHS | UNSEEN | HANGS_ONCE)),
+    rarely(Search(replicas=3, to=3, still=True, healing=WATCHED, faults=2, kinds=DEATHS | HUNG)),
+)
+#: The same in a move, in a roll and in an exchange, and beside what else goes wrong or is asked for meanwhile.
+HEALS_AMID = (
+    fewer(Search(replicas=3, to=3, healing=HEALED, faults=1, kinds=DEATHS | HANGS_ONCE)),
+    fewer(
+        Search(
+            replicas=3,
+            to=3,
+            healing=HEALED,
+            change=_restarts(Component.ETCD),
+            faults=1,
+            kinds=DEATHS | HANGS_ONCE,
+        )
+    ),
+    fewer(Search(replicas=3, to=3, healing=HEALED, change=ANEW, faults=2, kinds=DEATHS)),
+    struck(Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, kinds=DEATHS | UNSEEN)),
+    struck(Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, wishes=1, kinds=DEATHS)),
+    fewer(Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, data_loss=True)),
+)
+#: What takes longer: a part of it for each seed that a soak has.
+HEALS_MORE = (
+    Search(replicas=3, to=3, healing=HEALED, faults=2, kinds=DEATHS | HANGS_ONCE),
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, wishes=1, data_loss=True),
+    Search(replicas=3, to=3, healing=HEALED, faults=2, wishes=1, data_loss=True),
+    replace(APART[6], healing=HEALED, faults=2, data_loss=True),
+)
+
+
+#: Somebody changes what a program is started with, in a plane that is as wanted, in a move, and beside other faults.
+BY_HAND = (
+    Search(replicas=3, to=3, still=True, faults=1, kinds=frozenset({Kind.ALTERED})),
+    struck(Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.ALTERED}))),
+    struck(Search(replicas=3, to=3, still=True, faults=2, kinds=BESIDES | {Kind.ALTERED})),
+)
+
+
+#: Something goes wrong, and the user wants something else: before it or after it, at any moment. Back is searched whole
+#: in every run, a third site in a soak.
+CHANGED = Search(replicas=1, to=1, faults=1, wishes=1)
+BACK, NORTH = (replace(CHANGED, wish=each.name) for each in CHANGED.wish_for())
 #: What every run of the tests searches: the biggest first, so that two workers end at about the same time.
 SEARCHES = (
-    Search(replicas=1, to=1, faults=1, wishes=1),
+    BACK,
+    denser(NORTH, SEED),
     *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in SHAPES),
     *(sampled(search, SEED) for search in MORE),
     *(replace(search, faults=1, data_loss=True) for search in INSIDE),
@@ -242,13 +401,20 @@ SEARCHES = (
     *(Search(replicas=1, to=to, faults=1, data_loss=True, front="north") for to in (1, None, 0)),
     Search(replicas=3, to=3, faults=1, data_loss=True, front="north"),
     Search(replicas=3, to=1, wishes=1, front="east"),
+    *HEALS,
+    *HEALS_PROGRAMS,
+    *HEALS_AMID,
+    *BY_HAND,
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED})),
     Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False),
     *NO_ROOM,
     *DIFFERS,
+    *TWINS,
+    *ROUND_ROBIN,
 )
 #: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.
 DEEP = (
+    LED_OTHERWISE,
     Search(replicas=1, to=1, faults=2),
     Search(replicas=1, to=None, faults=1, wishes=1, data_loss=True),
     Search(replicas=3, to=None, faults=1, wishes=1, data_loss=True),

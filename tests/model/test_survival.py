@@ -15,12 +15,14 @@ from model.faults import clusters_of, data_loss, faults
 from model.searches import APART, INSIDE, Search
 from model.stories import after_round
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.planner.losses import Failure
+from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import Voter, has_quorum
 from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.survival import Answer, Survival, survivals
-from quarterdeck.planner.truth import Power, Truth
+from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 #: How long ago the thing went wrong, in ticks: members come to count as down, load balancers check anew.
@@ -33,6 +35,7 @@ STORIES = (
     Search(replicas=1, to=3),
     Search(replicas=3, to=None),
     Search(replicas=3, to=3, front="north"),
+    Search(replicas=3, to=3, direct=True),
     INSIDE[1],
     INSIDE[-2],
     APART[5],
@@ -75,9 +78,12 @@ def serves(truth: Truth) -> bool:
     held |= {truth.record, memory.served_site, *memory.unsettled} - {None}
     clusters = [each for each in clusters_of(truth) if truth.memory.of(each).created or each is Cluster.MAIN]
     well = all(has_quorum(up_to_date(truth.of(each))) for each in clusters)
-    return (
-        well and truth.record is not None and all(with_data(truth, truth.reached_from(site)) for site in held if site)
-    )
+    return well and truth.record is not None and all(with_data(truth, led(truth, site)) for site in held if site)
+
+
+def led(truth: Truth, site: str) -> frozenset[str]:
+    """The apiservers that clients get to by a site's load balancer, or by any of the addresses that the name has."""
+    return truth.named & truth.serving if site == APISERVERS else truth.reached_from(site)
 
 
 def up_to_date(truth: Truth) -> Iterator[Voter]:

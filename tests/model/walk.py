@@ -31,6 +31,7 @@ from quarterdeck.model.steps import (
     Compact,
     Defragment,
     Disarm,
+    LeadTo,
     PlaceReplica,
     Plan,
     Promote,
@@ -51,6 +52,8 @@ Planner = Callable[[World], Plan]
 
 #: Calls that carry no token: etcd does not know which driver is the newer one.
 UNFENCED = (AddLearner, Promote, RemoveMember, TransferLeadership, Compact, Defragment, Disarm)
+#: Changes of the plane's record.
+NAMING = (SetRecord, LeadTo, RemoveRecord)
 #: Plans of up to this many steps are cut short in every way; of longer ones, any one step or all after it.
 MOST_SUBSETS = 4
 
@@ -58,19 +61,24 @@ MOST_SUBSETS = 4
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the user may ask for instead at any moment: other slots, or another revision (None: the same), or (``slots``
-    empty) that the plane goes.
+    empty) that the plane goes. ``direct``: whether its name is to lead to apiservers themselves (None: as it does).
     """
 
     name: str
     slots: tuple[Slot, ...] = ()
     revision: str | None = None
+    direct: bool | None = None
 
     def of(self, truth: Truth) -> Truth:
         """The truth once it was asked for."""
         if not self.slots:
             return replace(truth, deleting=True)
         return replace(
-            truth, slots=self.slots, revision=truth.revision if self.revision is None else self.revision, condemned=()
+            truth,
+            slots=self.slots,
+            revision=truth.revision if self.revision is None else self.revision,
+            direct=truth.direct if self.direct is None else self.direct,
+            condemned=(),
         )
 
 
@@ -116,7 +124,7 @@ class State:
         DNS server, is refused from then on; etcd knows no drivers.
         """
         clients = self.clients.after(before, step, after)
-        named = isinstance(step, SetRecord | RemoveRecord)
+        named = isinstance(step, NAMING)
         late = None if self.late is not None and _fences(step, self.late) else self.late
         return replace(self, truth=after, clients=clients, late=late, stamped=self.stamped or named)
 
@@ -270,7 +278,7 @@ class Walker:
             return
         check_blind(before, state.late, after)
         clients = state.clients.after(before, state.late, after)
-        stamped = state.stamped and not isinstance(state.late, SetRecord)
+        stamped = state.stamped and not isinstance(state.late, SetRecord | LeadTo)
         landed = replace(state, truth=after, clients=clients, late=None, calm=False, stamped=stamped)
         yield Event(None, f"the late {names((state.late,))} lands", landed.settled())
 
@@ -363,8 +371,8 @@ class Walker:
 
 def _fences(step: Step, late: Step) -> bool:
     """Whether a step of the newer driver has the older one's late call refused."""
-    if isinstance(late, SetRecord | RemoveRecord):
-        return isinstance(step, SetRecord | RemoveRecord)
+    if isinstance(late, NAMING):
+        return isinstance(step, NAMING)
     return step.site == late.site and not isinstance(late, UNFENCED) and not isinstance(step, UNFENCED)
 
 

@@ -7,13 +7,15 @@ from dataclasses import replace
 from model.apart import with_member
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
+from quarterdeck.planner.parts import SimMachine, SimReplica
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.slots import slots
-from quarterdeck.planner.truth import SimMachine, SimReplica, Truth
+from quarterdeck.planner.truth import Truth
 
 SITES = ("east", "west", "north")
 ZONES = ("a", "b", "c")
@@ -32,9 +34,27 @@ def machines(*sites: str, per_zone: int = 2) -> tuple[SimMachine, ...]:
     )
 
 
-def empty(site: str, replicas: int, *, sites: tuple[str, ...] = SITES, front: str | None = None) -> Truth:
-    """A plane that was just asked for; ``front``: behind a fixed address at that site."""
-    return Truth(slots=wanted(site, replicas), memory=Memory(), machines=machines(*sites), record=front, front=front)
+def empty(
+    site: str,
+    replicas: int,
+    *,
+    sites: tuple[str, ...] = SITES,
+    front: str | None = None,
+    twins: frozenset[str] = frozenset(),
+    direct: bool = False,
+) -> Truth:
+    """A plane that was just asked for; ``front``: behind a fixed address there; ``twins``: sites with two edges;
+    ``direct``: its name is to lead to apiservers themselves.
+    """
+    return Truth(
+        slots=wanted(site, replicas),
+        memory=Memory(),
+        machines=machines(*sites),
+        record=front,
+        front=front,
+        twins=twins,
+        direct=direct,
+    )
 
 
 def settled(truth: Truth, *, rounds: int = 300) -> Truth:
@@ -50,9 +70,28 @@ def settled(truth: Truth, *, rounds: int = 300) -> Truth:
     raise AssertionError(f"not done after {rounds} rounds: {plan(observe(truth))}")
 
 
-def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES, front: str | None = None) -> Truth:
+def moving(
+    replicas: int,
+    to: int,
+    *,
+    sites: tuple[str, ...] = SITES,
+    front: str | None = None,
+    twins: frozenset[str] = frozenset(),
+    direct: bool = False,
+) -> Truth:
     """A plane settled at east whose user has just asked for it at west."""
-    return replace(settled(empty("east", replicas, sites=sites, front=front)), slots=wanted("west", to))
+    there = empty("east", replicas, sites=sites, front=front, twins=twins, direct=direct)
+    return replace(settled(there), slots=wanted("west", to))
+
+
+def still(replicas: int, there: tuple[str, ...] = (), *, direct: bool = False) -> Truth:
+    """A plane settled at east, of which nothing is asked; ``there``: the machines of east, zone and number."""
+    truth = empty("east", replicas, direct=direct)
+    if there:
+        others = tuple(each for each in truth.machines if each.site != "east")
+        here = tuple(SimMachine(name=f"east-{each}", site="east", zone=each[0]) for each in there)
+        truth = replace(truth, machines=(*here, *others))
+    return settled(truth)
 
 
 #: What replicas ran before, and what is asked for now.
@@ -70,6 +109,7 @@ def changing(
     front: str | None = None,
     condemned: tuple[str, ...] = (),
     apart: frozenset[str] = frozenset(),
+    direct: bool = False,
 ) -> Truth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
     again and again as that has it, ``hangs``: one that runs and is never ready; ``apart``: the revisions that keep
@@ -82,6 +122,7 @@ def changing(
         machines=machines(*sites, per_zone=per_zone),
         record=front,
         front=front,
+        direct=direct,
         revision=FORMER,
         changes=((FORMER, NEW, change), (NEW, FORMER, change)),
         separate=apart,
@@ -103,16 +144,27 @@ def normal(truth: Truth) -> Truth:
     """The same truth told without absolute times and ids, so that equal situations are equal values."""
     memory, settings = truth.memory, truth.settings
     held = ages(memory.held, truth.now, settings.ttl + settings.drain)
-    draining = ages(memory.draining, truth.now, settings.drain)
+    draining = ages(memory.draining, truth.now, _longest_drain(truth))
     unready = ages(memory.unready, truth.now, settings.start)
     if (held, draining, unready) != (memory.held, memory.draining, memory.unready):
         memory = replace(memory, held=held, draining=draining, unready=unready)
     memory = _with_ages_of_room(memory, truth.now, settings.history)
+    if memory.quorum_lost is not None:
+        memory = replace(memory, quorum_lost=max(memory.quorum_lost - truth.now, -settings.patience))
+    if memory.down or memory.healed or memory.condemned or memory.ailing:
+        memory = _normal_healing(memory, truth)
     replicas = _ranked(truth.replicas)
     following = len(ranks(replicas)) + 1
+    unnamed = ages(truth.unnamed, truth.now, settings.ttl + settings.drain)
     if (memory, replicas, following, 0.0) == (truth.memory, truth.replicas, truth.next_member, truth.now):
-        return truth
-    return replace(truth, memory=memory, replicas=replicas, next_member=following, now=0.0)
+        return truth if unnamed == truth.unnamed else replace(truth, unnamed=unnamed)
+    return replace(truth, memory=memory, replicas=replicas, next_member=following, unnamed=unnamed, now=0.0)
+
+
+def _longest_drain(truth: Truth) -> float:
+    """Whose own address clients may hold drains for longer."""
+    led = APISERVERS in (truth.record, truth.memory.served_site, *dict(truth.memory.held))
+    return truth.settings.drain + (truth.settings.ttl if truth.direct or led else 0.0)
 
 
 def _with_ages_of_room(memory: Memory, now: float, oldest: float) -> Memory:
@@ -127,6 +179,20 @@ def _aged(full: Full | None, now: float, oldest: float) -> Full | None:
     if full is None:
         return None
     return replace(full, since=max(full.since - now, -oldest))
+
+
+def _normal_healing(memory: Memory, truth: Truth) -> Memory:
+    """What was condemned too long ago to count is forgotten; since when one is condemned decides nothing."""
+    healing = truth.settings.healing
+    lately, revived = (ages(each, truth.now, healing.window) for each in (memory.healed, memory.revived))
+    return replace(
+        memory,
+        down=ages(memory.down, truth.now, max(healing.after, healing.later)),
+        condemned=tuple(sorted((replace(each, since=0.0) for each in memory.condemned), key=lambda one: one.replica)),
+        healed=tuple(entry for entry in lately if entry[1] > -healing.window),
+        ailing=ages(memory.ailing, truth.now, max(healing.hung, healing.later, truth.settings.start)),
+        revived=tuple(entry for entry in revived if entry[1] > -healing.window),
+    )
 
 
 def ranks(replicas: tuple[tuple[str, SimReplica], ...]) -> dict[int, int]:

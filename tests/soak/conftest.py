@@ -1,4 +1,6 @@
-"""Long runs with other seeds each time: ./test soak -- --minutes 60 [--seed N]"""
+"""Long runs with other seeds each time: ./test soak -- --minutes 60 [--seed N]. Beside them that stage has the tests of
+tests/e2e that are marked for it, which take as long as they take.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--minutes", type=float, default=30.0, help="For how long in all.")
+    parser.addoption("--minutes", type=float, default=30.0, help="For how long in all, tests/e2e apart.")
     parser.addoption("--seed", type=int, default=None, help="The first seed; another one each time without it.")
 
 
@@ -35,7 +37,8 @@ class Soak:
 
 @pytest.fixture
 def soak(request: pytest.FixtureRequest) -> Soak:
-    """The time in equal parts for all tests that were asked for."""
+    """The time in equal parts for all tests that were asked for and take a share of it."""
     given = request.config.getoption("--seed")
     first = given if given is not None else random.SystemRandom().randrange(10**6)
-    return Soak(60.0 * request.config.getoption("--minutes") / len(request.session.items), first)
+    parts = sum(isinstance(each, pytest.Function) and "soak" in each.fixturenames for each in request.session.items)
+    return Soak(60.0 * request.config.getoption("--minutes") / parts, first)

@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
+
 from soak.conftest import Soak
 
-pytestmark = pytest.mark.timeout(0)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]
 
 
 def test_every_life_ends_as_wanted(soak: Soak) -> None:

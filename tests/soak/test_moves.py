@@ -7,11 +7,12 @@ from collections import Counter
 from itertools import count
 
 import pytest
-from soak.conftest import Soak
 from support.moves import STEPS, aborted, migrated
 from support.plane_lab import plane_lab
 
-pytestmark = pytest.mark.timeout(0)
+from soak.conftest import Soak
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]
 
 #: What one round is made of, in any order.
 ROUND = ("migrated",) * 10 + ("aborted",) * 5 + ("killed",) * 10

@@ -66,6 +66,17 @@ class Client:
             answer.raise_for_status()
             return {item["metadata"]["name"] for item in answer.json()["items"]}
 
+    def writes(self, name: str) -> bool:
+        """Whether a write was acknowledged, within a moment: of a ConfigMap of that name. Or one of before was done
+        whose answer came too late: nobody else uses that name.
+        """
+        try:
+            with self.http(timeout=2.0) as http:
+                answer = http.post(CONFIGMAPS, json={"metadata": {"name": name}})
+                return answer.is_success or answer.status_code == 409
+        except httpx2.HTTPError:
+            return False
+
 
 class Writer:
     """A client that writes ConfigMaps, one after another, each once, and knows which were acknowledged.

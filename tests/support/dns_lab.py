@@ -7,7 +7,7 @@ import base64
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 
@@ -19,7 +19,7 @@ from quarterdeck.endpoint.records import DnsServer, ask
 from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigKey
 from quarterdeck.errors import Unavailable
 from quarterdeck.upstream import Program, Upstream, Versions
-from support.endpoint_lab import EDGE, edge_address, free_port, local_site, loopback
+from support.endpoint_lab import EDGE, free_port, local_site, loopback
 
 ZONE = "planes.test."
 PRIMARIES = ("knotd", "named")
@@ -118,9 +118,17 @@ async def primary(program: str, folder: Path) -> AsyncIterator[Rfc2136Dns]:
 
 
 async def _answering(process: asyncio.subprocess.Process, server: DnsServer, log: Path) -> None:
+    def runs() -> None:
+        assert process.returncode is None, log.read_text()
+
+    await until_answers(server, runs)
+
+
+async def until_answers(server: DnsServer, runs: Callable[[], None] = lambda: None) -> None:
+    """Wait for a server of ``ZONE`` that starts, as long as it ``runs``."""
     async with asyncio.timeout(20):
         while True:
-            assert process.returncode is None, log.read_text()
+            runs()
             try:
                 await ask(server, f"ns.{ZONE}", timeout=0.2)
             except Unavailable:
@@ -130,18 +138,21 @@ async def _answering(process: asyncio.subprocess.Process, server: DnsServer, log
 
 
 @asynccontextmanager
-async def own_server(home: Path) -> AsyncIterator[CoreDns]:
-    """A CoreDNS that was not started yet, on a site of its own."""
+async def own_server(home: Path, *, machines: tuple[str, ...] = (EDGE,)) -> AsyncIterator[CoreDns]:
+    """CoreDNS that was not started yet, on a site of its own."""
     upstream = Upstream.from_environment(os.environ)
     binary = (await upstream.ensure([Program.COREDNS], Versions()))[Program.COREDNS]
     async with local_site(home) as site:
-        ip = await edge_address(site)
-        settings = DnsSettings(
-            unit="dns",
-            binary=PurePosixPath(binary),
-            folder=site.folder(EDGE, "dns"),
-            address=ip,
-            port=free_port(ip),
-            zone=ZONE,
-        )
-        yield CoreDns(site=site, machine=EDGE, settings=settings)
+        hosts = {
+            each.name: DnsSettings(
+                unit="dns",
+                binary=PurePosixPath(binary),
+                folder=site.folder(each.name, "dns"),
+                address=each.address,
+                port=free_port(each.address),
+                zone=ZONE,
+            )
+            for each in await site.machines()
+            if each.name in machines
+        }
+        yield CoreDns(site=site, hosts=hosts)

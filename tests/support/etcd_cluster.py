@@ -21,7 +21,8 @@ from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import Alarm
-from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
 from quarterdeck.etcd.kv import Put
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.etcd.real import RealEtcd
@@ -68,6 +69,10 @@ class Lab(Protocol):
         """Start a member's process: a listed spare, or a founder that was stopped."""
         ...
 
+    async def come_back(self, address: MemberAddress) -> None:
+        """Start a member that was killed on its data, at another address than the others know."""
+        ...
+
     async def kill(self, address: MemberAddress) -> None: ...
 
     async def freeze(self, address: MemberAddress) -> None: ...
@@ -111,6 +116,9 @@ class FakeLab:
         self.etcd = FakeEtcd(self._cluster)
 
     async def start(self, address: MemberAddress) -> None:
+        self._cluster.start(address)
+
+    async def come_back(self, address: MemberAddress) -> None:
         self._cluster.start(address)
 
     async def kill(self, address: MemberAddress) -> None:
@@ -173,7 +181,13 @@ class RealLab:
         named = {peer.peer_url: peer.name for peer in (*self.founders, *self.spares)}
         listed = [member.peer_urls[0] for member in members]
         self._run(address, ",".join(f"{named[url]}={url}" for url in listed), "existing")
+        await self._until_it_answers(address)
 
+    async def come_back(self, address: MemberAddress) -> None:
+        self._run(address, f"{address.name}={address.peer_url}", "existing")
+        await self._until_it_answers(address)
+
+    async def _until_it_answers(self, address: MemberAddress) -> None:
         async def answers() -> None:
             assert await self.etcd.peer_version_answers(address.peer_url), self.log(address)
 
@@ -319,13 +333,19 @@ def fake_lab() -> FakeLab:
 
 
 @pytest.fixture(params=["fake", "real"])
-async def small_lab(request: pytest.FixtureRequest) -> AsyncIterator[Lab]:
+def small_labs(request: pytest.FixtureRequest) -> RealLabs | None:
+    """The real ones, begun outside of the event loop; none for the fake."""
+    labs: RealLabs | None = request.getfixturevalue("real_labs") if request.param == "real" else None
+    return labs
+
+
+@pytest.fixture
+async def small_lab(small_labs: RealLabs | None) -> AsyncIterator[Lab]:
     """A cluster of its own, with a small quota."""
-    if request.param == "fake":
+    if small_labs is None:
         yield FakeLab(quota=QUOTA)
         return
-    labs: RealLabs = request.getfixturevalue("real_labs")
-    async with labs.one(quota=QUOTA) as lab:
+    async with small_labs.one(quota=QUOTA) as lab:
         yield lab
 
 

@@ -9,7 +9,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.memory import memory_to_status
 from quarterdeck.endpoint.fakes import FakeDns
-from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
 from quarterdeck.kube.fake import FakeKube
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot

@@ -7,61 +7,29 @@ import json
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from filelock import AsyncFileLock
-
 from quarterdeck.http import Http, NoAnswer
-from quarterdeck.upstream.gotool import GoTools
 from quarterdeck.upstream.process import Outcome, run
-from quarterdeck.upstream.progress import Silent
+from support.go_programs import built
 
 VERSION = "v0.316.0"  # of the module
 _MODULE = "github.com/prometheus/prometheus"
 _PROGRAMS = ("promtool", "prometheus")
 #: Without what finds targets in clouds: their modules are most of the work.
-_FLAGS = ("-mod=mod", "-tags=remove_all_sd", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w")
-_DEADLINE = 1_200.0
-_GO = (1, 25, 0)
+_FLAGS = ("-mod=mod", "-tags=remove_all_sd")
 
 
 async def programs() -> dict[str, Path]:
     """Both programs; built the first time, whoever comes first."""
-    cache = Path(os.environ.get("QUARTERDECK_CACHE") or Path.home() / ".cache" / "quarterdeck")
-    folder = cache / "tests" / f"prometheus-{VERSION}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    async with AsyncFileLock(f"{folder}.lock"):
-        if not folder.exists():
-            await _build(cache, folder)
+    module = f"module quarterdeck.dev/tests\n\ngo 1.25.0\n\nrequire {_MODULE} {VERSION}\n"
+    packages = [f"{_MODULE}/cmd/{name}" for name in _PROGRAMS]
+    folder = await built(f"prometheus-{VERSION}", {"go.mod": module.encode()}, packages, *_FLAGS)
     return {name: folder / name for name in _PROGRAMS}
-
-
-async def _build(cache: Path, folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".prometheus-") as made:
-        work = Path(made)
-        go = await GoTools(cache, os.environ).at_least(_GO, work, Silent())
-        (work / "go.mod").write_text(f"module quarterdeck.dev/tests\n\ngo 1.25.0\n\nrequire {_MODULE} {VERSION}\n")
-        environment = {
-            **os.environ,
-            "CGO_ENABLED": "0",
-            "GOCACHE": str(cache / "go" / "build"),
-            "GOFLAGS": "-modcacherw",
-            "GOMODCACHE": str(cache / "go" / "mod"),
-            "GOTOOLCHAIN": "local",
-            "GOWORK": "off",
-        }
-        out = work / "out"
-        out.mkdir()
-        packages = [f"{_MODULE}/cmd/{name}" for name in _PROGRAMS]
-        argv = [str(go), "build", *_FLAGS, "-o", f"{out}/", *packages]
-        built = await run(argv, folder=work, environment=environment, deadline=_DEADLINE)
-        assert built.code == 0, built.errors[-2_000:]
-        out.rename(folder)
 
 
 async def promtool(*argv: str, stdin: Path | None = None) -> Outcome:

@@ -31,7 +31,11 @@ LISTENER = "import socket, sys, time; s = socket.create_server((sys.argv[1], int
 
 
 def settings(name: str = "east") -> LocalSiteSettings:
-    classes = {"standard": StorageClass(), "small": StorageClass(limit_bytes=LIMIT)}
+    classes = {
+        "standard": StorageClass(),
+        "small": StorageClass(limit_bytes=LIMIT),
+        "shared": StorageClass(reattachable=True),
+    }
     return LocalSiteSettings(name=name, storage_classes=classes)
 
 
@@ -60,6 +64,12 @@ def keeps_data(volume: PurePosixPath, **more: object) -> UnitSpec:
     """It makes a log in its volume and goes on."""
     script = f"mkdir -p {volume}/log && echo x > {volume}/log/1.wal && exec sleep 1000"
     return shell("keeps-data", script, needs=volume / "log/*.wal", **more)
+
+
+def keeps_writing(volume: PurePosixPath, **more: object) -> UnitSpec:
+    """It goes on writing to a log that it keeps open."""
+    script = f"mkdir -p {volume}/log && exec >> {volume}/log/1.wal; while echo x; do sleep 0.02; done"
+    return shell("keeps-writing", script, needs=volume / "log/*.wal", **more)
 
 
 def has_no_data_yet(volume: PurePosixPath, **more: object) -> UnitSpec:
@@ -212,6 +222,16 @@ async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]
         await site.destroy()
         if isolation == "netns":
             await Lab(home).close()
+
+
+@asynccontextmanager
+async def any_lab(kind: str, home: Path) -> AsyncIterator[SiteUnderTest]:
+    """The same, or one in memory ("fake")."""
+    if kind == "fake":
+        yield FakeUnderTest()
+        return
+    async with local_lab(kind, home) as local:
+        yield local
 
 
 def of_a_job(pid: int) -> bool:

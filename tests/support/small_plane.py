@@ -18,23 +18,16 @@ from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.engine.observe import Observer
-from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
+from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import (
-    BalancerFact,
-    Health,
-    MachineFact,
-    MemberFact,
-    Membership,
-    ReplicaFact,
-    Settings,
-    World,
-)
+from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings
@@ -125,7 +118,7 @@ async def small_plane(
         machines=machines,
         etcd=etcd(cluster),
         kube=kube,
-        balancers=balancers,
+        balancers={name: {f"{name}-edge": each} for name, each in balancers.items()},
         dns=FakeDns(),
         revisions=declared_alone(cast("ControlPlane", resource)),
         secrets=secrets(),

@@ -90,7 +90,12 @@ def watched(lab: PlaneLab, name: str, label: str) -> Iterator[Watched]:
         probe.interrupt()
         done = probe.end()
         assert done.code in (0, 1), str(done)
-        made.check(done.json, _let_go(lab.read(lambda home: home.store.journal(name, after=first))))
+        entries = lab.read(lambda home: home.store.journal(name, after=first))
+        try:
+            made.check(done.json, _let_go(entries))
+        except AssertionError as error:
+            error.add_note(_told(entries))
+            raise
     finally:
         if probe.running:
             probe.kill()
@@ -101,6 +106,11 @@ def _writing(client: Client) -> bool:
         answer = http.get(_NUMBERS)
         answer.raise_for_status()
         return any(each.get("data", {}).get("number", "0") != "0" for each in answer.json()["items"])
+
+
+def _told(entries: Sequence[JournalEntry]) -> str:
+    """What was done meanwhile, to be read beside the times of failures (Unix seconds)."""
+    return "\n".join(f"{each.time:.3f} {each.outcome} {each.kind} {each.text}" for each in entries)
 
 
 def _let_go(entries: Sequence[JournalEntry]) -> float:

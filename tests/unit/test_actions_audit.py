@@ -14,7 +14,8 @@ from quarterdeck.actions.volumes import audit_volumes, replica_settings
 from quarterdeck.api.controlplane import ControlPlaneStatus, new_control_plane
 from quarterdeck.api.memory import memory_to_status
 from quarterdeck.endpoint.fakes import FakeDns
-from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import FakeCluster
 from quarterdeck.kube.fake import FakeKube
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica

@@ -11,6 +11,7 @@ import pytest
 from support.small_plane import SmallPlane, address, small_plane
 
 from quarterdeck.actions import hold as holding
+from quarterdeck.actions import members as changing
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import held, let_go_all
 from quarterdeck.actions.members import transfer_leadership
@@ -258,7 +259,10 @@ class Unmeasured(FakeEtcd):
         raise fault("reading etcd's metrics", Reason.UNREACHABLE, "no answer")
 
 
-async def test_a_hand_over_waits_the_bound_out_and_goes_on_when_it_is_not_known_whether_writes_are_under_way() -> None:
+async def test_a_hand_over_waits_the_bound_out_and_goes_on_when_it_is_not_known_whether_writes_are_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(changing, "_QUIET", 0.2)
     small = await small_plane(balancer=Holding, etcd=Unmeasured)
     member = small.cluster.nodes[1].id
     began = asyncio.get_running_loop().time()
@@ -277,11 +281,36 @@ async def test_an_apiserver_that_serves_is_stopped_while_clients_are_held() -> N
     async def refuses(server: Address) -> bool:
         assert server == address(small.plane, "east-1")
         seen.append(small.balancers["east"].is_held)  # type: ignore[attr-defined]
+        small.kube.apiservers[server].up = len(seen) < 3
         return len(seen) < 3
 
     small.kube.listens = refuses  # type: ignore[method-assign]
     await stop_unit(small.plane, stop("east-1"), small.world)
     assert seen == [True, True, True]
+
+
+async def test_clients_are_held_until_those_who_are_connected_were_told_that_it_ends() -> None:
+    """Its listener is closed first. What comes over a connection in between is refused with 503."""
+    small = await small_plane(balancer=Holding, site=lambda each, number: SlowSite(each, number=number))
+    server = small.kube.apiservers[address(small.plane, "east-1")]
+    seen: list[bool] = []
+
+    async def refuses(_: Address) -> bool:
+        seen.append(small.balancers["east"].is_held)  # type: ignore[attr-defined]
+        return server.up
+
+    async def ends() -> None:
+        await small.balancers["east"].was_held.wait()  # type: ignore[attr-defined]
+        server.up, server.silent = False, True
+        for _ in range(10):
+            await asyncio.sleep(0.005)
+            seen.append(small.balancers["east"].is_held)  # type: ignore[attr-defined]
+        server.silent = False
+
+    small.kube.listens = refuses  # type: ignore[method-assign]
+    await asyncio.gather(stop_unit(small.plane, stop("east-1"), small.world), ends())
+    assert len(seen) > 10
+    assert all(seen)
 
 
 async def test_nobody_is_held_for_an_apiserver_that_never_had_clients() -> None:

@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cryptography import x509
+from pydantic import SecretStr
 from support.small_plane import SmallPlane, small_plane
 
-from quarterdeck.actions.addresses import client_url, seat_of
+from quarterdeck.actions.addresses import apiservers, client_url, seat_of
 from quarterdeck.actions.carry_out import carry_out
+from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats, take_seat
 from quarterdeck.actions.status import refresh
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import LAST_BLOCK, completed, ports_of, seat_at, seat_of_before, seat_with
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import TakenSeat
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
+from quarterdeck.pki.codec import encode
 from quarterdeck.stores.memory import MemoryStore
 
 A1 = "east-a1"
@@ -58,7 +63,7 @@ async def test_a_placed_replica_has_its_seat_written_down_with_it() -> None:
 
 async def test_a_replica_that_was_not_written_down_gets_the_same_seat_again() -> None:
     small = await small_plane(replicas=0)
-    await take_seat(small.plane, NEW)
+    await take_seat(small.plane, NEW.slot.site, NEW.machine, NEW.replica)
     await carry_out(small.plane, replace(NEW, replica="east-10"), small.world)
     await carry_out(small.plane, NEW, small.world)
     assert await stored(small) == {"east-9": 6443, "east-10": LAST}
@@ -67,7 +72,7 @@ async def test_a_replica_that_was_not_written_down_gets_the_same_seat_again() ->
 async def test_a_seat_of_a_replica_that_was_never_written_down_is_let_go_by_the_next_driver() -> None:
     """Its name may never come again."""
     small = await small_plane(replicas=0)
-    await take_seat(small.plane, NEW)
+    await take_seat(small.plane, NEW.slot.site, NEW.machine, NEW.replica)
     await small.sites["east"].allocate(A1, "another", "any-1", ports_of(1))
     await settle_seats(small.plane)
     assert await who(small) == {"any-1": 6453}, "that of another plane stays"
@@ -86,6 +91,28 @@ async def test_two_replicas_of_one_plane_on_one_machine_share_nothing() -> None:
     assert settings[0].volume != settings[1].volume
     assert settings[0].audit != settings[1].audit, "each would move away what the other writes to"
     assert settings[0].folders != settings[1].folders
+
+
+async def test_a_seat_with_an_address_of_its_own_is_certified_for_where_its_connections_come_from_as_well() -> None:
+    """A member of etcd lets a peer in only if that one's certificate has the address that it comes from."""
+    small = await small_plane()
+    stored = await small.plane.store.get(PlaneSecrets, small.plane.name)
+    data = SecretStr(encode(small.plane.secrets))
+    await small.plane.store.update(stored.model_copy(update={"data": data}), lease=small.plane.lease)
+    record = replace(small.record("east-1"), name="east-9", seat=seat_at(A1, "100.64.64.65", 0))
+    found = x509.load_pem_x509_certificate((await certificates_of(small.plane, record)).etcd_peer.certificate)
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    addresses = {str(each) for each in names.get_values_for_type(x509.IPAddress)}
+    assert addresses >= {"100.64.64.65", small.plane.machines["east", A1].address}
+
+
+async def test_a_name_may_lead_to_any_of_its_apiservers_and_none_is_certified_for_the_address_of_another() -> None:
+    small = await small_plane()
+    await settle_seats(small.plane)
+    own = {each.host for each in apiservers(small.plane).values()}
+    assert len(own) == 3
+    assert small.plane.claim.addresses >= own
+    assert small.plane.addresses.isdisjoint(own), "what each one's certificate has besides its own"
 
 
 async def test_a_plane_from_before_there_were_seats_can_be_looked_at_without_writing_anything() -> None:

@@ -9,7 +9,7 @@ from support.addons_lab import AddonLab, addon, config_map, namespace
 from support.fake_plane import host_of
 
 from quarterdeck.addons.applyset import PART_OF, Parent
-from quarterdeck.engine.addon_duty import DRIFT_EVERY, PATIENCE
+from quarterdeck.engine.addon_duty import DRIFT_EVERY, KEPT_PATIENCE, PATIENCE
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 from quarterdeck.kube.objects import Refusal, Refused
 from quarterdeck.kube.port import Address
@@ -37,6 +37,10 @@ GUARD: dict[str, Any] = {
     "metadata": {"name": "guard"},
     "webhooks": [{"name": "a.example", "clientConfig": {"service": {"namespace": "default", "name": "guard"}}}],
 }
+
+
+class Dies(Exception):
+    """The process is gone."""
 
 
 @pytest.fixture
@@ -226,13 +230,22 @@ async def test_one_add_on_that_is_refused_keeps_no_other_from_coming(lab: AddonL
 
 async def test_add_ons_that_were_begun_by_a_process_that_died_are_found_and_removed(lab: AddonLab) -> None:
     """It had written nothing down but what it was about to do."""
-    lab.objects.refuses["late"] = Refused("applying", "busy (503)", Refusal.LATER)
+    lab.objects.refuses["late"] = Dies("killed")
     await lab.want(addon("dns", config_map("dns", "kube-system"), config_map("late", "kube-system")))
-    await lab.turn()
+    with pytest.raises(Dies):
+        await lab.turn()
+    assert lab.there(DNS)
     lab.another_process()
     await lab.want()
     assert await lab.turn() == {}
     assert not lab.there(DNS)
+
+
+async def test_a_webhook_does_not_come_while_anything_before_it_is_missing(lab: AddonLab) -> None:
+    ignored = {**GUARD, "webhooks": [{**GUARD["webhooks"][0], "failurePolicy": "Ignore"}]}
+    await lab.want(addon("guard", ignored, THING))
+    await lab.turn()
+    assert not lab.there(HOOK)
 
 
 async def test_an_apiserver_that_is_not_ready_is_passed_over_and_none_is_told(lab: AddonLab) -> None:
@@ -264,6 +277,28 @@ async def test_a_change_of_add_ons_waits_for_what_it_needs_but_not_for_ever(
     await lab.duty.finish(
         lab.plane, asked=False, patience=PATIENCE, changed=lambda _: False, tell=tell
     )  # a move is not failed by it
+
+
+async def test_what_a_manager_waits_for_no_longer_comes_with_a_later_turn(
+    lab: AddonLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def sleep(seconds: float) -> None:
+        lab.now += seconds
+
+    async def tell(_: QuarterdeckError) -> None:
+        pass
+
+    monkeypatch.setattr("quarterdeck.engine.addon_duty.asyncio.sleep", sleep)
+    await lab.want(addon("things", THING))
+    began = lab.now
+    with pytest.raises(NotApplied, match=r"kind Thing of example\.com/v1 is not served"):
+        await lab.duty.finish(lab.plane, asked=True, patience=KEPT_PATIENCE, changed=lambda _: False, tell=tell)
+    assert lab.now - began < KEPT_PATIENCE + 1
+    assert lab.condition()[0] == "False Waiting"
+    lab.objects.put(CRD, DEFINITION)
+    lab.objects.establish()
+    await lab.turn()
+    assert lab.condition()[0] == "True AsWanted"
 
 
 async def test_a_plane_without_add_ons_asks_nobody(lab: AddonLab) -> None:

@@ -177,6 +177,14 @@ def test_a_plane_needs_only_a_name_and_a_site() -> None:
             "spec.endpoint.resolvers: contradicts mode 'hosts'; they belong to mode 'unmanaged'",
         ),
         (
+            "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, leadsTo: apiservers}",
+            "spec.endpoint.leadsTo: 'apiservers' contradicts mode 'unmanaged': nobody follows readiness by hand",
+        ),
+        (
+            "placement: {site: a}, endpoint: {leadsTo: apiservers, port: 7443}",
+            "spec.endpoint.port: contradicts leadsTo 'apiservers': clients come to the port that these have",
+        ),
+        (
             "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, resolvers: [{address: dns.a.b}]}",
             "spec.endpoint.resolvers[0].address: 'dns.a.b' is not an IP address",
         ),

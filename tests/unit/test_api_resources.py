@@ -17,12 +17,16 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
+from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.memory import (
     ClusterStatus,
+    KeptDataStatus,
     MemberStatus,
     MemoryStatus,
     ReplicaStatus,
+    SeedStatus,
     SlotStatus,
+    WordStatus,
     memory_from_status,
     memory_to_status,
 )
@@ -31,13 +35,13 @@ from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model.clusters import ClusterMemory, MemberMemory
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import KeptData, MemberWord, Memory, Replica, Seed
 from quarterdeck.model.slots import Slot
 
 MEMORIES = st.builds(
     Memory,
     next_ordinal=st.integers(1, 10**6),
-    replicas=st.lists(st.builds(Replica, slot=st.builds(Slot))).map(tuple),
+    replicas=st.lists(st.builds(Replica, slot=st.builds(Slot), epoch=st.integers(0, 9))).map(tuple),
     bootstrap=st.lists(st.text()).map(tuple),
     created=st.booleans(),
     cluster_id=st.integers(0, 2**64 - 1),
@@ -46,6 +50,10 @@ MEMORIES = st.builds(
     held=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
     draining=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
     events=st.builds(ClusterMemory, cluster_id=st.integers(0, 2**64 - 1)),
+    epoch=st.integers(0, 9),
+    seed=st.none() | st.builds(Seed, restored=st.booleans(), others=st.lists(st.builds(MemberWord)).map(tuple)),
+    kept=st.lists(st.builds(KeptData)).map(tuple),
+    quorum_lost=st.none() | st.floats(0, 4e9),
 )
 
 
@@ -63,6 +71,9 @@ def test_memory_comes_back_from_its_document_as_it_was(memory: Memory) -> None:
         (Slot, SlotStatus),
         (ClusterMemory, ClusterStatus),
         (MemberMemory, MemberStatus),
+        (Seed, SeedStatus),
+        (MemberWord, WordStatus),
+        (KeptData, KeptDataStatus),
     ],
 )
 def test_every_fact_of_the_memory_is_written_down(fact: type, mirror: type[BaseModel]) -> None:
@@ -152,6 +163,21 @@ def test_applying_changes_the_users_half_alone() -> None:
     applied = applied_plane(stored, wanted)
     assert applied.spec.replicas == 5
     assert applied.status.port_offset == 7
+
+
+def test_who_keeps_a_name_in_the_users_own_dns_can_change_and_whom_clients_ask_cannot() -> None:
+    tsig = {"keyName": "k.test", "secretFile": "/key"}
+    updated = {
+        "mode": "rfc2136",
+        "name": "a.x.test",
+        "rfc2136": {"server": "192.0.2.53", "zone": "x.test", "tsig": tsig},
+    }
+    by_hand = {"mode": "unmanaged", "name": "a.x.test"}
+    stored = changed(new_control_plane("a", site="east"), endpoint=updated)
+    assert applied_plane(stored, changed(stored, endpoint=by_hand)).spec.endpoint.mode is EndpointMode.UNMANAGED
+    for other in ({"mode": "hosts", "name": "a.x.test"}, {"mode": "address", "address": "192.0.2.1"}):
+        with pytest.raises(InvalidInput, match=r"spec\.endpoint\.mode: cannot be changed"):
+            applied_plane(stored, changed(stored, endpoint=other))
 
 
 def test_what_clients_hold_on_to_cannot_be_changed_by_applying() -> None:

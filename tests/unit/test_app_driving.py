@@ -13,10 +13,11 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
-from quarterdeck.api.site import Isolation, default_sites
+from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.app import Hand
 from quarterdeck.app import driving as followers
 from quarterdeck.app.driving import followed
+from quarterdeck.app.reach import manager_of
 from quarterdeck.engine.conditions import READY, RECONCILING, stalled
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import lease_name, manager_lease
@@ -242,6 +243,12 @@ async def test_a_manager_that_does_not_take_a_plane_up_is_not_waited_for_long(
     async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
         await asyncio.wait_for(follower.start(), 5)
     assert follower.hands == [Hand(MANAGER, ""), Hand("", "", ours=True)]
+
+
+async def test_a_plane_whose_site_is_gone_is_left_to_the_manager_that_keeps_it(store: MemoryStore) -> None:
+    await store.delete(Site, "east")
+    async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
+        assert await manager_of(Home(folder=Path("/nowhere"), store=store), "alpha") == MANAGER
 
 
 async def test_a_manager_has_its_time_from_when_the_one_before_it_is_seen_to_be_dead(

@@ -46,7 +46,12 @@ def seen(**wanted: object) -> Status:
     plane = plane.model_copy(
         update={"spec": spec, "status": plane.status.model_copy(update={"revision": "demo-new", **wanted})}
     )
-    facts = tuple(ReplicaFact(name=each.name, machine=MachineState.UP, units=(), ready=True) for each in records)
+    facts = tuple(
+        ReplicaFact(
+            name=each.name, machine=MachineState.UP, units=(), ready=True, reattachable=each.revision == "demo-old"
+        )
+        for each in records
+    )
     world = World(
         slots=(),
         memory=Memory(replicas=records),
@@ -69,6 +74,7 @@ async def test_each_replica_is_told_of_with_what_it_runs_and_whether_it_stays() 
     ]
     assert [(each.member, each.health) for each in found] == [("leader", "healthy"), ("learner", "down"), ("none", "")]
     assert [each.since for each in found] == [5.0, None, None]
+    assert [each.reattachable for each in found] == [True, False, False]
 
 
 async def test_nobody_knows_whether_a_revision_is_wanted_before_one_was_named() -> None:

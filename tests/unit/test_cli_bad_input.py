@@ -49,6 +49,9 @@ def plane(spec: str, name: str = "demo") -> str:
         ("{placement: {site: east}, etcd: {events: {quotaBytes: 1Mi}}}", ("spec.etcd.events.quotaBytes",)),
         ("{placement: {site: east}, etcd: {events: {storageClass: No!}}}", ("spec.etcd.events.storageClass",)),
         ("{placement: {site: east}, etcd: {events: {kept: 2h}}}", ("spec.etcd.events.kept",)),
+        ("{placement: {site: east}, drills: [{fail: rain, every: 7d}]}", ("spec.drills[0].fail", "data-loss")),
+        ("{placement: {site: east}, drills: [{fail: unit, every: 5m}]}", ("spec.drills[0].every", "3600")),
+        ("{placement: {site: east}, drills: [{fail: unit, every: 7d, window: night}]}", ("spec.drills[0].window",)),
         ("{placement: {site: east}, etcd: {electionMilliseconds: 200}}", ("electionMilliseconds", "heartbeats")),
         ("{placement: {site: east}, serviceCidr: 10.96.0.0/30}", ("spec.serviceCidr", "/30")),
         ("{placement: {site: east}, kubernetesVersion: latest}", ("spec.kubernetesVersion", "latest")),
@@ -163,6 +166,8 @@ def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, says
         ("resume",),
         ("history",),
         ("probe",),
+        ("drill", "--fail", "unit", "--yes"),
+        ("drill list",),
     ],
 )
 def test_a_plane_that_is_not_there_is_named_with_those_that_are(cli: Cli, argv: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ import dns.rrset
 import pytest
 
 from quarterdeck.endpoint.questions import ask_server
-from quarterdeck.endpoint.records import DnsServer, ask
+from quarterdeck.endpoint.records import DnsServer, ask, look_at_equals
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.endpoints import Record
 
@@ -101,6 +101,39 @@ async def test_a_server_that_comes_while_it_is_asked_is_heard_and_one_that_never
     await asyncio.sleep(0.05)
     async with serving(lambda query: [answer(query).to_wire()], port):
         assert await asked == Record(("192.0.2.1",), 5)
+
+
+@asynccontextmanager
+async def answering(addresses: dict[str, str]) -> AsyncIterator[DnsServer]:
+    """A DNS server by which these names have an address."""
+
+    def reply(query: dns.message.Message) -> list[bytes]:
+        asked = query.question[0]
+        made = dns.message.make_response(query)
+        made.flags |= dns.flags.AA
+        if asked.rdtype is dns.rdatatype.A and (found := addresses.get(asked.name.to_text())):
+            made.answer.append(dns.rrset.from_text(asked.name, 5, "IN", "A", found))
+        return [made.to_wire()]
+
+    async with serving(reply) as (_, port):
+        yield DnsServer("127.0.0.1", port)
+
+
+async def test_of_servers_that_pass_nothing_on_the_first_that_answers_counts_and_others_are_told_of() -> None:
+    async with answering({}) as gone:
+        pass
+    async with answering({NAME: "192.0.2.1"}) as one, answering({NAME: "192.0.2.2"}) as two, answering({}) as none:
+        alike = await look_at_equals((one, one), NAME)
+        assert (alike.record, alike.torn, alike.uneven, alike.servers) == (Record(("192.0.2.1",), 5), "", False, 2)
+        differ = await look_at_equals((one, two, none), NAME)
+        assert (differ.record, differ.others) == (Record(("192.0.2.1",), 5), (Record(("192.0.2.2",), 5), None))
+        assert (differ.uneven, differ.servers) == (True, 2), "who knows no address leads nobody"
+        assert f"{two} answers otherwise (192.0.2.2 (ttl 5 s)); DNS server {none} answers otherwise" in differ.torn
+        lost = await look_at_equals((gone, two), NAME)
+        assert (lost.record, lost.uneven, lost.servers) == (Record(("192.0.2.2",), 5), False, 1)
+        assert f"{gone} gives no answer" in lost.torn
+    with pytest.raises(Unavailable):
+        await look_at_equals((gone,), NAME)
 
 
 async def test_a_long_answer_is_fetched_by_tcp() -> None:

@@ -13,6 +13,7 @@ from quarterdeck.api.addons import Addon
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.differences import differences
 from quarterdeck.api.operation import OperationType
+from quarterdeck.app.comparing import compared_addons
 from quarterdeck.engine import addons, belongings, operations
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
@@ -76,6 +77,29 @@ async def test_a_file_that_says_something_else_is_another_set_though_the_spec_is
     after = await changed(home, wanted)
     assert after.spec == before.spec
     assert after.status.addon_manifests != before.status.addon_manifests
+
+
+async def test_what_was_read_for_a_plan_is_what_is_asked_for(home: Home, tmp_path: Path) -> None:
+    """Nothing is read, and no chart is rendered, a second time; nor does anybody get what was not shown."""
+    file = tmp_path / "dns.yaml"
+    file.write_text(text(config_map("dns", shown="yes")))
+    made = new_control_plane("demo", site="east")
+    wanted = made.model_copy(update={"spec": made.spec.model_copy(update={"addons": (Addon(name="dns", file=file),)})})
+    shown, told = await compared_addons(home, None, wanted)
+    file.write_text("no YAML: [")
+    await operations.create(home, wanted, ASKER, shown)
+    now = await plane(home)
+    assert addons.contents_of(await addons.stored(home.store, now, now.status.addon_manifests)) == shown
+    assert len(told) == 1
+
+    file.write_text(text(config_map("dns", shown="more")))
+    anew = now.model_copy(update={"status": now.status.model_copy(update={"addon_manifests": ""})})
+    more, told = await compared_addons(home, now, anew)
+    file.unlink()
+    await operations.change(home, anew, OperationType.APPLY, ASKER, more)
+    now = await plane(home)
+    assert addons.contents_of(await addons.stored(home.store, now, now.status.addon_manifests)) == more != shown
+    assert len(told) == 1
 
 
 async def test_a_plane_whose_add_on_cannot_be_read_is_not_created(home: Home, tmp_path: Path) -> None:

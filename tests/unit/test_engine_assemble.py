@@ -9,6 +9,7 @@ import pytest
 
 from quarterdeck.engine.assemble import TOO_OLD, Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
 from quarterdeck.model.components import Component
+from quarterdeck.model.edges import EdgeSeen
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts, VolumeFacts
@@ -36,6 +37,10 @@ def machine(name: str = "east-a1", **more: object) -> Machine:
     return Machine(name=name, site="east", zone="a", address="192.0.2.1", **more)  # type: ignore[arg-type]
 
 
+def edge(status: BalancerStatus | None, name: str = "east-edge", **more: bool) -> EdgeSeen:
+    return EdgeSeen(name=name, address=f"192.0.2.{len(name)}", status=status, **more)
+
+
 UP = MachineFacts(machine=machine(), units=UNITS, volumes=(LOG,))
 SITE = SiteFacts(
     name="east",
@@ -52,7 +57,7 @@ SEEN = Seen(
         NOW, EtcdFacts(membership=Membership(members=(), leader=None), wrong=(WrongData(replica="east-1", seen="no"),))
     ),
     servers={"east-1": Dated(NOW, ServerFacts(ready=True, peer_up=True))},
-    balancers={"east": Dated(NOW, BalancerStatus(running=True, healthy=frozenset({"east-1"}), connections=3))},
+    balancers={"east": Dated(NOW, (edge(BalancerStatus(running=True, healthy=frozenset({"east-1"}), connections=3)),))},
     name=Dated(NOW, NameFact(site="east", stamped=False)),
 )
 
@@ -77,7 +82,6 @@ def test_what_was_seen_is_in_the_world() -> None:
         "",
     )
     assert {fact.unit(each) for each in Component} == {UnitState.RUNNING}
-    assert dict(fact.digests) == {each: f"{each}-digest" for each in Component}
     assert [each.name for each in seen.machines] == ["east-a1"], "neither the edge's nor what is declared no more"
     assert (seen.membership, seen.wrong) == (
         Membership(members=(), leader=None),
@@ -125,10 +129,9 @@ def test_a_program_that_ends_again_and_again_is_told_of_the_replica_it_is_of() -
     assert world(seen).replica("east-1").restless == {Component.APISERVER}
 
 
-def test_a_unit_that_its_machine_does_not_know_is_absent_and_has_no_digest() -> None:
+def test_a_unit_that_its_machine_does_not_know_is_absent() -> None:
     fact = world(with_machine(replace(UP, units=UNITS[:1]))).replica("east-1")
     assert [state for _, state in fact.units] == [UnitState.RUNNING, *[UnitState.ABSENT] * (len(Component) - 1)]
-    assert len(fact.digests) == 1
 
 
 @pytest.mark.parametrize(
@@ -164,5 +167,81 @@ def test_servers_and_balancers_that_were_not_heard_are_not_down() -> None:
     silent = replace(SEEN, servers={}, balancers={"east": Dated(NOW, None)})
     assert world(silent).replica("east-1").ready is None
     assert not world(silent).balancer("east").reachable
-    stopped = replace(SEEN, balancers={"east": Dated(NOW, BalancerStatus(running=False))})
+    stopped = replace(SEEN, balancers={"east": Dated(NOW, (edge(BalancerStatus(running=False)),))})
     assert (world(stopped).balancer("east").reachable, world(stopped).balancer("east").running) == (True, False)
+
+
+# --- a load balancer on several edges -------------------------------------------------------------------------------
+
+ONE, TWO = "east-edge", "east-edge-2"
+
+
+def runs(*backends: str, healthy: tuple[str, ...] | None = None) -> BalancerStatus:
+    return BalancerStatus(
+        running=True, backends=frozenset(backends), healthy=frozenset(backends if healthy is None else healthy)
+    )
+
+
+def on(*edges: EdgeSeen, record: tuple[str, ...] | None = (ONE, TWO)) -> World:
+    """These edges, and a name that has the addresses of these."""
+    addresses = tuple(edge(None, each).address for each in record) if record is not None else None
+    name = NameFact(site="east" if record else None, addresses=addresses)
+    return world(replace(SEEN, balancers={"east": Dated(NOW, edges)}, name=Dated(NOW, name)))
+
+
+def named(seen: World) -> set[str]:
+    return {each.name for each in seen.balancer("east").edges if each.named}
+
+
+def test_what_a_load_balancer_sends_to_everywhere_is_what_all_of_its_edges_send_to() -> None:
+    """Who is listed by one gets new connections there; who is healthy at one alone leads nobody from the other."""
+    alike = on(edge(runs("a", "b")), edge(runs("a", "b", healthy=("b",)), TWO)).balancer("east")
+    assert (alike.everywhere, alike.healthy) == ({"a", "b"}, {"b"})
+    for other in (runs("a"), BalancerStatus(running=False)):
+        differ = on(edge(runs("a", "b")), edge(other, TWO)).balancer("east")
+        assert (differ.backends, differ.everywhere, differ.reachable) == ({"a", "b"}, frozenset(), True)
+
+
+def test_an_edge_that_clients_may_use_and_that_does_not_answer_may_send_to_anybody() -> None:
+    dark = on(edge(runs("a")), edge(None, TWO)).balancer("east")
+    assert (dark.ready, dark.reachable, dark.everywhere, dark.silent) == (True, False, frozenset(), {TWO})
+    left = on(edge(runs("a")), edge(None, TWO, may_be_used=False)).balancer("east")
+    assert (left.ready, left.reachable, left.everywhere, left.silent) == (True, True, {"a"}, {TWO})
+
+
+def test_an_edge_that_is_given_up_leaves_the_name_and_comes_back_when_it_leads_to_all_that_others_do() -> None:
+    silent = edge(None, TWO)
+    assert on(edge(runs("a")), silent).amiss == ""
+    lost = on(edge(runs("a")), replace(silent, given_up=True))
+    assert (named(lost), lost.amiss) == ({ONE}, "it is to lead to east-edge, and to nothing else")
+    for back in (runs("b"), runs("a", healthy=()), BalancerStatus(running=False)):
+        assert on(edge(runs("a", "b")), edge(back, TWO), record=(ONE,)).amiss == ""
+    well = on(edge(runs("a")), edge(runs("a"), TWO), record=(ONE,))
+    assert (named(well), well.amiss) == ({ONE, TWO}, "it is to lead to east-edge and east-edge-2, and to nothing else")
+
+
+def test_a_name_that_comes_to_a_site_gets_every_edge_that_leads_somewhere() -> None:
+    """Whatever they send to: a name without an address would lead nowhere."""
+    new = on(edge(runs("a")), edge(runs("b"), TWO), record=())
+    assert named(new) == {ONE, TWO}
+    assert named(on(edge(runs("a")), edge(runs("b", healthy=()), TWO), record=())) == {ONE}
+
+
+def test_a_name_that_only_a_person_changes_or_that_leads_to_nobody_well_is_left_as_it_is() -> None:
+    both = edge(runs("a")), edge(runs("a"), TWO)
+    assert on(*both, record=(ONE, TWO)).amiss == ""
+    assert on(*both, record=None).amiss == ""
+    gone = edge(None, given_up=True), edge(runs("a", healthy=()), TWO)
+    assert on(*gone, record=(ONE,)).amiss == ""
+
+
+@pytest.mark.parametrize("arriving", [False, True])
+def test_data_that_another_machine_has_is_not_gone(arriving: bool) -> None:
+    moved = VolumeFacts(name="demo-east-1", storage_class="standard", entries=("0-0.wal",), arriving=arriving)
+    there = MachineFacts(machine=machine("east-b1"), units=(), volumes=(moved,))
+    shared = replace(SITE, machines=(replace(UP, volumes=()), there), reattachable=frozenset({"standard"}))
+    fact = world(replace(SEEN, sites={"east": Dated(NOW, shared)})).replica("east-1")
+    assert (fact.reattachable, fact.volume_at, fact.has_data) == (True, "east-b1", None)
+    local = replace(shared, reattachable=frozenset())
+    fact = world(replace(SEEN, sites={"east": Dated(NOW, local)})).replica("east-1")
+    assert (fact.reattachable, fact.volume_at, fact.has_data) == (False, "", False)

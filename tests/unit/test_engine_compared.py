@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.app import MemberHash
 from quarterdeck.cli.etcd import _advice
 from quarterdeck.engine import compared
-from quarterdeck.engine.compared import Compared, compare, compare_all
+from quarterdeck.engine.compared import Compared, compare, compare_all, same_data
+from quarterdeck.engine.findings import Verdict
+from quarterdeck.engine.move import Move
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.etcd.fake import FakeEtcd
@@ -130,3 +135,24 @@ def test_a_check_says_what_to_do_about_each_member() -> None:
     assert told.endswith("'quarterdeck replica replace demo east-3'")
     (torn,) = _advice("demo", (row("east-1", 1, same=None), row("east-2", 2, same=None)))
     assert "keep all volumes as they are" in torn
+
+
+async def test_nobody_moves_to_copies_of_data_that_members_do_not_agree_on(fake: FakePlane) -> None:
+    plane, spec = await fake.open(), SimpleNamespace(replace_replicas=("east-1",))
+    move = cast("Move", SimpleNamespace(plane=plane, wanted=SimpleNamespace(spec=spec)))
+    east_1, east_2, west_1 = fake.etcd.cluster.nodes
+    assert (await same_data(move)).verdict is Verdict.OK
+    east_1.hash = 2
+    assert (await same_data(move)).verdict is Verdict.OK, "it is to be exchanged anyway"
+    east_1.hash, east_2.hash = 1, 2
+    refused = await same_data(move)
+    assert (refused.verdict, refused.next_step) == (Verdict.REFUSE, "have it exchanged: 'replica replace demo east-2'")
+    west_1.hash = 3
+    refused = await same_data(move)
+    assert (refused.verdict, refused.next_step) == (
+        Verdict.REFUSE,
+        "find out whose data is right: see 'etcd check'",
+    )
+    east_2.hash = west_1.hash = 1
+    fake.etcd.cluster.stop(fake.url("west-1"))
+    assert (await same_data(move)).seen == "not known of west-1"

@@ -20,7 +20,7 @@ from quarterdeck.engine.conditions import (
     why_stalled,
 )
 from quarterdeck.model.clusters import ClusterMemory, Full
-from quarterdeck.model.memory import Memory, Rejection
+from quarterdeck.model.memory import Condemned, Memory, Rejection
 from quarterdeck.model.steps import NoteCreated, Plan
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, Space, World
 
@@ -52,9 +52,12 @@ def test_nothing_is_known_of_a_plane_that_nobody_has_looked_at() -> None:
 
 
 def test_available_is_what_the_last_look_saw_and_unknown_where_it_saw_nothing() -> None:
-    dead, deaf = replace(SERVES, healthy=frozenset()), replace(SERVES, reachable=False)
+    dead = replace(SERVES, healthy=frozenset())
+    deaf = replace(dead, reachable=False)
     assert of(look(world=replace(WELL, balancers=(dead,))))[AVAILABLE] == "False"
     assert of(look(world=replace(WELL, balancers=(deaf,))))[AVAILABLE] == "Unknown"
+    half = replace(SERVES, reachable=False)
+    assert of(look(world=replace(WELL, balancers=(half,))))[AVAILABLE] == "True", "one of its edges is silent"
     assert of(look(world=replace(WELL, record=None)))[AVAILABLE] == "False"
     unread = replace(WELL, record=None, record_known=False)
     assert of(look(world=unread))[AVAILABLE] == "True", "the name is unread, and led there when it was read last"
@@ -123,3 +126,11 @@ def test_a_condition_has_its_time_from_its_last_turn() -> None:
     times = {each.type: each.last_transition_time.timestamp() for each in again}
     assert times == {READY: 7.0, AVAILABLE: 2.0, RECONCILING: 7.0, STALLED: 2.0}
     assert next(each for each in again if each.type == READY).status is ConditionStatus.FALSE
+
+
+def test_a_plane_with_a_replica_that_is_dead_is_degraded_and_says_which() -> None:
+    memory = replace(WELL.memory, down=(("a-2", 0.0),), condemned=(Condemned(replica="a-3", why="dead", since=0.0),))
+    found = look(world=replace(WELL, memory=memory), plan=Plan(waiting=("a-2 to be back",)))
+    assert next(each.reason for each in found if each.type == READY) == "Degraded"
+    assert said(found, READY) == "a-2 is down; a-3 is exchanged: dead"
+    assert of(look(world=replace(WELL, memory=memory)))[READY] == "True", "what is left of a-3 is no harm"

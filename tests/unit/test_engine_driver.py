@@ -10,10 +10,13 @@ import pytest
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import R
+from quarterdeck.api.conditions import ConditionStatus
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine import aside
 from quarterdeck.engine import driver as driving
+from quarterdeck.engine.conditions import LINKS_WELL, READY
 from quarterdeck.engine.driver import Driver
 from quarterdeck.engine.timeline import CONNECTIONS_EVERY
 from quarterdeck.engine.troubles import Fate, Troubles, fate
@@ -285,6 +288,27 @@ async def test_what_a_store_could_not_be_told_of_itself_it_is_told_later(lab: La
     await lab.drive()
     assert said(lab)[0] == str(BUSY)
     assert [each.message for each in await lab.events("Trouble")] == [str(BUSY)]
+
+
+async def test_a_condition_that_a_duty_tells_while_the_driver_writes_its_own_is_not_lost(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plane, write, telling = lab.small.plane, lab.store.update, list[asyncio.Task[None]]()
+
+    async def update(resource: ControlPlane, *, lease: Lease | None = None) -> ControlPlane:
+        if not telling:
+            slow = (ConditionStatus.FALSE, "LinkSlow", "a link is slow")
+            telling.append(asyncio.create_task(tell_condition(plane, LINKS_WELL, slow)))
+            for _ in range(50):
+                await asyncio.sleep(0)  # this write takes long
+        return await write(resource, lease=lease)
+
+    monkeypatch.setattr(lab.store, "update", update)
+    await lab.driver().look_on("until tomorrow")
+    await asyncio.gather(*telling)
+    told = {each.type: each.status for each in (await lab.store.get(ControlPlane, "alpha")).status.conditions}
+    assert told[LINKS_WELL] == "False"
+    assert told[READY] == "False"
 
 
 async def test_the_driver_goes_on_without_a_watcher_that_dies(lab: Lab) -> None:

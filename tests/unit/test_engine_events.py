@@ -8,9 +8,12 @@ import pytest
 from model.stories import with_fact
 from model.worlds import empty, settled
 
-from quarterdeck.engine.events import Happening, happenings
+from quarterdeck.engine.events import Happening, happenings, told_of
 from quarterdeck.engine.events import warnings as told
+from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Condemned
+from quarterdeck.model.steps import NoteDown, Pardon
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.simulated import observe
@@ -136,3 +139,25 @@ def test_an_event_is_of_one_moment() -> None:
         first=7.0,
         last=7.0,
     )
+
+
+def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World) -> None:
+    down = member(world, "east-2", Health.DOWN)
+    silent = with_fact(down, "east-2", lambda fact: replace(fact, machine=MachineState.DOWN))
+    bounds = replace(world.settings, healing=Healing(after=1.0))
+    memory = replace(world.memory, down=(("east-2", world.now - 9.0),), healed=(("m-1", world.now),) * 3)
+    held = replace(silent, settings=bounds, memory=memory)
+    said = dict(warnings(held))
+    assert "3 of at most 3 replicas were mended or exchanged within" in said["HealingHeldBack"]
+    assert "machine m-1 had to be healed again and again" in said["MachineFlapping"]
+    given_up = Condemned(replica="east-2", why="its machine is dead", since=world.now)
+    decided = replace(held, memory=replace(world.memory, condemned=(given_up,)))
+    assert dict(warnings(decided))["ReplicaCondemned"].endswith("its machine is dead")
+    assert {"HealingHeldBack", "MachineFlapping"}.isdisjoint(dict(warnings(decided)))
+
+
+def test_a_pardon_is_told_as_it_is_written_down() -> None:
+    told_so = told_of(Pardon(site="", why="it is well again", replica="east-2"))
+    assert told_so is not None
+    assert (told_so.reason, told_so.type) == ("ReplicaPardoned", EventType.NORMAL)
+    assert told_of(NoteDown(site="", why="", replicas=("east-2",))) is None

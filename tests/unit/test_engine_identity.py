@@ -11,7 +11,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember, MemberStatus
-from quarterdeck.etcd.fake import FakeCluster, FakeEtcd
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import FakeCluster
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.world import Membership, WrongData
 

@@ -15,10 +15,10 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationSpec, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
-from quarterdeck.engine.drive import Rest, wants
+from quarterdeck.engine.drive import Rest
 from quarterdeck.engine.keeper import CADENCE, SHORTEST
 from quarterdeck.engine.manager import Manager
-from quarterdeck.engine.operations import Asker, lease_name, loan_name, manager_lease
+from quarterdeck.engine.operations import Asker, lease_name, loan_name, manager_lease, wants
 from quarterdeck.errors import Corrupt, Gone, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease

@@ -8,14 +8,18 @@ from typing import cast
 import pytest
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.endpoint.fixed import FixedAddress
 from quarterdeck.endpoint.unusable import UnusableDns
 from quarterdeck.engine.name_seen import see_name
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.endpoints import BackendAddress, Claim, NameFact, Ownership, Record
+from quarterdeck.model.endpoints import APISERVERS, BackendAddress, Claim, NameFact, Ownership, Record
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.slots import Slot
 
 NAME = "demo.planes.test"
+OWN = {"east-1": "192.0.2.11", "east-2": "192.0.2.12"}
 EAST, WEST, THEIRS = "192.0.2.1", "192.0.2.2", "198.51.100.7"
 
 
@@ -25,12 +29,21 @@ def claim(token: int = 7, *, take_over: bool = False) -> Claim:
 
 def plane(dns: object, claim: Claim = claim(), *, driven: bool = True) -> Plane:  # noqa: B008 - frozen
     balancers = {
-        "east": FakeBalancer(address=BackendAddress(EAST, 6443)),
-        "west": FakeBalancer(address=BackendAddress(WEST, 6443)),
+        "east": {"east-edge": FakeBalancer(address=BackendAddress(EAST, 6443))},
+        "west": {"west-edge": FakeBalancer(address=BackendAddress(WEST, 6443))},
     }
     resource = SimpleNamespace(host=NAME, spec=SimpleNamespace(endpoint=SimpleNamespace(ttl=5)))
     guard = object() if driven else None
-    return cast("Plane", SimpleNamespace(dns=dns, claim=claim, balancers=balancers, resource=resource, guard=guard))
+    slot = Slot(site="east", zone="a")
+    own = tuple(
+        Replica(name=name, slot=slot, machine=f"m-{name}", seat=seat_at(f"m-{name}", address, 0))
+        for name, address in OWN.items()
+    )
+    memory = Memory(replicas=own)
+    there = SimpleNamespace(
+        dns=dns, claim=claim, balancers=balancers, resource=resource, guard=guard, memory=memory, machines={}
+    )
+    return cast("Plane", there)
 
 
 def servers(address: str | None, owner: Ownership | None = None, **other: Record | None) -> FakeDns:
@@ -43,17 +56,32 @@ def servers(address: str | None, owner: Ownership | None = None, **other: Record
 
 
 async def test_the_name_leads_to_a_site_by_its_load_balancers_address() -> None:
-    assert await see_name(plane(servers(WEST, claim().ownership))) == NameFact(site="west", servers=2)
+    assert await see_name(plane(servers(WEST, claim().ownership))) == NameFact(
+        site="west", addresses=(WEST,), handed_out=frozenset({WEST}), servers=2
+    )
+
+
+async def test_the_name_leads_to_apiservers_by_their_own_addresses_and_a_stray_one_is_told() -> None:
+    dns = servers(None, claim().ownership)
+    for addresses, replicas, stray in (
+        ((OWN["east-1"], OWN["east-2"]), {"east-1", "east-2"}, False),
+        ((OWN["east-2"], THEIRS), {"east-2"}, True),
+    ):
+        dns.records[f"{NAME}."] = Record(addresses, 5)
+        seen = await see_name(plane(dns))
+        assert (seen.site, seen.replicas, seen.stray) == (APISERVERS, frozenset(replicas), stray)
 
 
 async def test_no_record_is_no_record_and_anybodys() -> None:
-    assert await see_name(plane(servers(None))) == NameFact(stamped=False, servers=2)
+    assert await see_name(plane(servers(None))) == NameFact(
+        addresses=(), handed_out=frozenset(), stamped=False, servers=2
+    )
 
 
 async def test_a_record_with_somebody_elses_address_is_not_no_record() -> None:
     seen = await see_name(plane(servers(THEIRS)))
     assert (seen.known, seen.site) == (True, None)
-    assert f"it leads to {THEIRS}, which is none of the plane's load balancers" in seen.foreign
+    assert f"it leads to {THEIRS}, which is none of the plane's own addresses" in seen.foreign
     assert "spec.endpoint.takeOver: true" in seen.foreign
     own = await see_name(plane(servers(THEIRS, claim().ownership)))
     assert own.foreign, "also if somebody has only changed where it leads"
@@ -94,8 +122,8 @@ async def test_whatever_is_wrong_makes_the_name_unknown_with_the_reason() -> Non
 
 
 async def test_a_fixed_address_is_the_planes_whatever_else() -> None:
-    assert await see_name(plane(FixedAddress(EAST))) == NameFact(site="east", servers=0)
-    assert await see_name(plane(FixedAddress(THEIRS))) == NameFact(servers=0)
+    assert await see_name(plane(FixedAddress(EAST))) == NameFact(site="east", handed_out=frozenset({EAST}), servers=0)
+    assert await see_name(plane(FixedAddress(THEIRS))) == NameFact(handed_out=frozenset({THEIRS}), servers=0)
 
 
 async def test_another_time_to_live_than_wanted_is_told_the_longest_that_a_server_hands_out() -> None:

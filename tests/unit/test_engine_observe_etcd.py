@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.fake_plane import FakePlane
+from support.fake_plane import FakePlane, host_of
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.memory import memory_to_status
+from quarterdeck.engine.asking import SOON
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.engine.silence import GRACE
 from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberStatus, Progress
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.model.units import Machine
 from quarterdeck.model.world import Health, MemberFact, Membership
 
 SILENT_FOR = 60.0
@@ -180,6 +183,56 @@ async def test_without_a_quorum_nothing_is_known(fake: FakePlane, looking: Looki
     assert await looking.for_seconds(SILENT_FOR) is None
 
 
+async def test_where_no_member_knows_a_leader_no_list_is_waited_for(
+    fake: FakePlane, looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would take as long as its deadline, and with it every look while the quorum is lost."""
+    asked = counted(looking.plane.etcd, "members", monkeypatch)
+    status = looking.plane.etcd.status
+
+    async def led_by_nobody(url: str, *, within: float | None = None) -> MemberStatus:
+        return replace(await status(url, within=within), leader_id=0)
+
+    await looking.look()
+    assert len(asked) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(looking.plane.etcd, "status", led_by_nobody)
+        for name in ("east-2", "west-1"):
+            fake.etcd.cluster.stop(fake.url(name))
+        assert await looking.look() is None
+        assert len(asked) == 2, "what was led a moment ago may be again in the next"
+        assert await looking.for_seconds(5.0) is None
+        assert len(asked) == 2
+    for name in ("east-2", "west-1"):
+        fake.etcd.cluster.start(fake.address(name))
+    assert set(healths(await looking.look()).values()) == {Health.HEALTHY}
+
+
+async def test_who_gave_no_answer_before_is_not_waited_for_as_long_again(
+    fake: FakePlane, looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = counted(looking.plane.etcd, "status", monkeypatch)
+    fake.etcd.cluster.stop(fake.url("west-1"), frozen=True)
+    await looking.look()
+    assert {within for _, within in asked if within != SOON} == {None}
+    asked.clear()
+    await looking.look()
+    assert dict(asked) == {fake.url("east-1"): None, fake.url("east-2"): None, fake.url("west-1"): 1.0}
+
+
+def counted(etcd: object, method: str, patch: pytest.MonkeyPatch) -> list[tuple[object, float | None]]:
+    """Whom its calls ask, and for how long."""
+    calls: list[tuple[object, float | None]] = []
+    inner = getattr(etcd, method)
+
+    async def called(asked: object, **bounds: float | None) -> object:
+        calls.append((asked, bounds.get("within")))
+        return await inner(asked, **bounds)
+
+    patch.setattr(etcd, method, called)
+    return calls
+
+
 async def test_a_quorum_that_is_cut_off_from_us_as_a_whole_is_not_known_either(
     fake: FakePlane, looking: Looking
 ) -> None:
@@ -206,3 +259,23 @@ async def test_a_member_that_knows_no_leader_has_raised_no_alarm(
     seen = await looking.look()
     assert seen is not None
     assert seen.alarms == ("memberID:17 alarm:NOSPACE",)
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+async def test_a_joiner_whose_machine_dies_is_down_too_and_gets_a_moment_to_begin(
+    fake: FakePlane, looking: Looking, writes: int
+) -> None:
+    """Its leader hears nothing of it either; a look at one that is only slow asks nobody else."""
+    joiner = replace(fake.memory.replicas[0], name="east-3", machine="m-east-3", started=False)
+    looking.plane.resource = looking.plane.resource.model_copy(
+        update={
+            "status": looking.plane.resource.status.model_copy(
+                update={"memory": memory_to_status(replace(fake.memory, replicas=(*fake.memory.replicas, joiner)))}
+            )
+        }
+    )
+    place = Machine(name="m-east-3", site="east", zone="c", address=host_of("east-3"))
+    looking.plane.machines = {**looking.plane.machines, ("east", "m-east-3"): place}
+    await fake.etcd.add_learner([fake.url("east-1")], fake.address("east-3").peer_url)
+    assert of(await looking.for_seconds(5.0, writes=writes), "east-3").health is Health.SUSPECT
+    assert of(await looking.for_seconds(8.0, writes=writes), "east-3").health is Health.DOWN

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from support.fake_plane import FakePlane
 
+from quarterdeck.actions.addresses import backend_address, seat_of
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import write_status
 from quarterdeck.endpoint.fakes import FakeBalancer
 from quarterdeck.engine.assemble import Dated
 from quarterdeck.engine.observe_traffic import TrafficObserver
-from quarterdeck.model.endpoints import BalancerStatus
+from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, NameFact
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitStatus
 
@@ -31,6 +35,21 @@ def site(state: MachineState, units: tuple[UnitStatus, ...] | None) -> SiteFacts
     return SiteFacts(name="east", machines=(MachineFacts(machine=edge, units=units),), storage_classes=())
 
 
+async def test_a_replica_at_an_address_that_somebody_made_up_is_not_sent_to() -> None:
+    plane = await FakePlane().open()
+    seated = tuple(replace(each, seat=seat_of(plane, each)) for each in plane.memory.replicas)
+    await write_status(plane, memory=replace(plane.memory, replicas=seated))
+    first, second, _ = seated
+    right = backend_address(plane, second)
+    balancer = FakeBalancer()
+    await balancer.apply({first.name: BackendAddress("192.0.2.99", right.port), second.name: right, "stranger": right})
+    plane.balancers = {"east": {EDGE.name: balancer}}
+    seen = await TrafficObserver(plane=plane).observe(("east",), {"east": Dated(7.0, None)}, NameFact(), 6.0)
+    (edge,) = seen["east"].said or ()
+    assert edge.status is not None
+    assert edge.status.backends == {second.name, "stranger"} == edge.status.healthy
+
+
 @pytest.mark.parametrize(
     ("said", "asked"),
     [
@@ -44,8 +63,10 @@ def site(state: MachineState, units: tuple[UnitStatus, ...] | None) -> SiteFacts
 async def test_a_look_waits_for_a_silent_machine_only_once(said: SiteFacts | None, asked: int) -> None:
     """The site has waited for it: a look that did so again would take twice as long, and so would every diagnosis."""
     balancer = Counted()
-    plane = SimpleNamespace(steady=lambda: 7.0, balancers={"east": balancer}, edge=lambda _: EDGE)
+    plane = SimpleNamespace(steady=lambda: 7.0, balancers={"east": {EDGE.name: balancer}})
     observer = TrafficObserver(plane=cast("Plane", plane))
-    seen = await observer.observe(("east", "west"), {"east": Dated(7.0, said), "west": Dated(7.0, None)})
+    sites = {"east": Dated(7.0, said), "west": Dated(7.0, None)}
+    seen = await observer.observe(("east", "west"), sites, NameFact(), 6.0)
     assert balancer.asked == asked
-    assert seen == {"east": Dated(7.0, BalancerStatus(running=False) if asked else None)}
+    (edge,) = seen["east"].said or ()
+    assert (seen["east"].at, edge.status) == (7.0, BalancerStatus(running=False) if asked else None)

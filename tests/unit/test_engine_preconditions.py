@@ -10,7 +10,12 @@ from typing import cast
 import pytest
 from support.small_plane import small_plane
 
-from quarterdeck.api.site import default_sites
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.cordons import Cordon, CordonedReplica
+from quarterdeck.api.endpoint import LeadsTo
+from quarterdeck.api.site import Site, SiteSpec, default_sites
 from quarterdeck.components.ports import seat_of_before
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.engine.drive import Engine
@@ -20,10 +25,12 @@ from quarterdeck.engine.preconditions import (
     _answer,
     certificates,
     clocks,
+    cordons,
     endpoint,
     examine,
     machines,
     name,
+    ports,
 )
 from quarterdeck.engine.room import _room
 from quarterdeck.engine.room import free_memory as free_memory_check
@@ -33,6 +40,7 @@ from quarterdeck.model.measures import ClockOffset, FreeMemory
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineState
+from quarterdeck.model.world import World
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.fake import MEMORY_BYTES, FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings
@@ -127,7 +135,7 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
     )
     spec = SimpleNamespace(replicas=1, placement=SimpleNamespace(site="west"))
     target = (machine("west-a1", state=MachineState.DOWN), machine("west-b1", "b"), machine("west-c1", "c"))
-    found = await free_memory_check(move(plane=plane, wanted=SimpleNamespace(spec=spec), target=target, coming=1))
+    found = await free_memory_check(move(plane=plane, wanted=SimpleNamespace(spec=spec), open=target, coming=1))
     assert found.verdict is verdict
     assert "about 5,700 MiB" in found.seen
     assert asked == ["west-b1"]
@@ -136,19 +144,55 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
 @pytest.mark.parametrize(("up", "verdict"), [(2, Verdict.OK), (1, Verdict.REFUSE)])
 async def test_one_replica_needs_a_second_machine_to_move_to(up: int, verdict: Verdict) -> None:
     states = [MachineState.UP] * up + [MachineState.DOWN] * (3 - up)
-    spec = SimpleNamespace(replicas=1, placement=SimpleNamespace(site="west", zones=None))
-    found = await machines(
-        move(
-            elsewhere=True,
-            wanted=SimpleNamespace(spec=spec),
-            plane=SimpleNamespace(resource=SimpleNamespace(spec=SimpleNamespace(replicas=1))),
-            target=tuple(machine(f"west-{zone}1", zone, state) for zone, state in zip("abc", states, strict=True)),
-            target_site=SimpleNamespace(spec=SimpleNamespace(zones=("a", "b", "c"))),
-        )
-    )
+    found = await machines(to_west(1, *states))
     assert found.verdict is verdict
     if verdict is Verdict.REFUSE:
         assert found.seen == "1 machines are up at west, 2 are needed (one is lent for the move)"
+
+
+def to_west(replicas: int, *states: MachineState, cordons: tuple[str, ...] = (), kept: tuple[str, ...] = ()) -> Move:
+    """A move to a site whose machines are in these states; ``kept``: the replicas that are cordoned."""
+
+    def plane(site: str, *cordoned: str) -> ControlPlane:
+        made = new_control_plane("demo", site=site, replicas=replicas)
+        said = tuple(CordonedReplica(replica=each) for each in cordoned)
+        return made.model_copy(update={"spec": made.spec.model_copy(update={"cordoned_replicas": said})})
+
+    return Move(
+        plane=cast("Plane", SimpleNamespace(name="demo", resource=plane("east", *kept))),
+        wanted=plane("west"),
+        world=World(slots=(), memory=Memory(), now=0.0),
+        source=(),
+        target=tuple(machine(f"west-{zone}1", zone, state) for zone, state in zip("abc", states, strict=True)),
+        target_site=Site(
+            metadata=Metadata(name="west"), spec=SiteSpec(cordons=tuple(Cordon(machine=each) for each in cordons))
+        ),
+        allow_distance=False,
+    )
+
+
+async def test_a_plane_whose_clients_come_to_its_apiservers_needs_no_port_for_a_load_balancer() -> None:
+    moves = to_west(3, *[MachineState.UP] * 3)
+    direct = moves.wanted.spec.endpoint.model_copy(update={"leads_to": LeadsTo.APISERVERS})
+    wanted = moves.wanted.model_copy(update={"spec": moves.wanted.spec.model_copy(update={"endpoint": direct})})
+    found = await _answer(ports, replace(moves, wanted=wanted))
+    assert (found.verdict, found.seen) == (Verdict.OK, "clients need no load balancer")
+
+
+async def test_machines_that_are_cordoned_are_no_room_and_are_named() -> None:
+    up = [MachineState.UP] * 3
+    found = await machines(to_west(3, *up, cordons=("west-b1",)))
+    assert found.seen == "2 machines are up at west, 3 are needed; cordoned: west-b1"
+    assert (await machines(to_west(3, *up))).verdict is Verdict.OK
+
+
+async def test_a_plane_does_not_leave_a_cordoned_replica_behind() -> None:
+    found = await cordons(to_west(3, *[MachineState.UP] * 3, kept=("east-2",)))
+    assert (found.verdict, found.seen) == (Verdict.REFUSE, "cordoned: east-2")
+    assert "replica uncordon demo east-2" in found.next_step
+    here = replace(to_west(3, *[MachineState.UP] * 3, kept=("east-2",)))
+    staying = replace(here, wanted=here.plane.resource)
+    assert (await cordons(staying)).verdict is Verdict.OK
 
 
 @pytest.mark.parametrize(("ttl", "verdict"), [(None, Verdict.OK), (3, Verdict.OK), (60, Verdict.REFUSE)])

@@ -45,6 +45,12 @@ def test_what_a_plane_stands_on_is_not_taken_away_and_the_plane_is_named(spec: d
     require_safe_change(site(), site(**spec), [])
 
 
+def test_the_edges_of_a_site_in_use_may_become_more_and_not_fewer() -> None:
+    require_safe_change(site(), site(edges=2), [plane()])
+    with pytest.raises(Conflict, match=r"spec\.edges: must not be less than 2"):
+        require_safe_change(site(edges=2), site(), [plane()])
+
+
 def test_a_site_in_use_may_grow() -> None:
     classes = [{"name": "standard", "limitBytes": 2**30}, {"name": "fast", "path": "/fast"}, {"name": "new"}]
     wanted = site(zones=["a", "b", "c", "d"], machinesPerZone=3, storageClasses=classes)

@@ -9,11 +9,13 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine import compared
+from quarterdeck.engine.conditions import STALLED, judged
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.engine.upkeep import CompareData
 from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.facts import Alarm, AlarmKind
+from quarterdeck.model.steps import Plan
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 
@@ -75,3 +77,24 @@ async def test_nothing_is_compared_while_a_member_is_not_well(fake: FakePlane) -
     fake.etcd.cluster.stop(fake.url("west-1"))
     await CompareData(every=0.0).turn(plane, await look(plane))
     assert marked(plane) == set()
+
+
+async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once_and_again_only_later(
+    fake: FakePlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plane, duty = await fake.open(), CompareData()
+    await duty.turn(plane, await look(plane))
+    fake.etcd.cluster.at(fake.url("east-2")).hash = 2
+    fake.etcd.cluster.alarms.append(Alarm(AlarmKind.CORRUPT, fake.etcd.cluster.nodes[0].id))
+    world = await look(plane)
+    await duty.turn(plane, world)
+    assert marked(plane) == {"east-2"}
+    so = judged((), await look(plane), Plan(waiting=("a person",)), asked=(), generation=1, now=1.0)
+    stalled = next(each for each in so if each.type == STALLED)
+    assert (stalled.status, stalled.reason) == ("True", "Alarm")
+    assert "east-2 has other data than most (exchanged once the alarm is disarmed)" in stalled.message
+    assert "etcd of east-2 has other data than most members: it is exchanged once the alarm" in str(
+        warnings(await look(plane))
+    )
+    monkeypatch.setattr(fake.etcd, "hash_keys", None)
+    await duty.turn(plane, world)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quarterdeck.errors import NotFound, Unavailable
-from quarterdeck.etcd.fake import FakeCluster, FakeEtcd, MemberAddress
+from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
 from quarterdeck.etcd.faults import EtcdFault, Reason
 
 

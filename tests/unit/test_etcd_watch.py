@@ -123,7 +123,7 @@ async def test_a_stream_that_the_member_ends_again_and_again_is_given_up() -> No
             yield rpc_pb2.WatchResponse()
 
     with pytest.raises(Unavailable, match="ended the stream"):
-        await first(Scripted(watches=[ends]), 1, patience=0.2)
+        await first(Scripted(watches=[ends]), 1, patience=1.0)
 
 
 async def test_a_refusal_is_not_tried_again() -> None:

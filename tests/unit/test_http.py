@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -227,13 +228,21 @@ async def test_a_body_that_never_ends_has_a_deadline_as_a_whole(client: Http) ->
         await over.wait()
 
 
-async def test_no_connection_is_older_than_a_few_seconds(
+async def test_no_connection_is_older_than_a_few_seconds_or_a_few_looks_where_these_are_far_apart(
     client: Http, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await ask(client, server)
+    for _ in range(http.FEW + 1):
+        await ask(client, server)
+    assert server.connections == 1
     monkeypatch.setattr(http, "KEPT", 0.0)
-    await ask(client, server)
+    for _ in range(http.FEW):
+        await ask(client, server)
     assert server.connections == 2
+    await ask(client, server)
+    assert server.connections == 3
+    monkeypatch.setattr(http, "_OLDEST", 0.0)
+    await ask(client, server)
+    assert server.connections == 4
 
 
 @dataclass
@@ -248,6 +257,20 @@ class Authority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.folder / "pem")
         return context
+
+
+async def test_a_connection_that_is_secured_does_not_take_a_quarter_of_a_megabyte(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    server, client = Server(tls=authority.server()), Http(client_context(authority.pair.certificate))
+    await server.open()
+    tracemalloc.start()
+    try:
+        await ask(client, server)
+        assert tracemalloc.get_traced_memory()[0] < 200_000, "of both its ends"
+    finally:
+        tracemalloc.stop()
+        await client.close()
+        await server.close()
 
 
 async def test_who_shows_the_certificate_of_another_is_not_believed_and_one_renewed_is_seen_at_the_next_handshake(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import re
+from asyncio.subprocess import Process
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from model.stories import serving, with_balancers, with_member
@@ -18,6 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.small_plane import small_plane
 
 from quarterdeck.api.site import Isolation
+from quarterdeck.app import piped
+from quarterdeck.app.piped import Asked, Parent, attended
 from quarterdeck.app.serving import measured
 from quarterdeck.engine.manager import Manager
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
@@ -25,11 +30,12 @@ from quarterdeck.etcd.facts import Durations
 from quarterdeck.metrics import catalogue, dashboard
 from quarterdeck.metrics.catalogue import METRICS, Kind
 from quarterdeck.metrics.measures import EVERY, Measures
+from quarterdeck.metrics.merging import merged
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.server import Address, telling
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Timeline
-from quarterdeck.model.steps import Plan, StartUnit
+from quarterdeck.model.steps import Plan, SetRecord, StartUnit
 from quarterdeck.model.world import BalancerFact, Health, Space, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.memory import MemoryStore
@@ -250,6 +256,73 @@ async def test_a_manager_tells_of_each_plane_and_is_ready_while_it_keeps_any() -
         await watcher.observed(WELL, plan(WELL))
         assert 'quarterdeck_plane_settled{plane="demo"} 1.0' in (await asked(address, get("/metrics")))[1]
         assert duty.name == "measures"
+
+
+def labels_of(text: bytes, name: str) -> dict[str, str]:
+    return dict(re.findall(rf"^{name}{{(.*)}} (\S+)$", text.decode(), re.MULTILINE))
+
+
+async def test_what_two_processes_tell_is_told_as_one() -> None:
+    here, there = Metrics(), Metrics()
+    here.observed("demo", WELL, plan(WELL))
+    there.observed("away", WELL, plan(WELL))
+    there.observed("demo", replace(WELL, membership=None), Plan(waiting=("a quorum",)))
+    step = SetRecord(site="east", why="", to="east")
+    for metrics, plane, seconds in ((here, "demo", 0.02), (there, "away", 0.07), (there, "away", 0.07)):
+        await metrics.of(plane).ended(step, seconds, None)
+    found = merged((here.text(), there.text()))
+    assert labels_of(found, "quarterdeck_plane_settled") == {'plane="demo"': "1.0", 'plane="away"': "1.0"}
+    counted = labels_of(found, "quarterdeck_steps_total")
+    assert sorted(counted.values()) == ["1.0", "2.0"]
+    took = labels_of(found, "quarterdeck_step_duration_seconds_bucket")
+    assert [took[f'le="{bound}",step="SetRecord"'] for bound in ("0.01", "0.05", "0.1", "+Inf")] == [
+        *("0.0", "1.0", "3.0", "3.0")
+    ]
+    assert labels_of(found, "quarterdeck_step_duration_seconds_count") == {'step="SetRecord"': "3.0"}
+    assert merged((here.text(),)) == here.text(), "nothing of one is lost"
+
+
+async def test_a_process_on_another_network_tells_when_it_is_asked_and_ends_with_who_started_it() -> None:
+    (asks, ask), (tell, told) = os.pipe(), os.pipe()
+    text, free = b"a" * 300_000, asyncio.Event()
+    free.set()
+
+    async def said() -> bytes:
+        await free.wait()
+        return text
+
+    attending = asyncio.create_task(attended(Parent(asks=asks, told=told), said))
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+    out, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(tell, "rb"))
+    into, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(ask, "wb")
+    )
+    writer = asyncio.StreamWriter(into, protocol, None, loop)
+    outpost = Asked(cast("Process", SimpleNamespace(stdin=writer, stdout=reader)))
+    assert await outpost.metrics() == text
+    free.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(piped, "PATIENCE", 0.05)
+        assert await outpost.metrics() is None, "nobody waits for one that hangs"
+    free.set()
+    assert await outpost.metrics() == text, "what comes late is the answer to one question only"
+    assert await outpost.metrics() == text
+    into.close()
+    await asyncio.wait_for(attending, 5)
+    assert await outpost.metrics() is None
+    await outpost.end()
+    out.close()
+
+
+async def test_a_network_whose_process_does_not_answer_is_named() -> None:
+    metrics = Metrics()
+
+    async def others() -> tuple[bytes, ...]:
+        metrics.answered({"netns": False})
+        return ()
+
+    async with telling(metrics, Address("127.0.0.1", 0), store=MemoryStore(), others=others) as address:
+        assert 'quarterdeck_network_answered{network="netns"} 0.0' in (await asked(address, get("/metrics")))[1]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import MemoryStatus, memory_from_status, memory_to_status
-from quarterdeck.model.memory import Lifetime, Memory, Timeline
+from quarterdeck.model.memory import Condemned, Lifetime, Memory, Timeline
 from quarterdeck.model.steps import NoteDraining, NoteRecord
 from quarterdeck.model.timeline import adopted
 
@@ -141,9 +141,30 @@ def test_a_timeline_is_written_down_and_read_again() -> None:
     assert memory_from_status(memory_to_status(memory)) == memory
 
 
+def test_what_healing_remembers_is_written_down_read_again_and_counts_anew_after_a_boot() -> None:
+    given_up = Condemned(replica="east-1", why="it is dead", since=3.0)
+    memory = Memory(
+        down=(("east-2", 5.0),),
+        condemned=(given_up,),
+        healed=(("m-1", 3.0),),
+        timeline=Timeline(boot="a", ahead=7.0),
+    )
+    assert memory_from_status(memory_to_status(memory)) == memory
+    booted = adopted(memory, boot="b", steady=1.0, wall=500.0)
+    assert (booted.down, booted.healed) == ((("east-2", 500.0),), (("m-1", 500.0),))
+
+
 def test_since_when_answers_are_shorter_is_a_time_like_the_others() -> None:
     before = Memory(timeline=Timeline(boot="b", ahead=100.0), longer=Lifetime(ttl=60.0, until=150.0))
     same = adopted(before, boot="b", steady=70.0, wall=999.0)
     assert same.longer == Lifetime(ttl=60.0, until=150.0)
     booted = adopted(before, boot="c", steady=1.0, wall=500.0)
     assert booted.longer == Lifetime(ttl=60.0, until=500.0), "the full time is waited once more"
+
+
+def test_after_a_boot_a_quorum_has_only_just_been_lost() -> None:
+    """Nothing is given up by itself because a host was off for long."""
+    before = Memory(timeline=Timeline(boot="b", ahead=100.0), quorum_lost=150.0)
+    assert adopted(before, boot="b", steady=70.0, wall=999.0).quorum_lost == 150.0
+    assert adopted(before, boot="c", steady=1.0, wall=9_999.0).quorum_lost == 9_999.0
+    assert adopted(Memory(), boot="c", steady=1.0, wall=9_999.0).quorum_lost is None

@@ -404,6 +404,14 @@ async def test_a_name_is_asked_for_again_when_its_time_to_live_is_over() -> None
         assert server.asked == 2
 
 
+async def test_where_a_dns_server_gives_no_answer_the_next_is_asked() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        async with name_server("192.0.2.1", ttl=300) as (server, _):
+            names = DnsNames(silent.getsockname(), server.transport.get_extra_info("sockname"))
+            assert await asyncio.wait_for(names.addresses("api.example"), 2.0) == ["192.0.2.1"]
+
+
 async def test_a_name_that_appears_is_found_at_once() -> None:
     async with name_server("", ttl=0) as (server, names):
         with pytest.raises(Unavailable, match=r"resolving api\.example"):

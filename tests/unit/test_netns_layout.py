@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 import pytest
 
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
 from quarterdeck.sites.netns.forwarder import DelayLine
-from quarterdeck.sites.netns.layout import OUTSIDE, Cut, LabMachine, LabSite, Layout, Link, Way, address
+from quarterdeck.sites.netns.layout import (
+    MOST_SEATS,
+    OUTSIDE,
+    Cut,
+    LabMachine,
+    LabSite,
+    Layout,
+    Link,
+    Way,
+    address,
+    seat_addresses,
+    site_of,
+)
 
 EAST, WEST = LabSite(name="east", number=1), LabSite(name="west", number=2)
 EAST_1 = LabMachine(site="east", name="east-1", number=1)
@@ -16,6 +30,14 @@ LAYOUT = Layout().with_site(EAST).with_site(WEST).with_machine(EAST_1)
 def test_addresses_of_all_numbers_differ() -> None:
     numbers = range(1, 255)
     assert len({address(site, machine) for site in numbers for machine in numbers}) == 254 * 254
+
+
+def test_the_addresses_of_seats_are_nobody_elses_and_say_which_site_they_lead_to() -> None:
+    numbers = (1, 2, 3, 63, 64, 127, 128, 253, 254)
+    found = {(site, each): None for site in numbers for machine in numbers for each in seat_addresses(site, machine)}
+    assert len({each for _, each in found}) == len(found) == len(numbers) ** 2 * MOST_SEATS
+    assert all(site_of(ip_address(each).packed) == site for site, each in found)
+    assert all(site_of(ip_address(address(site, 254)).packed) == site for site in numbers)
 
 
 @pytest.mark.parametrize("numbers", [(0, 1), (1, 0), (255, 1), (1, 255)])

@@ -193,7 +193,7 @@ async def test_no_port_of_a_plane_that_nobody_has_driven_since_is_given_away(
             for replica in plane.memory.replicas:
                 slot, machine = replica.slot, replica.machine
                 step = PlaceReplica(site=replica.site, why="", replica="any-1", slot=slot, machine=machine)
-                seat = await take_seat(new, step)
+                seat = await take_seat(new, step.slot.site, step.machine, step.replica)
                 has = seat_of(plane, replica)
                 assert not {each.listen for each in seat.ports} & {each.listen for each in has.ports}
             assert all(each.seat is None for each in plane.memory.replicas)

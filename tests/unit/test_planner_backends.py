@@ -56,6 +56,19 @@ def test_who_is_listed_leaves_when_its_apiserver_was_stopped(state: UnitState) -
     assert told_of(backends(view(apiserver_is(state, serving(), "east-2")))) == {"east": ("east-1", "east-3")}
 
 
+def test_edges_that_do_not_send_to_the_same_are_told_once_more() -> None:
+    east = serving().balancer("east")
+    assert told_of(backends(view(with_balancers(serving(), east)))) == {}
+    assert told_of(backends(view(with_balancers(serving(), replace(east, alike=False))))) == {"east": ALL}
+
+
+def test_who_only_one_edge_lists_is_added_to_the_others_when_it_is_ready() -> None:
+    """An edge that was away has whom it had then."""
+    east = replace(serving().balancer("east"), alike=False, common=frozenset({"east-1", "east-2"}))
+    for both, expected in (("east-2", ALL), ("east-3", ("east-1", "east-2"))):
+        assert told_of(backends(view(with_balancers(unready(serving(), both), east)))) == {"east": expected}
+
+
 def test_who_is_ready_comes_in_and_who_was_never_recorded_goes_out() -> None:
     east = replace(serving().balancer("east"), backends=frozenset({"east-1"}) | NO_MORE)
     assert told_of(backends(view(with_balancers(serving(), east)))) == {"east": ALL}

@@ -35,12 +35,13 @@ from quarterdeck.planner import membership
 from quarterdeck.planner.clusters import ask
 from quarterdeck.planner.dry_run import dry_run
 from quarterdeck.planner.events import dissolve, is_stale, left_behind, wants_events
+from quarterdeck.planner.parts import Power, SimMember, SimReplica
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.release import release
 from quarterdeck.planner.rolling import roll
 from quarterdeck.planner.serving import serve
 from quarterdeck.planner.simulated import apply, observe
-from quarterdeck.planner.truth import Power, SimMember, SimReplica, Truth
+from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 ANEW = Change(restart=frozenset({Component.APISERVER}))

@@ -25,9 +25,10 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.membership import remove_dead
+from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.truth import ETCD, Power, Truth
+from quarterdeck.planner.truth import ETCD, Truth
 from quarterdeck.planner.view import view
 
 

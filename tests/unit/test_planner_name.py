@@ -83,6 +83,12 @@ def test_the_name_moves_when_the_targets_load_balancer_sends_to_every_wanted_vot
     assert record(view(one_is_left_out)).waiting == ("the load balancer at west to carry the traffic",)
 
 
+def test_the_name_moves_when_every_edge_of_the_target_sends_to_them() -> None:
+    west = about_to_move().balancer("west")
+    assert goes_to(with_balancers(about_to_move(), west)) == ["west"]
+    assert goes_to(with_balancers(about_to_move(), replace(west, alike=False))) == []
+
+
 def test_the_name_moves_when_every_wanted_voter_is_ready() -> None:
     assert goes_to(with_fact(about_to_move(), "west-5", lambda fact: replace(fact, ready=False))) == []
 
@@ -152,6 +158,12 @@ def test_all_dns_servers_must_answer_the_same(world: World) -> None:
     assert record(view(world)).waiting == (), "servers that all answer the same are not waited for"
 
 
+def test_a_dns_server_that_only_we_can_tell_is_told_once_the_name_leads_where_it_should() -> None:
+    away = replace(moved(), torn=OTHERWISE, also=("east",), amiss="it does not know it")
+    assert goes_to(away) == ["west"]
+    assert goes_to(replace(away, amiss="")) == [], "others tell each other"
+
+
 def test_a_dns_server_that_gives_no_answer_is_not_waited_for_once_all_is_written_down() -> None:
     assert record(view(replace(moved(), torn="DNS server 192.0.2.5 port 53 gives no answer"))).waiting == ()
 
@@ -174,6 +186,13 @@ def test_a_dns_server_that_gives_no_answer_is_not_waited_for_once_all_is_written
             replace(moved(), memory=replace(moved().memory, unsettled=("north",))), id="a DNS server may have led there"
         ),
         pytest.param(with_balancers(moved(), balancer("west", "east-1", "west-4")), id="a wanted one gets no clients"),
+        pytest.param(
+            with_balancers(moved(), replace(balancer("west", *EVERYONE), alike=False)), id="an edge sends to others"
+        ),
+        pytest.param(
+            with_balancers(moved(), replace(balancer("west", *EVERYONE), reachable=False)),
+            id="one of its edges is silent",
+        ),
         pytest.param(nowhere(moved(), "west"), id="the load balancer leads nowhere"),
         pytest.param(
             with_balancers(moved(), balancer("west", *EVERYONE, finds=("east-1", "east-2"))),
@@ -262,10 +281,10 @@ def remembered(world: World) -> World:
 
 def test_an_address_is_held_for_as_long_as_its_answer_said_also_once_answers_say_less() -> None:
     long = remembered(replace(moved(), record_ttl=60.0))
-    assert view(long).ttl == 60.0
+    assert long.lifetime == 60.0
     short = remembered(replace(long, record_ttl=None, now=long.now + 10))
     for later, ttl in ((0, 60.0), (59, 60.0), (60, short.settings.ttl)):
-        assert view(replace(short, now=short.now + later)).ttl == ttl
+        assert replace(short, now=short.now + later).lifetime == ttl
 
 
 def test_it_is_written_down_once() -> None:
@@ -277,5 +296,5 @@ def test_it_is_written_down_once() -> None:
 
 def test_a_shorter_time_than_wanted_lets_go_of_nothing_early() -> None:
     world = replace(moved(), record_ttl=0.5)
-    assert view(world).ttl == world.settings.ttl
+    assert world.lifetime == world.settings.ttl
     assert not any(isinstance(step, NoteLifetime) for step in note(view(world)).steps)

@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, told, until, with_fact
+from model.stories import about_to, told, until, with_balancers, with_fact
 from model.worlds import empty, moving, settled
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, MemberFact, World
+from quarterdeck.model.world import BalancerFact, EdgeFact, MemberFact, World
 from quarterdeck.planner.release import release, take_down
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
@@ -25,6 +25,14 @@ def dark(world: World, site: str, *, reachable: bool = False) -> World:
     """The machine of a site's load balancer does not answer (``reachable``: it does, and there is none)."""
     others = tuple(each for each in world.balancers if each.site != site)
     return replace(world, balancers=(*others, BalancerFact(site=site, running=False, reachable=reachable)))
+
+
+def half_dark(world: World, site: str) -> World:
+    """It is seen to be gone from one of its edges; the other does not answer."""
+    seen = dark(world, site, reachable=True)
+    return with_balancers(
+        seen, replace(seen.balancer(site), edges=(EdgeFact(name="1"), EdgeFact(name="2", leads=None)))
+    )
 
 
 def held(world: World, *sites: str) -> World:
@@ -64,6 +72,7 @@ def test_what_does_not_answer_is_left_and_named() -> None:
     [
         pytest.param(dark(moved(), "east", reachable=True), 3, False, id="it answers"),
         pytest.param(dark(moved(), "east"), 0, True, id="only the records of replicas name its site"),
+        pytest.param(half_dark(moved(), "east"), 0, True, id="one of its edges does not answer"),
         pytest.param(held(dark(moved(), "east"), "east"), 3, True, id="the memory names its site besides"),
         pytest.param(held(moved(), "east"), 3, False, id="the memory names its site, and it answers"),
         pytest.param(dark(moved(), "north"), 3, False, id="it is where the plane never was"),

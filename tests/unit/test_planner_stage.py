@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import led_by, told, with_balancers, with_fact, with_member
+from model.stories import led_by, serving, told, with_balancers, with_fact, with_member
 from model.worlds import changing, wanted
 
 from quarterdeck.model.memory import Replica
@@ -81,6 +81,9 @@ def others_ill() -> dict[str, Callable[[World], World]]:
         "it only listens": lambda world: with_member(world, name, lambda member: replace(member, learner=True)),
         "its machine is off": lambda world: with_fact(
             world, name, lambda fact: replace(fact, machine=MachineState.UNREACHABLE)
+        ),
+        "an edge does not send to it": lambda world: with_balancers(
+            world, replace(world.balancer("east"), alike=False)
         ),
         "the load balancer does not send to it": lambda world: with_balancers(
             world, replace(world.balancer("east"), backends=frozenset({"east-1", "east-3"}))
@@ -185,8 +188,8 @@ def test_beside_one_that_leaves_only_where_nobody_else_sits() -> None:
 
 
 def test_the_place_where_no_machine_is_free_is_named() -> None:
-    assert no_machine(Slot(site="east", zone="a")) == "no free machine in zone a of site east"
-    assert no_machine(Slot(site="east", zone="")) == "no free machine in site east"
+    assert no_machine(serving(3), Slot(site="east", zone="a")) == "no free machine in zone a of site east"
+    assert no_machine(serving(3), Slot(site="east", zone="")) == "no free machine in site east"
 
 
 def test_the_steps_of_an_exchange_are_those_of_any_other() -> None:

@@ -15,7 +15,7 @@ from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import BalancerFact, Health, World
+from quarterdeck.model.world import BalancerFact, EdgeFact, Health, World
 from quarterdeck.planner.losses import Failure
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.survival import Answer, Survival, survivals
@@ -129,11 +129,23 @@ def test_machines_of_one_host_are_lost_together() -> None:
 
 def test_a_zone_and_a_host_take_the_load_balancer_along_that_stands_there() -> None:
     world = served(*THREE)
-    east = replace(world.balancer("east"), zone="b", host="one")
+    east = replace(world.balancer("east"), edges=(EdgeFact(name="east-edge", zone="b", host="one"),))
     world = hosted(with_balancers(world, east), "one", "two", "three")
     assert why(world, ZONE) == ["the only load balancer of site east is in zone b of east"]
     assert why(world, HOST) == ["the only load balancer of site east is on host one"]
     assert of(world, MACHINE).answer is YES
+
+
+@pytest.mark.parametrize(
+    ("leads", "answer"), [(True, YES), (False, NO), (None, NO)], ids=["leads", "leads nowhere", "does not answer"]
+)
+def test_of_two_edges_one_may_be_lost_if_the_other_leads_somewhere(leads: bool | None, answer: Answer) -> None:
+    edges = EdgeFact(name="one", zone="b"), EdgeFact(name="two", zone="c", leads=leads)
+    world = served(*THREE)
+    world = with_balancers(world, replace(world.balancer("east"), edges=edges))
+    assert (of(world, EDGE).answer, of(world, ZONE).answer) == (answer, answer)
+    if answer is NO:
+        assert why(world, EDGE) == ["of the load balancer of site east only two would be left, which leads nowhere"]
 
 
 def test_a_replica_of_whose_machine_nothing_is_known_may_be_anywhere() -> None:

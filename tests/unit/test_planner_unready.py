@@ -9,12 +9,13 @@ import pytest
 from model.stories import told, until, with_fact, with_member, with_unit
 from model.worlds import FORMER, NEW, changing
 
+from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps import NoteUnready, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, Settings, World
+from quarterdeck.model.world import Health, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.resting import rest
 from quarterdeck.planner.rolling import reject, watch

@@ -220,18 +220,28 @@ def test_goaway_is_taken_out_of_the_frames_however_they_are_cut() -> None:
 
 async def test_a_name_is_resolved_again_after_its_time_to_live_and_not_before(server: FakeApiserver) -> None:
     async with FakeDns("127.0.0.1", ttl=3600) as dns:
-        client = client_of(server.target(address=None, dns_server=dns.server), keep=False)
+        client = client_of(server.target(address=None, dns_servers=(dns.server,)), keep=False)
         assert [(await client.call(READ)).ok for _ in range(3)] == [True] * 3
         assert dns.queries == 1
     async with FakeDns("127.0.0.1", ttl=0) as dns:
-        client = client_of(server.target(address=None, dns_server=dns.server), keep=False)
+        client = client_of(server.target(address=None, dns_servers=(dns.server,)), keep=False)
         assert [(await client.call(READ)).ok for _ in range(3)] == [True] * 3
         assert dns.queries == 3
 
 
+async def test_where_a_dns_server_gives_no_answer_the_next_is_asked_and_from_then_on_first(
+    server: FakeApiserver,
+) -> None:
+    async with FakeDns("127.0.0.1") as lost, FakeDns("127.0.0.1") as other:
+        lost.silent = True
+        client = client_of(server.target(address=None, dns_servers=(lost.server, other.server)), keep=False)
+        assert [(await client.call(READ)).ok for _ in range(3)] == [True] * 3
+        assert (lost.queries, other.queries) == (1, 3)
+
+
 async def test_a_pinned_client_stays_at_the_address_that_it_resolved_first(server: FakeApiserver) -> None:
     async with FakeDns("127.0.0.1", ttl=0) as dns, FakeApiserver("127.0.0.2", server.store, server.port):
-        target = server.target(address=None, dns_server=dns.server)
+        target = server.target(address=None, dns_servers=(dns.server,))
         pinned, free = client_of(target, pinned=True), client_of(target)
         server.act = on_turn(1, Act.LAST)
         assert [(await each.call(READ)).address for each in (pinned, free)] == ["127.0.0.1"] * 2
@@ -243,7 +253,7 @@ async def test_a_pinned_client_stays_at_the_address_that_it_resolved_first(serve
 
 async def test_failures_of_the_way_there_say_what_failed(server: FakeApiserver) -> None:
     async with FakeDns(None) as dns:
-        outcome = await client_of(server.target(address=None, dns_server=dns.server)).call(READ)
+        outcome = await client_of(server.target(address=None, dns_servers=(dns.server,))).call(READ)
     assert outcome.reason == "resolving plane.test: SERVFAIL"
     await server.stop()
     outcome = await client_of(server.target()).call(READ)

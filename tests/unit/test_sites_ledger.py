@@ -11,7 +11,7 @@ import pytest
 
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_with
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
-from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.sites.ledger import Ledger
 from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
@@ -28,13 +28,20 @@ from pathlib import Path
 from quarterdeck.sites.local.kept_ledger import change_ledger
 for number in range(10):
     change_ledger(Path(sys.argv[1]), lambda ledger: ledger.allocated(
-        machine="m", host="10.0.0.1", plane=sys.argv[2], replica=f"r{number}", ports={"etcd-peer": 2380}, listening=()
+        machine="m",
+        hosts=["10.0.0.1"],
+        plane=sys.argv[2],
+        replica=f"r{number}",
+        ports={"etcd-peer": 2380},
+        listening=(),
     ))
 """
 
 
-def allocated(ledger: Ledger, replica: str, *, listening: frozenset[int] = frozenset()) -> tuple[Ledger, Seat]:
-    return ledger.allocated(machine="m", host=HOST, plane="p", replica=replica, ports=ports_of(0), listening=listening)
+def allocated(ledger: Ledger, replica: str, *, listening: frozenset[Endpoint] = frozenset()) -> tuple[Ledger, Seat]:
+    return ledger.allocated(
+        machine="m", hosts=[HOST], plane="p", replica=replica, ports=ports_of(0), listening=listening
+    )
 
 
 def full() -> Ledger:
@@ -56,10 +63,26 @@ def test_ports_of_different_kinds_never_meet() -> None:
     assert allocated(ledger, "r2")[1] == seat_at("m", HOST, LAST_BLOCK)
 
 
+def test_where_a_machine_has_more_addresses_replicas_that_share_it_have_the_same_ports() -> None:
+    """Kubernetes keeps one list of ports for all apiservers of a plane. Blocks come when no address is left."""
+    hosts, ledger, seats = (HOST, "100.64.0.1", "100.64.0.2"), Ledger(), list[Seat]()
+    for number in range(3):
+        ledger, seat = ledger.allocated(
+            machine="m",
+            hosts=hosts,
+            plane="p",
+            replica=f"r{number}",
+            ports=ports_of(4),
+            listening={Endpoint("100.64.0.1", ports_of(4)["etcd-peer"])},
+        )
+        seats.append(seat)
+    assert seats == [seat_at("m", HOST, 4), seat_at("m", "100.64.0.2", 4), seat_at("m", HOST, LAST_BLOCK)]
+
+
 def test_a_name_that_no_port_has_is_refused() -> None:
     taken = Ledger(taken=(TakenSeat(plane="p", replica="r1", seat=seat_with("m", HOST, {"konnectivity": 8132})),))
     with pytest.raises(InvalidInput, match="no port is called konnectivity"):
-        taken.allocated(machine="m", host=HOST, plane="p", replica="r", ports={"konnectivity": 8132}, listening=())
+        taken.allocated(machine="m", hosts=[HOST], plane="p", replica="r", ports={"konnectivity": 8132}, listening=())
 
 
 def test_two_processes_at_once_give_nobody_the_same(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
-from quarterdeck.sites.local.listening import listening_ports
+from quarterdeck.model.seats import Endpoint
+from quarterdeck.sites.local.listening import listening_ends
 
+HERE = "127.9.2.1"
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 ROW = "   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0\n"
 
@@ -29,19 +31,19 @@ pytestmark = pytest.mark.skipif(sys.byteorder == "big", reason="the rows are as 
     ],
 )
 def test_a_listener_at_the_address_or_at_all_addresses_takes_the_port(local: str) -> None:
-    assert listening_ports(table(local), "127.9.2.1") == {2375}
+    assert listening_ends(table(local), [HERE]) == {Endpoint(HERE, 2375)}
 
 
 @pytest.mark.parametrize("local", ["0202097F:0947", "00000000000000000000000001000000:0947"])
 def test_a_listener_at_another_address_does_not(local: str) -> None:
-    assert listening_ports(table(local), "127.9.2.1") == frozenset()
+    assert listening_ends(table(local), [HERE]) == frozenset()
 
 
 @pytest.mark.parametrize("state", ["01", "06"])
 def test_a_connection_is_not_a_listener(state: str) -> None:
-    assert listening_ports(table("0102097F:0947", state), "127.9.2.1") == frozenset()
+    assert listening_ends(table("0102097F:0947", state), [HERE]) == frozenset()
 
 
 def test_the_tables_may_follow_each_other() -> None:
     both = table("0102097F:0001") + table("00000000000000000000000000000000:0002")
-    assert listening_ports(both, "127.9.2.1") == {1, 2}
+    assert listening_ends(both, [HERE]) == {Endpoint(HERE, 1), Endpoint(HERE, 2)}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.errors import Corrupt, InvalidInput
+from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.local.settings import LocalSiteSettings, stands
 
@@ -23,10 +24,16 @@ def test_a_machine_keeps_its_number_when_the_site_grows() -> None:
 
 def test_the_largest_site_has_different_numbers_that_fit_an_address() -> None:
     zones = ("z", *(f"z{each}" for each in range(15)))
-    found = numbers(LocalSiteSettings(name="east", zones=zones, machines_per_zone=15))
-    assert len(found) == 16 * 15 + 1
+    found = numbers(LocalSiteSettings(name="east", zones=zones, machines_per_zone=15, edges=8))
+    assert len(found) == 16 * 15 + 8
     assert len(set(found.values())) == len(found)
     assert set(found.values()) <= set(range(1, 255))
+
+
+def test_each_edge_has_another_zone_and_the_first_the_name_that_it_had_when_it_was_alone() -> None:
+    found = stands(LocalSiteSettings(name="east", zones=("edge", "b"), edges=2), 1).values()
+    edges = {each.place.machine: each.place.zone for each in found if each.role is MachineRole.EDGE}
+    assert edges == {"east-edge": "edge", "east-edge-2": "b"}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +44,7 @@ def test_the_largest_site_has_different_numbers_that_fit_an_address() -> None:
         ({"name": "e", "zones": ()}, "name 1 to 16 different zones"),
         ({"name": "e", "zones": ("a", "a")}, "different zones"),
         ({"name": "e", "machines_per_zone": 0}, "choose 1 to 15"),
+        ({"name": "e", "zones": ("a",), "edges": 2}, "choose 1 to 8, each in another zone"),
         ({"name": "e", "storage_classes": {}}, "no storage class"),
     ],
 )

@@ -43,6 +43,26 @@ def test_a_deletion_that_was_cut_short_is_not_seen_and_is_finished_by_the_next(t
     assert list(root.iterdir()) == []
 
 
+def test_what_was_taken_from_a_machine_is_nobodys_until_it_is_settled(tmp_path: Path) -> None:
+    first, second = volumes(tmp_path), volumes(tmp_path, "east-b1")
+    (Path(first.create("data", "fast").path) / "file").write_text("x")
+    second.take("data", "fast", first)
+    second.take("data", "fast", first)  # somebody was faster
+    assert (first.folder_of("data"), second.folder_of("data")) == (None, None)
+    assert second.all() == ()
+    assert [(each.name, each.arriving, each.entries) for each in second.facts("").volumes] == [
+        ("data", True, ("file",))
+    ]
+    assert second.class_of("data") == "fast"
+    second.settle("data")
+    second.settle("data")
+    assert [each.arriving for each in second.facts("").volumes] == [False]
+    assert (Path(second.volume("data").path) / "file").read_text() == "x"
+    first.take("data", "fast", second)
+    first.delete("data")
+    assert (first.facts("").volumes, second.facts("").volumes) == ((), ())
+
+
 def test_what_is_deleted_shrinks_bit_by_bit_and_takes_nothing_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,10 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.steps import (
     NOTES,
     AddLearner,
+    CordonMachine,
     PlaceReplica,
     Promote,
+    ReaddressMember,
     RejectRevision,
     ReloadUnit,
     RemoveMember,
@@ -28,6 +30,7 @@ from quarterdeck.model.steps import (
     StopUnit,
     Swap,
     TransferLeadership,
+    WithdrawConsent,
 )
 from quarterdeck.model.steps.base import Base, OfCluster
 from quarterdeck.planner.claims import claim
@@ -40,13 +43,15 @@ LEAVE_NOTHING = {
     StopUnit,
     ReloadUnit,
     Promote,
+    ReaddressMember,
     RemoveMember,
     TransferLeadership,
     Swap,
     SetRecord,
+    WithdrawConsent,
 }
 #: Nobody waits for what these change.
-CLAIM_NOTHING = {RejectRevision, StopBalancer, *NOTES}
+CLAIM_NOTHING = {RejectRevision, StopBalancer, CordonMachine, *NOTES}
 
 
 def lacks(kind: type[Base]) -> list[str]:

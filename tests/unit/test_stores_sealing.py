@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from quarterdeck.api.addon_manifests import AddonContent, AddonManifests, manifests_of
 from quarterdeck.api.base import Metadata
+from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Corrupt, PreconditionFailed
@@ -101,6 +103,19 @@ async def test_a_home_is_sealed_sealed_anew_and_unsealed(file: Path, new_key: Ca
         SqliteStore(file, key=first)
     assert reseal(file, second, None) == 2
     assert await told(file, "alpha", None) == SECRET
+
+
+async def test_what_add_ons_are_is_sealed_anew_with_the_keys(file: Path, new_key: Callable[[str], Key]) -> None:
+    first, second = new_key("first"), new_key("second")
+    content = AddonContent(name="dns", digest="1" * 64, data=SecretStr(SECRET))
+    async with SqliteStore(file, key=first) as store:
+        made = manifests_of(await store.create(new_control_plane("alpha", site="east")), (content,))
+        await store.create(made)
+    reseal(file, first, second)
+    assert SECRET.encode() not in on_disk(file)
+    async with SqliteStore(file, key=second) as store:
+        (found,) = (await store.get(AddonManifests, made.name)).spec.addons
+        assert found.data.get_secret_value() == SECRET
 
 
 async def test_an_empty_home_stays_sealed(file: Path, new_key: Callable[[str], Key]) -> None:

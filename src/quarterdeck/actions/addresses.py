@@ -46,10 +46,11 @@ def client_urls(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[str, ...
 
 def candidates(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[Replica, ...]:
     """The replicas that are or may be members of a cluster, as that cluster has them. Whoever has no port for a member
-    of it is none.
+    of it is none, and nobody asks members of an epoch that is over.
     """
     memory = plane.memory.of(cluster)
     may_be = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
+    may_be = (each for each in may_be if not memory.is_former(each))
     return tuple(each for each in may_be if seat_of(plane, each).has(PORTS[cluster].client))
 
 
@@ -87,6 +88,20 @@ def server_address(plane: Plane, record: Replica, port: PortName) -> Address:
 def apiserver_address(plane: Plane, record: Replica) -> Address:
     """Where a replica's apiserver answers."""
     return server_address(plane, record, PortName.APISERVER)
+
+
+def apiservers(plane: Plane) -> Mapping[str, Address]:
+    """Where each replica's apiserver answers, by its name; not of those whose machine is gone."""
+    return {
+        record.name: apiserver_address(plane, record)
+        for record in plane.memory.replicas
+        if record.seat is not None or (record.site, record.machine) in plane.machines
+    }
+
+
+def elsewhere(plane: Plane, port: int) -> frozenset[str]:
+    """The replicas whose apiserver is not reached at the port that clients come to."""
+    return frozenset(name for name, at in apiservers(plane).items() if at.port != port)
 
 
 def backend_address(plane: Plane, record: Replica) -> BackendAddress:

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from quarterdeck.actions import clusters, members, placing, reloading, revisions, traffic, units, upkeep
+from quarterdeck.actions import (
+    attaching,
+    clusters,
+    healing,
+    members,
+    placing,
+    recovery,
+    reloading,
+    revisions,
+    traffic,
+    units,
+    upkeep,
+)
 from quarterdeck.actions.handlers import Detail, Handlers, Preparations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
@@ -12,14 +24,17 @@ from quarterdeck.model.world import World
 
 HANDLERS: Handlers = {
     **placing.HANDLERS,
+    **attaching.HANDLERS,
     **clusters.HANDLERS,
+    **healing.HANDLERS,
     **members.HANDLERS,
     **units.HANDLERS,
+    **recovery.HANDLERS,
     **reloading.HANDLERS,
     **traffic.HANDLERS,
     **upkeep.HANDLERS,
 }
-PREPARED: Preparations = {**placing.PREPARED, **revisions.PREPARED}
+PREPARED: Preparations = {**placing.PREPARED, **attaching.PREPARED, **revisions.PREPARED}
 #: Kinds of which nothing is done but that they are written down, and those that are written down before they are done:
 #: from then on clients may be sent there.
 ONLY_REMEMBERED = (*NOTES, PlaceReplica, RejectRevision)

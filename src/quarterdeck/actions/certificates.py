@@ -24,11 +24,11 @@ async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
     settings = plane.settings_of(record)
     names = ReplicaNames(
         replica=record.name,
-        addresses=seat_of(plane, record).hosts,
+        addresses=_addresses(plane, record),
         service_ip=settings.service_ip,
         cluster_domain=settings.cluster_domain,
         endpoint_names=(settings.endpoint_name,) if settings.endpoint_name else (),
-        endpoint_addresses=tuple(sorted({balancer.address.ip for balancer in plane.balancers.values()})),
+        endpoint_addresses=tuple(sorted(plane.addresses)),
     )
     found = plane.secrets.replica(record.name)
     if found is None or plane.secrets.generation(record.name) < generation:
@@ -37,6 +37,15 @@ async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
         found = plane.secrets.replica(record.name)
     assert found is not None
     return found
+
+
+def _addresses(plane: Plane, record: Replica) -> tuple[str, ...]:
+    """Those of its seat, and that of its machine: what it calls sees it come from there, and etcd's members let only
+    those in whose certificate has the address that they come from.
+    """
+    machine = plane.machines.get((record.site, record.machine))
+    hosts = (*seat_of(plane, record).hosts, *([machine.address] if machine is not None else []))
+    return tuple(dict.fromkeys(hosts))
 
 
 async def forget_certificates(plane: Plane, record: Replica) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.measures import RoundTrip
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.world import World
+from quarterdeck.model.world import BalancerFact, World
 
 #: Seconds: how long load balancers may pass nothing on, and what a packet needs besides the round trip. A hold takes
 #: some 0.1 s, and longer where the machine stands still in the middle of it: better than to let go too early.
@@ -45,7 +45,7 @@ async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncI
     balancers do so by themselves if this process dies. An apiserver that does not answer is not waited for. Raises
     Unavailable when a load balancer cannot be held, or cannot be let go before it goes on by itself.
     """
-    running = [plane.balancers[each.site] for each in world.balancers if each.running and each.reachable]
+    running = [each for fact in world.balancers if fact.running for each in _answering(plane, fact).values()]
     async with plane.holding:
         settle = _SETTLE + await _farthest(plane, world, servers)
         answering = await _ping(plane, servers)  # so that the connections are there when clients wait
@@ -97,7 +97,7 @@ async def _let_go(balancer: LoadBalancer, until: float) -> None:
 
 async def let_go_all(plane: Plane) -> None:
     """Let go of whatever a former driver may have left held. One that does not answer lets go by itself."""
-    asked = (each.let_go() for each in plane.balancers.values())
+    asked = (each.let_go() for edges in plane.balancers.values() for each in edges.values())
     for ended in await asyncio.gather(*asked, return_exceptions=True):
         if isinstance(ended, BaseException) and not isinstance(ended, Unavailable):
             raise ended
@@ -113,10 +113,11 @@ async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> f
     """Seconds of the longest round trip from a load balancer to an apiserver; 0 where nothing answers."""
     one_of_site = {record.site: record for record in servers}
     asked = [
-        _round_trip(plane, each.site, record)
+        _round_trip(plane, each.site, edge, record)
         for each in world.balancers
         for site, record in one_of_site.items()
         if each.running and each.site != site
+        for edge in _answering(plane, each)
     ]
     times = await asyncio.gather(*asked, return_exceptions=True)
     for each in times:
@@ -125,6 +126,11 @@ async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> f
     return max((each for each in times if isinstance(each, float)), default=0.0)
 
 
-async def _round_trip(plane: Plane, site: str, server: Replica) -> float:
+async def _round_trip(plane: Plane, site: str, edge: str, server: Replica) -> float:
     there = apiserver_address(plane, server)
-    return await plane.site(site).measure(plane.edge(site).name, RoundTrip(there.host, there.port))
+    return await plane.site(site).measure(edge, RoundTrip(there.host, there.port))
+
+
+def _answering(plane: Plane, fact: BalancerFact) -> Mapping[str, LoadBalancer]:
+    """The edges of a load balancer that answer."""
+    return {name: each for name, each in plane.edges(fact.site).items() if name not in fact.silent}

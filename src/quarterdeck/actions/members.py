@@ -18,13 +18,13 @@ from quarterdeck.actions.together import beside, cut_off, together
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import Change, Voter, after, home
 
 #: Seconds: how long it is waited at most for writes to end while clients wait, and for a voter to know that it is one.
-_QUIET = 0.2
+_QUIET = 1.0
 _ABLE = 2.0
 
 
@@ -44,6 +44,12 @@ async def promote(plane: Plane, step: Promote, world: World) -> None:
     await favour(plane, plane.memory.replica(step.replica), MEMBER[step.cluster])
     await plane.check()
     await plane.etcd.promote(healthy_urls(plane, world, step.cluster), step.member)
+
+
+async def readdress_member(plane: Plane, step: ReaddressMember, world: World) -> None:
+    """Tell etcd where the member is."""
+    url = peer_url(plane, plane.memory.replica(step.replica), step.cluster)
+    await plane.etcd.readdress(healthy_urls(plane, world, step.cluster), step.member, url)
 
 
 async def remove_member(plane: Plane, step: RemoveMember, world: World) -> None:
@@ -225,6 +231,7 @@ async def told_swap(plane: Plane, step: Swap, world: World) -> Detail:
 HANDLERS: Handlers = {
     AddLearner: add_learner,
     Promote: promote,
+    ReaddressMember: readdress_member,
     RemoveMember: remove_member,
     TransferLeadership: transfer_leadership,
     Swap: told_swap,

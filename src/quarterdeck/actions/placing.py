@@ -19,20 +19,23 @@ async def seated(plane: Plane, step: PlaceReplica) -> PlaceReplica:
     """The step with a seat, which is written down with it: before anything is started there. Raises a QuarterdeckError
     when the machine has none.
     """
-    return replace(step, seat=await take_seat(plane, step))
+    return replace(step, seat=await take_seat(plane, step.slot.site, step.machine, step.replica))
 
 
-async def release_replica(plane: Plane, step: ReleaseReplica, _: World) -> None:
+async def release_replica(plane: Plane, step: ReleaseReplica, world: World) -> None:
     """Remove a replica's units and files, its volumes, its certificates, and let go of its seat last: nobody gets the
-    ports of what may still run. Its audit log stays.
+    ports of what may still run. Its audit log stays, and so does its data if it is to be kept.
     """
     record = plane.memory.replica(step.replica)
     site = plane.site(record.site)
     for component in reversed(Component):
         await plane.check()
         await site.remove_unit(record.machine, plane.unit(record, component))
-    await plane.check()
-    await site.delete_volume(record.machine, volume_name(plane, record))
+    if not step.keep:
+        # It may have been on its way to another machine.
+        for machine in sorted({record.machine, world.replica(record.name).volume_at} - {""}):
+            await plane.check()
+            await site.delete_volume(machine, volume_name(plane, record))
     await delete_events_volumes(plane, record)
     await forget_certificates(plane, record)
     await forget_old_audit_logs(plane)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -13,26 +13,32 @@ from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.settings import PlaneSettings, unit_name
 from quarterdeck.components.template import Revisions, settings_of
 from quarterdeck.endpoint.port import Dns, LoadBalancer
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.kube.port import Kube
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.model.seats import PortName
+from quarterdeck.model.units import Machine
 from quarterdeck.sites.port import Site
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease, Store
+
+
+async def _none() -> PurePosixPath:
+    raise PreconditionFailed("restoring data of etcd", "this process only looks", "drive the plane: see 'wait'")
 
 
 @dataclass(kw_only=True)
 class Plane:
     """A plane in use by one process. ``resource`` is as it was last read or written.
 
-    ``machines`` maps (site, machine) to the machine; addresses never change. ``balancers`` has one for each site
-    that can be used, whether it runs or not. ``revisions`` has what its replicas run, and what is wanted of them.
-    ``holding`` is taken while load balancers are held, ``writing`` while its status or its keys are written. ``given``:
-    which replica was given the files of which revision while it ran, and when (on ``steady``).
+    ``machines`` maps (site, machine) to the machine; addresses never change. ``balancers`` has one for each edge of
+    each site that can be used (by site, and by machine), whether it runs or not. ``revisions`` has what its replicas
+    run, and what is wanted of them. ``holding`` is taken while load balancers are held, ``writing`` while its status or
+    its keys are written. ``given``: which replica was given the files of which revision while it ran, and when (on
+    ``steady``). ``etcdutl`` fetches what a lost quorum is recovered with, if it is missing.
 
     ``clock`` is the wall clock, for what people read. What is waited for is counted by ``steady``, the clock of
     ``boot`` that nobody sets (``quarterdeck.clocks``). All in seconds.
@@ -45,7 +51,7 @@ class Plane:
     machines: Mapping[tuple[str, str], Machine]
     etcd: Etcd
     kube: Kube
-    balancers: Mapping[str, LoadBalancer]
+    balancers: Mapping[str, Mapping[str, LoadBalancer]]
     dns: Dns
     revisions: Revisions
     secrets: PlaneSecrets = field(repr=False)
@@ -53,6 +59,7 @@ class Plane:
     clock: Callable[[], float]
     steady: Callable[[], float]
     boot: str
+    etcdutl: Callable[[], Awaitable[PurePosixPath]] = _none
     holding: asyncio.Lock = field(default_factory=asyncio.Lock)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
     given: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -86,7 +93,7 @@ class Plane:
         return Claim(
             owner=f"{self.name}/{self.resource.metadata.uid}",
             token=self.guard.lease.token if self.guard is not None else 0,
-            addresses=frozenset(each.address.ip for each in self.balancers.values()),
+            addresses=self.addresses | self._seats,
             take_over=self.resource.spec.endpoint.take_over,
         )
 
@@ -107,12 +114,24 @@ class Plane:
         except KeyError:
             raise NotFound(f"working on plane {self.name}", f"there is no site {name!r}", "see 'site list'") from None
 
-    def edge(self, site: str) -> Machine:
-        """The machine that hosts a site's load balancers; raises NotFound."""
-        for (where, _), machine in self.machines.items():
-            if where == site and machine.role is MachineRole.EDGE:
-                return machine
-        raise NotFound(f"working on plane {self.name}", f"site {site} has no machine for load balancers")
+    @property
+    def addresses(self) -> frozenset[str]:
+        """The addresses of its load balancers, on all edges of all sites."""
+        return frozenset(each.address.ip for edges in self.balancers.values() for each in edges.values())
+
+    @property
+    def _seats(self) -> frozenset[str]:
+        """The addresses of its apiservers."""
+        seats = (each.seat for each in self.memory.replicas if each.seat is not None)
+        return frozenset(each.advertised(PortName.APISERVER).host for each in seats)
+
+    def edges(self, site: str) -> Mapping[str, LoadBalancer]:
+        """A site's load balancer, by the machines that it runs on; raises NotFound."""
+        try:
+            return self.balancers[site]
+        except KeyError:
+            doing = f"working on plane {self.name}"
+            raise NotFound(doing, f"site {site} has no machine for load balancers") from None
 
     def unit(self, record: Replica, component: Component) -> str:
         """The name of a replica's unit on its machine."""

@@ -19,13 +19,12 @@ from quarterdeck.components.ports import completed, ports_of
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Seat, TakenSeat
-from quarterdeck.model.steps import PlaceReplica
 from quarterdeck.model.units import MachineRole, MachineState
 from quarterdeck.sites.port import Site
 
 
-async def take_seat(plane: Plane, step: PlaceReplica) -> Seat:
-    """A seat for a replica that is being placed: the same one however often it is asked for.
+async def take_seat(plane: Plane, at: str, machine: str, replica: str) -> Seat:
+    """A seat for a replica that comes to a machine of the site ``at``: the same one however often it is asked for.
 
     All that any plane remembers of this machine is in its ledger before: planes that nobody has driven since there are
     ledgers keep their ports. What planes that are gone left there is let go.
@@ -33,7 +32,7 @@ async def take_seat(plane: Plane, step: PlaceReplica) -> Seat:
     Wherever they are free, the ports of the plane's own number are given: Kubernetes has one list of ports for all
     apiservers of a plane in the Endpoints of its Service ``kubernetes``, so that these are best all at one port.
     """
-    site, machine = plane.site(step.slot.site), step.machine
+    site = plane.site(at)
     taken = await site.seats(machine)  # before the planes are listed, so that none of a new plane seems to be left
     planes = await plane.store.list(ControlPlane)
     there = {_owner(each) for each in (*planes, plane.resource)}
@@ -49,13 +48,18 @@ async def take_seat(plane: Plane, step: PlaceReplica) -> Seat:
                 if has not in taken:
                     await site.occupy(machine, has)
     wanted = ports_of(plane.resource.status.port_offset or 0)
-    return await site.allocate(machine, _owner(plane.resource), step.replica, wanted)
+    return await site.allocate(machine, _owner(plane.resource), replica, wanted)
 
 
 async def leave_seat(plane: Plane, record: Replica) -> None:
     """Let go of the seat of a replica of which nothing else is left."""
+    await leave_seat_on(plane, record.site, record.machine, record.name)
+
+
+async def leave_seat_on(plane: Plane, site: str, machine: str, replica: str) -> None:
+    """The same on any machine."""
     await plane.check()
-    await plane.site(record.site).release(record.machine, _owner(plane.resource), record.name)
+    await plane.site(site).release(machine, _owner(plane.resource), replica)
 
 
 async def settle_seats(plane: Plane) -> None:
@@ -86,8 +90,9 @@ async def _settle(plane: Plane, site: str, machine: str) -> Mapping[str, Seat]:
             wanted[name] = await _completed(driver, seat, others)
         has = {each.replica: each.seat for each in taken if each.plane == owner}
         await plane.check()
+        left = {each.replica for each in plane.memory.left if (each.site, each.machine) == (site, machine)}
         for name in has:
-            if name not in wanted:
+            if name not in wanted and name not in left:
                 await driver.release(machine, owner, name)
         for name, seat in wanted.items():
             if has.get(name) != seat:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.addons import AddonStatus
-from quarterdeck.api.conditions import Condition
+from quarterdeck.api.conditions import Condition, ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_to_status
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound
@@ -55,6 +55,22 @@ async def remember(plane: Plane, steps: tuple[Step, ...]) -> None:
             memory = after_step(memory, step, now)
         if memory != plane.memory:
             await write_status(plane, memory=memory)
+
+
+async def tell_condition(plane: Plane, kind: str, so: tuple[ConditionStatus, str, str] | None) -> None:
+    """Write down one condition (its status, reason and message; None: there is none), if more than its time differs."""
+    async with plane.writing:
+        await refresh(plane)
+        before = plane.resource.status.conditions
+        after = tuple(each for each in before if each.type != kind)
+        if so is not None:
+            status, reason, message = so
+            generation, now = plane.resource.metadata.generation, plane.clock()
+            after = with_condition(
+                before, kind, status, reason=reason, now=now, message=message, observed_generation=generation
+            )
+        if after != before:
+            await write_status(plane, conditions=after)
 
 
 async def write_status(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from quarterdeck.actions.addresses import backend_address
+from collections.abc import Mapping, Sequence
+
+from quarterdeck.actions.addresses import apiserver_address, backend_address
 from quarterdeck.actions.handlers import Detail, Handlers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together
@@ -10,19 +12,27 @@ from quarterdeck.actions.units import favour
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import PersonMust
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import RemoveRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.world import World
 
 
 async def set_backends(plane: Plane, step: SetBackends, world: World) -> None:
     """Have the load balancer send to these, which get all that they can of their machines before."""
-    chosen = {name: plane.memory.replica(name) for name in step.backends}
-    serving = {name for balancer in world.balancers for name in balancer.backends}
+    chosen = await _favoured(plane, step.backends, world)
+    backends = {name: backend_address(plane, each) for name, each in chosen.items()}
+    silent = world.balancer(step.site).silent
+    edges = (each for name, each in plane.edges(step.site).items() if name not in silent)
+    await together(*(each.apply(backends) for each in edges))
+
+
+async def _favoured(plane: Plane, backends: Sequence[str], world: World) -> Mapping[str, Replica]:
+    """The records of these replicas. Those that clients were not led to before have got their share by then."""
+    chosen = {name: plane.memory.replica(name) for name in backends}
+    serving = {name for door in world.doors for name in door.backends}
     new = [record for name, record in chosen.items() if name not in serving]
     await together(*(favour(plane, each, *_asked_through(each)) for each in new))
     await plane.check()
-    backends = {name: backend_address(plane, each) for name, each in chosen.items()}
-    await plane.balancers[step.site].apply(backends)
+    return chosen
 
 
 def _asked_through(record: Replica) -> tuple[Component, ...]:
@@ -31,16 +41,25 @@ def _asked_through(record: Replica) -> tuple[Component, ...]:
     return Component.ETCD, *events, Component.APISERVER
 
 
-async def stop_balancer(plane: Plane, step: StopBalancer, _: World) -> None:
-    """Take a load balancer down."""
-    await plane.balancers[step.site].remove()
+async def stop_balancer(plane: Plane, step: StopBalancer, world: World) -> None:
+    """Take a load balancer down, on all edges that answer."""
+    silent = world.balancer(step.site).silent
+    await together(*(each.remove() for name, each in plane.edges(step.site).items() if name not in silent))
 
 
-async def set_record(plane: Plane, step: SetRecord, _: World) -> Detail | PersonMust:
+async def set_record(plane: Plane, step: SetRecord, world: World) -> Detail | PersonMust:
     """Lead the name to a site's load balancer, or say what a person must do for it."""
-    address = plane.balancers[step.to].address.ip
+    unnamed = {each.name for each in world.balancer(step.to).edges if not each.named}
+    addresses = tuple(each.address.ip for name, each in plane.edges(step.to).items() if name not in unnamed)
     ttl = plane.resource.spec.endpoint.ttl
-    return await plane.dns.set(plane.resource.host, (address,), ttl, plane.claim) or {}
+    return await plane.dns.set(plane.resource.host, addresses, ttl, plane.claim) or {}
+
+
+async def lead_to(plane: Plane, step: LeadTo, world: World) -> Detail | PersonMust:
+    """Lead the name to the apiservers of these replicas."""
+    chosen = await _favoured(plane, step.backends, world)
+    addresses = tuple(apiserver_address(plane, each).host for each in chosen.values())
+    return await plane.dns.set(plane.resource.host, addresses, plane.resource.spec.endpoint.ttl, plane.claim) or {}
 
 
 async def remove_record(plane: Plane, _: RemoveRecord, __: World) -> Detail | PersonMust:
@@ -52,5 +71,6 @@ HANDLERS: Handlers = {
     SetBackends: set_backends,
     StopBalancer: stop_balancer,
     SetRecord: set_record,
+    LeadTo: lead_to,
     RemoveRecord: remove_record,
 }

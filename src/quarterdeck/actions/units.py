@@ -19,16 +19,16 @@ from quarterdeck.components.etcd import PORTS, boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings
 from quarterdeck.errors import PreconditionFailed, Unavailable
-from quarterdeck.kube.port import Address
+from quarterdeck.kube.port import Address, Witness
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps import RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.model.world import Health, World
 
 
-async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) -> None:
+async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, world: World) -> None:
     """Write the unit's files and start it; a running one with the same spec is left alone.
 
     etcd begins without data only on a replica that was never seen healthy; its machine knows whether there was any.
@@ -36,9 +36,16 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit, world: World) 
     cluster = CLUSTER.get(step.component, Cluster.MAIN)
     record = await _with_room(plane, plane.memory.replica(step.replica), cluster)
     spec = await rendered(plane, record, step.component, plane.settings_of(record), world)
-    fresh = spec.needs is not None and not plane.memory.of(cluster).replica(record.name).started
+    fresh = spec.needs is not None and _begins_without_data(plane, record, cluster)
     await plane.check()
     await plane.site(record.site).start_unit(record.machine, replace(spec, fresh=fresh))
+
+
+def _begins_without_data(plane: Plane, record: Replica, cluster: Cluster) -> bool:
+    """Whether a member may be without any data: it never was healthy, and it is not to begin from what survived."""
+    memory = plane.memory.of(cluster)
+    seeded = cluster is Cluster.MAIN and memory.seed is not None and memory.seed.founder == record.name
+    return not (memory.replica(record.name).started or seeded)
 
 
 async def rendered(
@@ -75,7 +82,8 @@ async def guard_members(plane: Plane) -> None:
     for cluster in Cluster:
         memory = plane.memory.of(cluster)
         if memory.created:
-            members = [record for record in memory.replicas if record.started and record.site in plane.sites]
+            there = (record for record in memory.replicas if not memory.is_former(record))
+            members = [record for record in there if record.started and record.site in plane.sites]
             await asyncio.gather(*(_guard(plane, record, cluster) for record in members))
 
 
@@ -97,7 +105,7 @@ def _initial_cluster(
     """Founders list the founders as long as there is no cluster; a joiner lists exactly the membership of this moment,
     itself included. Who has data needs none of it: where the membership is not known, all that may be members do.
     """
-    memory, token = plane.memory.of(cluster), _token(plane, cluster)
+    memory, token = plane.memory.of(cluster), token_of(plane, cluster)
     started = memory.replica(record.name).started
     if record.name in memory.bootstrap and not memory.created:
         founders = tuple(
@@ -120,17 +128,20 @@ def _initial_cluster(
     return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token, compares=started)
 
 
-def _token(plane: Plane, cluster: Cluster) -> str:
+def token_of(plane: Plane, cluster: Cluster) -> str:
     """What tells clusters apart that were founded on the same seats."""
+    memory = plane.memory
     main = f"{plane.name}-{plane.resource.metadata.uid}"
-    return main if cluster is Cluster.MAIN else f"{main}-events-{plane.memory.events.epoch}"
+    if cluster is Cluster.EVENTS:
+        return f"{main}-events-{memory.events.epoch}"
+    return f"{main}-epoch-{memory.epoch}" if memory.epoch else main
 
 
 def _known(memory: Memory, name: str) -> bool:
     return any(record.name == name for record in memory.replicas)
 
 
-async def restart_unit(plane: Plane, step: RestartUnit, world: World) -> None:
+async def restart_unit(plane: Plane, step: RestartUnit | ReviveUnit, world: World) -> None:
     """Kill the unit's process and start it again."""
     record = plane.memory.replica(step.replica)
     await plane.site(record.site).stop_unit(record.machine, plane.unit(record, step.component), kill=True)
@@ -142,10 +153,14 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
 
     Members of a plane that is deleted are killed, as are those of a cluster that there is no more: their data goes too,
     and a leader would wait 7 s for a follower to take over (etcd: TransferLeadership, ReqTimeout) while all of them
-    stop.
+    stop. What is of an epoch that is over is killed, whoever it serves, but for its etcd: as that ends it writes all
+    that it has applied to its database, from which the next epoch may begin.
     """
     record, spec = plane.memory.replica(step.replica), CATALOGUE[step.component]
     unit, site = plane.unit(record, step.component), plane.site(record.site)
+    if plane.memory.is_former(record):
+        await site.stop_unit(record.machine, unit, kill=not _is_to_be_copied(plane, step))
+        return
     match spec.stopping:
         case Stopping.UNSEEN:
             await _stop_apiserver(plane, record, unit, world)
@@ -159,6 +174,13 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
             await site.stop_unit(record.machine, unit, kill=_goes_for_good(step.component, world))
 
 
+def _is_to_be_copied(plane: Plane, step: StopUnit) -> bool:
+    seed = plane.memory.seeding
+    if step.component is not Component.ETCD or seed is None:
+        return False
+    return step.replica in {seed.survivor, *(word.replica for word in seed.others)}
+
+
 def _goes_for_good(component: Component, world: World) -> bool:
     """Whether a program is a member of a cluster that comes to an end as a whole."""
     cluster = CLUSTER.get(component)
@@ -170,8 +192,9 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
 
     At the end of its life an apiserver refuses new requests (503) at the very moment at which it begins to close
     idle connections, and a request that comes in between is refused (kubernetes: WithWaitGroup; no flag changes
-    it). So the load balancers pass nothing on from just before until its listener is closed. One that never was a
-    backend has no clients to be held for, and one that is just starting would have them wait long.
+    it). So the load balancers pass nothing on from just before until its listener is closed and connections of a
+    client's kinds were told: on a busy machine that is later. One that never was a backend has no clients to be held
+    for, and one that is just starting would have them wait long.
     """
     site = plane.site(record.site)
     if _serves_nobody(world, record):
@@ -180,32 +203,42 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
     if not _may_have_clients(world, record):
         await site.stop_unit(record.machine, unit)
         return
-    async with AsyncExitStack() as afterwards, held(plane, world, (record,)) as hold:
+    address = apiserver_address(plane, record)
+    async with (
+        AsyncExitStack() as afterwards,
+        plane.kube.witness(address) as witness,
+        held(plane, world, (record,)) as hold,
+    ):
         await plane.check()
         await afterwards.enter_async_context(beside(site.stop_unit(record.machine, unit)))
-        await _until_refused(plane, apiserver_address(plane, record), hold.until)
+        await _until_refused(plane, address, witness, hold.until)
         await asyncio.sleep(hold.settle)  # what it says last arrives
 
 
 def _serves_nobody(world: World, record: Replica) -> bool:
-    """Whether an apiserver has lost its member (asked to stop, it would wait for that one until its time is over), or
-    serves what nobody must have.
+    """Whether an apiserver hangs, or has lost its member (asked to stop, it would wait for that one until its time is
+    over), or serves what nobody must have.
     """
     member = world.member(record.name)
     well = member is not None and member.health is Health.HEALTHY
-    ready = world.replica(record.name).ready is True
+    fact = world.replica(record.name)
+    ready = fact.ready is True
+    if not ready and Component.APISERVER in fact.hung:
+        return True
     return not well and (not ready or any(each.replica == record.name for each in world.wrong))
 
 
 def _may_have_clients(world: World, record: Replica) -> bool:
     """Whether a load balancer may have sent clients to an apiserver, now or ever."""
-    return record.served or any(record.name in each.backends for each in world.balancers)
+    return record.served or any(record.name in each.backends for each in world.doors)
 
 
-async def _until_refused(plane: Plane, address: Address, until: float) -> None:
-    """Return when nothing listens there any more, or at the time ``until`` of the event loop's clock."""
+async def _until_refused(plane: Plane, address: Address, witness: Witness, until: float) -> None:
+    """Return when nothing listens there any more and who is connected was told, or at the time ``until`` of the event
+    loop's clock.
+    """
     while asyncio.get_running_loop().time() < until:
-        if await plane.kube.listens(address) is False:
+        if await plane.kube.listens(address) is False and witness.told:
             return
         await asyncio.sleep(BETWEEN)
 
@@ -243,4 +276,9 @@ async def favour(plane: Plane, record: Replica, *components: Component) -> None:
     await together(*(site.set_priority(record.machine, each, Priority.SERVING) for each in names))
 
 
-HANDLERS: Handlers = {StartUnit: start_unit, StopUnit: stop_unit, RestartUnit: restart_unit}
+HANDLERS: Handlers = {
+    StartUnit: start_unit,
+    StopUnit: stop_unit,
+    RestartUnit: restart_unit,
+    ReviveUnit: restart_unit,
+}

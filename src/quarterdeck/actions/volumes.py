@@ -18,9 +18,14 @@ from quarterdeck.model.units import Volume
 def volume_name(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """The name of the volume of a replica's member of a cluster on its machine."""
     if cluster is Cluster.MAIN:
-        return f"{plane.name}-{record.name}"
+        return main_volume(plane.name, record.name)
     epoch = record.events.epoch if record.events is not None else plane.memory.events.epoch
     return f"{_events_volumes(plane, record)}{epoch}"
+
+
+def main_volume(plane: str, replica: str) -> str:
+    """The name of the volume of a replica's member of the main cluster."""
+    return f"{plane}-{replica}"
 
 
 def _events_volumes(plane: Plane, record: Replica) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from quarterdeck.api.base import Metadata, Model, Resource
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
-from quarterdeck.api.site import Site
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.site import Site, SiteSpec
 from quarterdeck.errors import Conflict, InvalidInput
 
 _SERVICES = "Services that exist have addresses of it, and the certificates of apiservers name its first one"
@@ -26,7 +27,7 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
         f"{path}: cannot be changed once the plane exists (from {_shown(old)} to {_shown(new)}): {why}"
         for path, old, new, why in (
             ("spec.serviceCidr", before.service_cidr, after.service_cidr, _SERVICES),
-            ("spec.endpoint.mode", before.endpoint.mode, after.endpoint.mode, _CLIENTS),
+            ("spec.endpoint.mode", _asked(before), _asked(after), _CLIENTS),
             ("spec.endpoint.port", before.endpoint.port, after.endpoint.port, _CLIENTS),
             ("spec.endpoint", current.host, wanted.host, _CLIENTS),
             ("spec.kubernetesVersion", before.kubernetes_version, after.kubernetes_version, _VERSIONS),
@@ -42,9 +43,15 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
     return current.model_copy(update={"metadata": _merged(current, wanted), "spec": after, "status": status})
 
 
+def _asked(spec: ControlPlaneSpec) -> str:
+    """Whom clients ask for the plane's name: who keeps it in the user's own DNS may change."""
+    mode = spec.endpoint.mode
+    return "the user's DNS" if mode in (EndpointMode.RFC2136, EndpointMode.UNMANAGED) else str(mode)
+
+
 def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlaneSpec:
-    """What the user declares. What commands count up stays as it is where the document does not speak of it."""
-    kept = ("certificates", "replace_replicas")
+    """What the user declares. What commands write down stays as it is where the document does not speak of it."""
+    kept = ("certificates", "replace_replicas", "new_epoch", "cordoned_replicas")
     return after.model_copy(update={name: getattr(before, name) for name in kept if name not in after.model_fields_set})
 
 
@@ -54,7 +61,14 @@ def applied_site(current: Site, wanted: Site) -> Site:
     _check_version(doing, current, wanted)
     if current.spec.isolation != wanted.spec.isolation:
         raise InvalidInput(doing, "spec.isolation: cannot be changed once the site exists", "add another site")
-    return current.model_copy(update={"metadata": _merged(current, wanted), "spec": wanted.spec})
+    return current.model_copy(update={"metadata": _merged(current, wanted), "spec": _with_cordons(current, wanted)})
+
+
+def _with_cordons(current: Site, wanted: Site) -> SiteSpec:
+    """What the user declares. What commands wrote down stays where the document does not speak of it."""
+    if "cordons" in wanted.spec.model_fields_set:
+        return wanted.spec
+    return wanted.spec.model_copy(update={"cordons": current.spec.cordons})
 
 
 def _shown(value: object) -> str:

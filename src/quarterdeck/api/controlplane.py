@@ -15,6 +15,8 @@ from quarterdeck.api.apiserver import Admission, Tracing
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.conditions import Condition
+from quarterdeck.api.cordons import CordonedReplica
+from quarterdeck.api.drills import DrillSchedules
 from quarterdeck.api.endpoint import Endpoint
 from quarterdeck.api.memory import MemoryStatus
 from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
@@ -201,10 +203,46 @@ class Rollout(Model):
     on_failure: OnFailure = OnFailure.GO_BACK
 
 
+class RecoveryPolicy(StrEnum):
+    """Whether a lost quorum is recovered from without being asked for each time: what nobody but the lost members
+    had is lost for good then.
+    """
+
+    CONFIRMED = "confirmed"
+    AUTOMATIC = "automatic"
+
+
+class NewEpoch(Model):
+    """Consent to begin the main etcd cluster anew, as that ``epoch``, from a member that survived: it is used up when
+    that epoch has begun, or a quorum answers without one. ``even_if_others_live``: though members that do not answer
+    may still serve somebody.
+    """
+
+    epoch: Annotated[int, Field(ge=1)]
+    even_if_others_live: bool = False
+
+
+class Healing(Model):
+    """When a replica whose machine is dead is exchanged without a person. ``budget``: at most so many within an hour
+    (0: never). ``after_seconds``: for how long one is down before that; ``other_zones_after_seconds``: the same where
+    no machine of its zone is free, or half of the site looks dead at once; ``other_zones``: whether it may go to
+    another zone then. ``hung_after_seconds``: for how long a program hangs before it is started anew, or cannot be
+    started before its replica is exchanged.
+    """
+
+    budget: Annotated[int, Field(ge=0, le=100)] = 3
+    after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 5
+    other_zones: bool = True
+    other_zones_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
+    hung_after_seconds: Annotated[int, Field(ge=5, le=86_400)] = 30
+
+
 class ControlPlaneSpec(Model):
     """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck,
     until ``paused_until`` if that is given.
-    ``replace_replicas`` names replicas that a person wants exchanged, also while they are well.
+    ``replace_replicas`` names replicas that a person wants exchanged, also while they are well; ``cordoned_replicas``
+    those that a person wants left as they are. ``recovery`` and ``new_epoch`` say what is done when the
+    quorum of etcd is lost for good.
     """
 
     kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
@@ -221,8 +259,13 @@ class ControlPlaneSpec(Model):
     extra_args: ExtraArgs = ExtraArgs()
     certificates: Certificates = Certificates()
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
+    cordoned_replicas: tuple[CordonedReplica, ...] = ()
     rollout: Rollout = Rollout()
     addons: Addons = ()
+    drills: DrillSchedules = ()
+    recovery: RecoveryPolicy = RecoveryPolicy.CONFIRMED
+    new_epoch: NewEpoch | None = None
+    healing: Healing = Healing()
     paused: bool = False
     paused_until: AwareDatetime | None = None
 
@@ -240,7 +283,14 @@ class ControlPlaneSpec(Model):
     def _replicas_are_named_once(self) -> ControlPlaneSpec:
         if len(set(self.replace_replicas)) < len(self.replace_replicas):
             refuse(("replaceReplicas", "names a replica twice"))
+        if len(set(self.cordoned)) < len(self.cordoned):
+            refuse(("cordonedReplicas", "names a replica twice"))
         return self
+
+    @property
+    def cordoned(self) -> tuple[str, ...]:
+        """The names of the replicas that a person wants left as they are."""
+        return tuple(each.replica for each in self.cordoned_replicas)
 
     @property
     def etcd_storage_class(self) -> str | None:

@@ -30,6 +30,13 @@ class EndpointMode(StrEnum):
     ADDRESS = "address"  # no name: an address that stays
 
 
+class LeadsTo(StrEnum):
+    """What the addresses of the name are those of."""
+
+    LOAD_BALANCERS = "load-balancers"  # of the site that serves
+    APISERVERS = "apiservers"  # those that are ready themselves: round robin
+
+
 class TsigAlgorithm(StrEnum):
     """The algorithms that RFC 8945 recommends."""
 
@@ -67,7 +74,8 @@ class Rfc2136(Model):
 
 
 class Endpoint(Model):
-    """``ttl`` is the record's time to live; ``drain`` how long old connections are left after it. Seconds.
+    """``leads_to`` can be changed while the plane serves. ``ttl`` is the record's time to live; ``drain`` how long old
+    connections are left after it. Seconds.
 
     ``resolvers`` are asked, in mode ``unmanaged``, what clients are told (the first that answers counts); none
     named: those of this machine. ``take_over``: a record of the plane's name that is there already, and is somebody
@@ -75,6 +83,7 @@ class Endpoint(Model):
     """
 
     mode: EndpointMode = EndpointMode.HOSTS
+    leads_to: LeadsTo = LeadsTo.LOAD_BALANCERS
     name: DnsName | None = None
     port: Port | None = None
     ttl: Annotated[WholeSeconds, Field(ge=1, le=86_400)] = 5
@@ -107,8 +116,21 @@ class Endpoint(Model):
                 problems.append(("name", f"required in {mode}: the name whose records you make"))
         elif self.resolvers:
             problems.append(("resolvers", f"contradicts {mode}; they belong to mode 'unmanaged'"))
-        refuse_if_any(problems)
+        refuse_if_any(problems + self._round_robin(mode))
         return self
+
+    def _round_robin(self, mode: str) -> list[tuple[str, str]]:
+        """What stands in the way of records that follow the readiness of apiservers."""
+        if self.leads_to is not LeadsTo.APISERVERS:
+            return []
+        problems: list[tuple[str, str]] = []
+        if self.mode is EndpointMode.UNMANAGED:
+            problems.append(("leadsTo", f"'apiservers' contradicts {mode}: nobody follows readiness by hand"))
+        if self.mode is EndpointMode.ADDRESS:
+            problems.append(("leadsTo", f"'apiservers' contradicts {mode}, which has no name"))
+        if self.port is not None:
+            problems.append(("port", "contradicts leadsTo 'apiservers': clients come to the port that these have"))
+        return problems
 
     def host_of(self, plane: str) -> str:
         """What clients of the plane of that name connect to: a DNS name, or in mode ``address`` the address."""

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
 from quarterdeck.api.base import Model
 from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
-from quarterdeck.model.memory import Lifetime, Memory, Rejection, Replica, Timeline
+from quarterdeck.model.memory import (
+    Condemned,
+    KeptData,
+    LeftBehind,
+    Lifetime,
+    MemberWord,
+    Memory,
+    Rejection,
+    Replica,
+    Seed,
+    Timeline,
+)
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.slots import Role, Slot
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+M = TypeVar("M", bound=Model)
+K = TypeVar("K", bound="DataclassInstance")
 
 
 class SlotStatus(Model):
@@ -77,6 +95,7 @@ class ReplicaStatus(Model):
     differs: bool = False
     served: bool = True
     events: MemberStatus | None = None
+    epoch: int = 0
 
 
 class Moment(Model):
@@ -100,6 +119,15 @@ class RejectionStatus(Model):
     why: str
 
 
+class CondemnedStatus(Model):
+    """A ``model.memory.Condemned``."""
+
+    replica: str
+    why: str
+    since: float
+    program: str = ""
+
+
 class LifetimeStatus(Model):
     """A ``model.memory.Lifetime``."""
 
@@ -114,6 +142,46 @@ class FullStatus(Model):
     revision: int
     compacted: bool = False
     defragmented: tuple[str, ...] = ()
+
+
+class WordStatus(Model):
+    """A ``model.memory.MemberWord``."""
+
+    replica: str
+    term: int
+    committed: int
+    applied: int
+    revision: int
+    learner: bool
+    follows: bool
+    voters: tuple[str, ...]
+
+
+class SeedStatus(Model):
+    """A ``model.memory.Seed``."""
+
+    survivor: str
+    founder: str
+    revision: int
+    seen: int
+    restored: bool = False
+    others: tuple[WordStatus, ...] = ()
+
+
+class KeptDataStatus(Model):
+    """A ``model.memory.KeptData``."""
+
+    site: str
+    machine: str
+    replica: str
+
+
+class LeftBehindStatus(Model):
+    """A ``model.memory.LeftBehind``."""
+
+    site: str
+    machine: str
+    replica: str
 
 
 ClusterId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
@@ -131,8 +199,9 @@ class ClusterStatus(Model):
 
 
 class MemoryStatus(Model):
-    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas, ``unready`` units; ``cluster_id`` is in
-    hexadecimal, as etcd prints it, since many readers of JSON know no numbers of 64 bits.
+    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas, ``unready``, ``ailing`` and ``revived``
+    units, ``down`` replicas, ``healed`` machines; ``cluster_id`` is in hexadecimal, as etcd prints it, since many
+    readers of JSON know no numbers of 64 bits.
     """
 
     next_ordinal: int = 1
@@ -145,156 +214,130 @@ class MemoryStatus(Model):
     held: tuple[Moment, ...] = ()
     draining: tuple[Moment, ...] = ()
     unready: tuple[Moment, ...] = ()
+    down: tuple[Moment, ...] = ()
+    condemned: tuple[CondemnedStatus, ...] = ()
+    healed: tuple[Moment, ...] = ()
+    ailing: tuple[Moment, ...] = ()
+    revived: tuple[Moment, ...] = ()
     timeline: TimelineStatus | None = None
     unsettled: tuple[str, ...] = ()
     rejected: RejectionStatus | None = None
     longer: LifetimeStatus | None = None
     events: ClusterStatus = ClusterStatus()
     full: FullStatus | None = None
+    epoch: int = 0
+    seed: SeedStatus | None = None
+    kept: tuple[KeptDataStatus, ...] = ()
+    quorum_lost: float | None = None
+    left: tuple[LeftBehindStatus, ...] = ()
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:
     """The planner's memory, as it is written down."""
-    return MemoryStatus(
-        next_ordinal=memory.next_ordinal,
-        replicas=tuple(_replica_to_status(replica) for replica in memory.replicas),
-        bootstrap=memory.bootstrap,
-        created=memory.created,
+    return _told(
+        MemoryStatus,
+        memory,
+        replicas=tuple(map(_replica_to_status, memory.replicas)),
         cluster_id=f"{memory.cluster_id:x}",
-        revision=memory.revision,
-        served_site=memory.served_site,
-        held=_moments(memory.held),
-        draining=_moments(memory.draining),
-        unready=_moments(memory.unready),
-        timeline=_timeline_to_status(memory.timeline),
-        unsettled=memory.unsettled,
-        rejected=_rejection_to_status(memory.rejected),
-        longer=LifetimeStatus(ttl=memory.longer.ttl, until=memory.longer.until) if memory.longer is not None else None,
+        condemned=tuple(_told(CondemnedStatus, each) for each in memory.condemned),
+        timeline=_if_any(TimelineStatus, memory.timeline),
+        rejected=_if_any(RejectionStatus, memory.rejected),
+        longer=_if_any(LifetimeStatus, memory.longer),
         events=_cluster_to_status(memory.events),
-        full=_full_to_status(memory.full),
+        full=_if_any(FullStatus, memory.full),
+        seed=_seed_to_status(memory.seed),
+        kept=tuple(_told(KeptDataStatus, each) for each in memory.kept),
+        left=tuple(_told(LeftBehindStatus, each) for each in memory.left),
+        **{name: tuple(Moment(name=who, time=since) for who, since in getattr(memory, name)) for name in _MOMENTS},
     )
 
 
 def memory_from_status(status: MemoryStatus) -> Memory:
     """What was written down, as the planner takes it."""
-    return Memory(
-        next_ordinal=status.next_ordinal,
-        replicas=tuple(_replica_from_status(replica) for replica in status.replicas),
-        bootstrap=status.bootstrap,
-        created=status.created,
+    return _known(
+        Memory,
+        status,
+        replicas=tuple(map(_replica_from_status, status.replicas)),
         cluster_id=int(status.cluster_id, 16),
-        revision=status.revision,
-        served_site=status.served_site,
-        held=tuple((moment.name, moment.time) for moment in status.held),
-        draining=tuple((moment.name, moment.time) for moment in status.draining),
-        unready=tuple((moment.name, moment.time) for moment in status.unready),
-        timeline=_timeline_from_status(status.timeline),
-        unsettled=status.unsettled,
-        rejected=_rejection_from_status(status.rejected),
-        longer=Lifetime(ttl=status.longer.ttl, until=status.longer.until) if status.longer is not None else None,
+        condemned=tuple(_known(Condemned, each) for each in status.condemned),
+        timeline=_back_if_any(Timeline, status.timeline),
+        rejected=_back_if_any(Rejection, status.rejected),
+        longer=_back_if_any(Lifetime, status.longer),
         events=_cluster_from_status(status.events),
-        full=_full_from_status(status.full),
+        full=_back_if_any(Full, status.full),
+        seed=_seed_from_status(status.seed),
+        kept=tuple(_known(KeptData, each) for each in status.kept),
+        left=tuple(_known(LeftBehind, each) for each in status.left),
+        **{name: tuple((each.name, each.time) for each in getattr(status, name)) for name in _MOMENTS},
     )
+
+
+#: What is so of something named, and since when.
+_MOMENTS = ("held", "draining", "unready", "down", "healed", "ailing", "revived")
+
+
+def _told(kind: type[M], of: object, **others: Any) -> M:
+    """What is written down of something: its fields of the same names, but for ``others``."""
+    return kind(**{name: getattr(of, name) for name in kind.model_fields if name not in others}, **others)
+
+
+def _known(kind: type[K], of: Model, **others: Any) -> K:
+    """What was written down, as the planner takes it: the same the other way."""
+    names = (each.name for each in fields(kind))
+    return kind(**{name: getattr(of, name) for name in names if name not in others}, **others)
+
+
+def _if_any(kind: type[M], of: object | None) -> M | None:
+    return _told(kind, of) if of is not None else None
+
+
+def _back_if_any(kind: type[K], of: Model | None) -> K | None:
+    return _known(kind, of) if of is not None else None
 
 
 def _replica_to_status(replica: Replica) -> ReplicaStatus:
     slot = replica.slot
-    return ReplicaStatus(
-        name=replica.name,
+    return _told(
+        ReplicaStatus,
+        replica,
         slot=SlotStatus(site=slot.site, zone=slot.zone, role=slot.role),
-        machine=replica.machine,
-        storage_class=replica.storage_class,
-        revision=replica.revision,
         seat=_seat_to_status(replica.seat),
-        listed=replica.listed,
-        restarted=replica.restarted,
-        started=replica.started,
-        differs=replica.differs,
-        served=replica.served,
-        events=_member_to_status(replica.events),
+        events=_if_any(MemberStatus, replica.events),
     )
 
 
 def _replica_from_status(status: ReplicaStatus) -> Replica:
     slot = status.slot
-    return Replica(
-        name=status.name,
+    return _known(
+        Replica,
+        status,
         slot=Slot(site=slot.site, zone=slot.zone, role=slot.role),
-        machine=status.machine,
         storage_class=status.storage_class or slot.storage_class or "",
-        revision=status.revision,
         seat=_seat_from_status(status.machine, status.seat),
-        listed=status.listed,
-        restarted=status.restarted,
-        started=status.started,
-        differs=status.differs,
-        served=status.served,
-        events=_member_from_status(status.events),
-    )
-
-
-def _member_to_status(member: MemberMemory | None) -> MemberStatus | None:
-    if member is None:
-        return None
-    return MemberStatus(
-        epoch=member.epoch,
-        storage_class=member.storage_class,
-        listed=member.listed,
-        restarted=member.restarted,
-        started=member.started,
-        differs=member.differs,
-    )
-
-
-def _member_from_status(status: MemberStatus | None) -> MemberMemory | None:
-    if status is None:
-        return None
-    return MemberMemory(
-        epoch=status.epoch,
-        storage_class=status.storage_class,
-        listed=status.listed,
-        restarted=status.restarted,
-        started=status.started,
-        differs=status.differs,
+        events=_back_if_any(MemberMemory, status.events),
     )
 
 
 def _cluster_to_status(cluster: ClusterMemory) -> ClusterStatus:
-    return ClusterStatus(
-        epoch=cluster.epoch,
-        bootstrap=cluster.bootstrap,
-        created=cluster.created,
-        cluster_id=f"{cluster.cluster_id:x}",
-        revision=cluster.revision,
-        full=_full_to_status(cluster.full),
-    )
+    full = _if_any(FullStatus, cluster.full)
+    return _told(ClusterStatus, cluster, cluster_id=f"{cluster.cluster_id:x}", full=full)
 
 
 def _cluster_from_status(status: ClusterStatus) -> ClusterMemory:
-    return ClusterMemory(
-        epoch=status.epoch,
-        bootstrap=status.bootstrap,
-        created=status.created,
-        cluster_id=int(status.cluster_id, 16),
-        revision=status.revision,
-        full=_full_from_status(status.full),
-    )
+    full = _back_if_any(Full, status.full)
+    return _known(ClusterMemory, status, cluster_id=int(status.cluster_id, 16), full=full)
 
 
-def _full_to_status(full: Full | None) -> FullStatus | None:
-    if full is None:
+def _seed_to_status(seed: Seed | None) -> SeedStatus | None:
+    if seed is None:
         return None
-    return FullStatus(
-        since=full.since, revision=full.revision, compacted=full.compacted, defragmented=full.defragmented
-    )
+    return _told(SeedStatus, seed, others=tuple(_told(WordStatus, each) for each in seed.others))
 
 
-def _full_from_status(status: FullStatus | None) -> Full | None:
+def _seed_from_status(status: SeedStatus | None) -> Seed | None:
     if status is None:
         return None
-    return Full(
-        since=status.since, revision=status.revision, compacted=status.compacted, defragmented=status.defragmented
-    )
+    return _known(Seed, status, others=tuple(_known(MemberWord, each) for each in status.others))
 
 
 def _seat_to_status(seat: Seat | None) -> SeatStatus | None:
@@ -326,23 +369,3 @@ def _seat_from_status(machine: str, status: SeatStatus | None) -> Seat | None:
             for each in status.ports
         ),
     )
-
-
-def _timeline_to_status(timeline: Timeline | None) -> TimelineStatus | None:
-    return TimelineStatus(boot=timeline.boot, ahead=timeline.ahead) if timeline is not None else None
-
-
-def _timeline_from_status(status: TimelineStatus | None) -> Timeline | None:
-    return Timeline(boot=status.boot, ahead=status.ahead) if status is not None else None
-
-
-def _rejection_to_status(rejected: Rejection | None) -> RejectionStatus | None:
-    return RejectionStatus(revision=rejected.revision, why=rejected.why) if rejected is not None else None
-
-
-def _rejection_from_status(status: RejectionStatus | None) -> Rejection | None:
-    return Rejection(revision=status.revision, why=status.why) if status is not None else None
-
-
-def _moments(pairs: tuple[tuple[str, float], ...]) -> tuple[Moment, ...]:
-    return tuple(Moment(name=name, time=time) for name, time in pairs)

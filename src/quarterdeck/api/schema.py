@@ -63,7 +63,7 @@ VERSION = InSchema({"pattern": r"^v?\d{1,4}\.\d{1,4}\.\d{1,4}$"})
 ABSOLUTE = InSchema({"pattern": "^/"})
 HTTPS = InSchema({"pattern": r"^https://[^?#@]+$"})
 BYTES = number_or(r"^\d{1,18}(|[kMGT]|[KMGT]i)$")
-SECONDS = number_or(r"^\d{1,9}(\.\d{1,6})?(ms|s|m|h)$")
+SECONDS = number_or(r"^\d{1,9}(\.\d{1,6})?(ms|s|m|h|d)$")
 NETWORK = InSchema({"pattern": r"^[0-9A-Fa-f.:]+/\d{1,3}$"})
 FLAGS = InSchema(
     {

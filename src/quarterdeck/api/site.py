@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.conditions import Condition
+from quarterdeck.api.cordons import Cordon
 from quarterdeck.api.names import SITE_NAME_MAX
 from quarterdeck.api.problems import refuse_if_any
 from quarterdeck.api.schema import SOME, SOME_ONCE, InSchema, named
@@ -26,21 +27,29 @@ class Isolation(StrEnum):
 
 
 class StorageClass(Model):
-    """A kind of volume. No ``path``: below quarterdeck's own folder. ``limit_bytes``: what it may hold in all."""
+    """A kind of volume. No ``path``: below quarterdeck's own folder. ``limit_bytes``: what it may hold in all.
+    ``reattachable``: its volumes outlive their machines, and can be attached to others; else they are local.
+    """
 
     name: StorageClassName
     path: AbsolutePath | None = None
     limit_bytes: Annotated[Bytes, Field(ge=2**20)] | None = None
+    reattachable: bool = False
 
 
 class SiteSpec(Model):
-    """What the site is made of. The first storage class is the default one."""
+    """What the site is made of. The first storage class is the default one. ``edges``: machines for load balancers,
+    each in another zone, on all of which each plane has one. ``cordons``: the machines that a person wants to be given
+    no new replica.
+    """
 
     driver: Literal["local"] = "local"
     isolation: Isolation = Isolation.LOOPBACK
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] = ("a", "b", "c")
     machines_per_zone: Annotated[int, Field(ge=1), InSchema({"maximum": MACHINES_MAX})] = 2
+    edges: Annotated[int, Field(ge=1, le=8)] = 1
     storage_classes: Annotated[tuple[StorageClass, ...], SOME] = (StorageClass(name="standard"),)
+    cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
     def _names_are_distinct_and_machines_countable(self) -> SiteSpec:
@@ -54,11 +63,22 @@ class SiteSpec(Model):
             problems.append(("storageClasses", "is empty; a site has at least one storage class"))
         if len(set(classes)) < len(classes):
             problems.append(("storageClasses", "names a storage class twice"))
+        if self.zones and self.edges > len(self.zones):
+            problems.append(
+                ("edges", f"is {self.edges}; each has a zone of its own, of which there are {len(self.zones)}")
+            )
         machines = len(self.zones) * self.machines_per_zone
         if machines > MACHINES_MAX:
             problems.append(("machinesPerZone", f"makes {machines} machines; at most {MACHINES_MAX} are allowed"))
+        if len({each.machine for each in self.cordons}) < len(self.cordons):
+            problems.append(("cordons", "names a machine twice"))
         refuse_if_any(problems)
         return self
+
+    def cordon_of(self, machine: str) -> Cordon | None:
+        """The cordon of a machine, or that of the whole site; None if there is neither."""
+        found = {each.machine: each for each in self.cordons}
+        return found.get(machine) or found.get(None)
 
 
 class SiteStatus(Model):
@@ -75,6 +95,15 @@ class Site(Resource):
     metadata: Annotated[Metadata, AfterValidator(named_within(SITE_NAME_MAX)), named(SITE_NAME_MAX)]
     spec: SiteSpec = SiteSpec()
     status: SiteStatus = SiteStatus()
+
+    def with_cordons(self, cordons: tuple[Cordon, ...]) -> Site:
+        """The same site with other cordons."""
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"cordons": cordons})})
+
+    def with_cordon(self, made: Cordon) -> Site:
+        """The site with one more cordon; the same if its machine has one."""
+        known = {each.machine for each in self.spec.cordons}
+        return self if made.machine in known else self.with_cordons((*self.spec.cordons, made))
 
 
 def default_sites() -> tuple[Site, Site]:

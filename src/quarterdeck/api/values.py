@@ -16,10 +16,10 @@ DEFAULT_ETCD_VERSION = "3.6.16"
 
 _VERSION = re.compile(r"v?(\d{1,4}\.\d{1,4}\.\d{1,4})")
 _QUANTITY = re.compile(r"(\d{1,18})(|[kMGT]|[KMGT]i)")
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)")
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h|d)")
 _POWERS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _POWERS |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def _version(text: str) -> str:
@@ -39,7 +39,7 @@ def _bytes(value: object) -> object:
 
 
 def seconds_in(text: str) -> float:
-    """Seconds from 500ms, 5s, 2m, 1.5h. Raises ValueError."""
+    """Seconds from 500ms, 5s, 2m, 1.5h, 7d. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"{shortened(text)} is not a time, such as 5s, 500ms or 2m")
@@ -75,7 +75,7 @@ KubernetesVersion = Annotated[str, AfterValidator(_kubernetes_version), VERSION]
 EtcdVersion = Annotated[str, AfterValidator(_version), VERSION]
 #: Bytes, as a number or as Kubernetes writes quantities.
 Bytes = Annotated[int, BeforeValidator(_bytes), BYTES]
-#: Seconds, as a number or as 500ms, 5s, 2m.
+#: Seconds, as a number or as 500ms, 5s, 2m, 7d.
 Seconds = Annotated[float, BeforeValidator(_seconds), SECONDS]
 #: Seconds without a fraction, for what DNS counts.
 WholeSeconds = Annotated[int, BeforeValidator(_whole_seconds), SECONDS]

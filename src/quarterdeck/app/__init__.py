@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quarterdeck.app.certificates import Certificate
     from quarterdeck.app.data import MemberHash
+    from quarterdeck.app.drains import Drain
+    from quarterdeck.app.drill_plans import DrillPlan
     from quarterdeck.app.driving import Hand
     from quarterdeck.app.examined import Examined
     from quarterdeck.app.face import Quarterdeck, asker
     from quarterdeck.app.following import Onlooker
     from quarterdeck.app.looking import Looks
     from quarterdeck.app.onlookers import Onlookers
+    from quarterdeck.app.piped import Parent
     from quarterdeck.app.programs import Programs
+    from quarterdeck.app.recovering import LostQuorum, Survivor
     from quarterdeck.app.replicas import ReplicaFacts
     from quarterdeck.app.requests import (
         Abort,
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
         Request,
         Scale,
     )
+    from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
     from quarterdeck.engine.findings import Finding, Verdict
     from quarterdeck.engine.home_folder import home_folder, home_key, key_file
@@ -46,16 +51,20 @@ __all__ = [
     "Certificate",
     "Create",
     "Delete",
+    "Drain",
+    "DrillPlan",
     "DryRun",
     "Examined",
     "Failure",
     "Finding",
     "Hand",
     "Looks",
+    "LostQuorum",
     "MemberHash",
     "Migrate",
     "Onlooker",
     "Onlookers",
+    "Parent",
     "ProbeResult",
     "Programs",
     "Quarterdeck",
@@ -65,9 +74,11 @@ __all__ = [
     "Request",
     "Scale",
     "Summary",
+    "Survivor",
     "Unwatched",
     "Verdict",
     "Watcher",
+    "Wish",
     "asker",
     "home_folder",
     "home_key",
@@ -79,13 +90,17 @@ __all__ = [
 _PLACES = {
     "app.certificates": ("Certificate",),
     "app.data": ("MemberHash",),
+    "app.drains": ("Drain",),
+    "app.drill_plans": ("DrillPlan",),
     "app.driving": ("Hand",),
     "app.examined": ("Examined",),
     "app.face": ("Quarterdeck", "asker"),
     "app.following": ("Onlooker",),
     "app.looking": ("Looks",),
     "app.onlookers": ("Onlookers",),
+    "app.piped": ("Parent",),
     "app.programs": ("Programs",),
+    "app.recovering": ("LostQuorum", "Survivor"),
     "app.replicas": ("ReplicaFacts",),
     "app.requests": (
         "Abort",
@@ -98,6 +113,7 @@ _PLACES = {
         "Request",
         "Scale",
     ),
+    "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
     "engine.findings": ("Finding", "Verdict"),
     "engine.home_folder": ("home_folder", "home_key", "key_file"),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from quarterdeck.engine import operations
 from quarterdeck.engine.belongings import secrets_of
 from quarterdeck.engine.home import Home
-from quarterdeck.pki.validity import certificates, validity
+from quarterdeck.pki.validity import Validity, certificates, validity
 
 #: What each certificate is for, in words.
 PURPOSES = {
@@ -51,7 +51,7 @@ class Certificate:
 
     def due(self, now: datetime) -> bool:
         """Whether less than a third of its life is left."""
-        return self.ends - now < (self.ends - self.begins) / 3
+        return Validity(self.begins, self.ends).due(now)
 
 
 async def listed(home: Home, name: str) -> tuple[Certificate, ...]:

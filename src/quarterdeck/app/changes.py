@@ -71,21 +71,22 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         await require_in_reach(engine.home, current)  # it is looked at
     await admit(engine, wanted, current=current)
     differences = await compared(engine.home, current, wanted)
-    addons = await compared_addons(engine.home, current, wanted)
+    contents, addons = await compared_addons(engine.home, current, wanted)
     return Examined(
         kind=OperationType.APPLY,
         wanted=wanted,
         current=current,
         differences=differences,
         addons=addons,
+        contents=contents,
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
 
 
 async def _new(engine: Engine, declared: ControlPlane) -> Examined:
-    addons = await compared_addons(engine.home, None, declared)
+    contents, addons = await compared_addons(engine.home, None, declared)
     await admit(engine, declared)
-    return Examined(kind=OperationType.CREATE, wanted=declared, addons=addons)
+    return Examined(kind=OperationType.CREATE, wanted=declared, addons=addons, contents=contents)
 
 
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
@@ -107,11 +108,11 @@ async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | Non
         return found.under_way
     match found.kind:
         case OperationType.CREATE:
-            return await operations.create(home, found.wanted, asker)
+            return await operations.create(home, found.wanted, asker, found.contents)
         case OperationType.DELETE:
             return await operations.delete(home, found.name, asker)
         case _:
-            return await operations.change(home, found.wanted, found.kind, asker)
+            return await operations.change(home, found.wanted, found.kind, asker, found.contents)
 
 
 async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | None = None) -> None:

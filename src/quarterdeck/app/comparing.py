@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.addons.changes import AddonChange, changes
+from quarterdeck.addons.content import Content
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.difference import Difference, differences, spec_differences
 from quarterdeck.engine import addons, revisions
@@ -20,14 +21,18 @@ async def compared(home: Home, current: ControlPlane, wanted: ControlPlane) -> t
     return tuple(sorted(found, key=lambda each: each.path))
 
 
-async def compared_addons(home: Home, current: ControlPlane | None, wanted: ControlPlane) -> tuple[AddonChange, ...]:
-    """What changes of add-ons, object by object; what their sources say now is read, unless ``wanted`` names it.
+async def compared_addons(
+    home: Home, current: ControlPlane | None, wanted: ControlPlane
+) -> tuple[tuple[Content, ...], tuple[AddonChange, ...]]:
+    """What add-ons are to be, and what changes of them, object by object; what their sources say now is read, unless
+    ``wanted`` names it.
 
     Raises what reading them does, and InvalidInput for a change that would take wanted objects away with a namespace.
     """
     if current is None:
-        return changes((), await addons.read(wanted))
+        after = await addons.read(wanted)
+        return after, changes((), after)
     before = await addons.before(home.store, current)
     after = addons.contents_of(await addons.wanted(home.store, wanted))
     addons.require_possible(wanted, before, after)
-    return changes(before, after)
+    return after, changes(before, after)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from quarterdeck.addons.changes import AddonChange
+from quarterdeck.addons.content import Content
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.components.difference import Difference
@@ -20,7 +21,8 @@ class Examined:
     was: its generation is in ``wanted``.
 
     ``wanted``: the plane as it would be; ``current``: as it is (None: there is none). ``differences``: all that a
-    change of spec changes, with what each needs; ``addons``: which objects of add-ons.
+    change of spec changes, with what each needs; ``addons``: which objects of add-ons; ``contents``: all that these are
+    to be, as it was read (None: it was not), so that what was shown is what is asked for.
     ``findings``: what each check of a change of replicas says.
     ``forecast``: every step with the quorum's margin after it; None where none is made: for a plane that is not there
     yet, for one that a check refuses, and for an abort and a deletion, which depend on nobody's answer.
@@ -32,6 +34,7 @@ class Examined:
     current: ControlPlane | None = None
     differences: Sequence[Difference] = ()
     addons: Sequence[AddonChange] = ()
+    contents: tuple[Content, ...] | None = field(default=None, repr=False)
     findings: Sequence[Finding] = ()
     forecast: DryRun | None = None
     under_way: Operation | None = None

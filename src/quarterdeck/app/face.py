@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, changes, driving, logs, serving
+from quarterdeck.app import certificates, changes, cordons, drains, driving, logs, recovering, serving
 from quarterdeck.app.certificates import Certificate
+from quarterdeck.app.drains import Drain
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.examined import Examined
 from quarterdeck.app.following import Onlooker
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.looking import Looks, opened
 from quarterdeck.app.moves import foreseen
+from quarterdeck.app.piped import Parent
+from quarterdeck.app.recovering import LostQuorum
 from quarterdeck.app.requests import Request
 from quarterdeck.app.sites import Sites
 from quarterdeck.drivers import networks
@@ -39,7 +42,10 @@ from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.upstream import Upstream
 
 if TYPE_CHECKING:  # probes and reports take long to load, and most commands need neither
+    from quarterdeck.api.drill import Drill
+    from quarterdeck.app.drill_plans import DrillPlan
     from quarterdeck.app.reports import Kept
+    from quarterdeck.drills.aim import Wish
     from quarterdeck.probe.result import Failure, ProbeResult, Summary
     from quarterdeck.probe.session import ProbeSession
     from quarterdeck.report.schema import Report
@@ -75,7 +81,7 @@ class Quarterdeck(Looks):
         self._asker = asker
         self._upstream = upstream
         self._progress = progress
-        self.sites = Sites(home)
+        self.sites = Sites(home, asker)
 
     @classmethod
     @asynccontextmanager
@@ -154,6 +160,43 @@ class Quarterdeck(Looks):
         """End a pause. A driver brings the plane to what is wanted: ``carry_out``."""
         await changes.set_paused(self._home, name, paused=False)
 
+    async def recover(self, lost: LostQuorum, *, even_if_others_live: bool = False) -> None:
+        """Consent to go on with what is left of a plane's etcd, as ``lost_quorum`` told it: a driver begins that one
+        epoch, and keeps all data of before aside.
+
+        Raises PreconditionFailed where others may still serve somebody, unless it is to be done all the same: they are
+        stopped as soon as they can be reached; Conflict where another epoch has begun meanwhile.
+        """
+        await recovering.consent(self._home, lost, even_if_others_live=even_if_others_live)
+
+    async def cordon(self, name: str, replica: str) -> bool:
+        """Have a replica left as it is: healing does not touch it, nor does anything that can wait. Whether that is
+        news. Raises NotFound (the replica), Conflict while the plane moves or the replica is to be replaced.
+        """
+        return await cordons.cordon_replica(self._home, name, replica, self._asker)
+
+    async def uncordon(self, name: str, replica: str) -> bool:
+        """Take that back; whether it was so. Raises NotFound (the replica)."""
+        return await cordons.uncordon_replica(self._home, name, replica)
+
+    async def plan_drain(self, site: str, machine: str | None = None) -> Drain:
+        """What it comes to to move all replicas of all planes off a machine, or off all of a site; changes nothing.
+        What stands in the way is in the result: see ``Drain.require``. Raises NotFound (the site, the machine),
+        InvalidInput for the machine of load balancers.
+        """
+        return await drains.planned(self._engine(), site, machine)
+
+    async def drain(self, drain: Drain) -> tuple[Operation, ...]:
+        """Cordon the machines, and put down of each plane that its replicas there are exchanged: ``follow`` each.
+
+        Raises what ``Drain.require`` does, Conflict for a plane that was changed since; to drain again is to go on.
+        """
+        return await drains.asked(self._home, drain, self._asker)
+
+    async def left_to_drain(self, site: str, machine: str | None = None) -> tuple[str, ...]:
+        """The replicas that are on a machine, or at a site, as PLANE/REPLICA."""
+        return await drains.left(self._home, site, machine)
+
     # doing
 
     async def carry_out(self, name: str, watchers: Sequence[Watcher] = (), *, wait: float = 12.0) -> None:
@@ -204,21 +247,23 @@ class Quarterdeck(Looks):
         alive: Callable[[], None] = lambda: None,
         outposts: Mapping[Isolation, Callable[[], Awaitable[tuple[str, ...]]]] | None = None,
         metrics: str = "",
+        parent: Parent | None = None,
     ) -> None:
         """Keep all planes on a network until cancelled: what is wanted is brought about, and what breaks is mended.
         Of two processes that do so the second stands by. Planes go on running when it ends.
 
         ``alive`` is called every few seconds as long as it goes on. ``outposts``: what to start to have a process keep
         the planes on another network, as long as there are any. It ends when its standard input does. ``metrics``:
-        the address and port at which Prometheus is told of the planes on this network; raises InvalidInput when it is
-        none, PreconditionFailed when nothing can listen there.
+        the address and port at which Prometheus is told of all planes; raises InvalidInput when it is none,
+        PreconditionFailed when nothing can listen there; or ``-``: who started this process (``parent``) asks for them.
+        This returns when ``parent`` is gone.
         """
         engine = self._engine()
         made = tuple(
-            serving.Outpost(engine=engine, network=where, argv=argv, environment={**os.environ}, log=log)
+            serving.Outpost(engine=engine, network=where, argv=argv, log=log)
             for where, argv in (outposts or {}).items()
         )
-        await serving.served(engine, network, outposts=made, log=log, alive=alive, metrics=metrics)
+        await serving.served(engine, network, outposts=made, log=log, alive=alive, metrics=metrics, parent=parent)
 
     def probing(
         self,
@@ -234,6 +279,41 @@ class Quarterdeck(Looks):
         from quarterdeck.app import onlookers
 
         return onlookers.probing(self._home, name, rate=rate, on_failure=on_failure, on_summary=on_summary)
+
+    async def plan_drill(self, name: str, wish: Wish, *, hold: float | None = None) -> DrillPlan:
+        """What a drill would strike, for at most ``hold`` seconds, and what is to be said against it; changes nothing.
+        Raises NotFound and InvalidInput for what is named and cannot be, PreconditionFailed where nothing fails so.
+        """
+        from quarterdeck.app import drill_plans, drills
+
+        return await drill_plans.planned(self._home, name, wish, hold=drills.HOLD if hold is None else hold)
+
+    async def drill(
+        self,
+        name: str,
+        wish: Wish,
+        *,
+        hold: float | None = None,
+        dangerous: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Drill:
+        """Have something fail for real while clients look on, undo it, wait until all is as before, and say what came
+        of it. However this ends, also by this process's death, the failure is undone. ``tell`` hears how it goes.
+
+        Raises what ``plan_drill`` does, PreconditionFailed with all that was to be said against it, Conflict when a
+        drill is made already. ``dangerous``: also what the plane would not survive.
+        """
+        from quarterdeck.app import drills
+
+        return await drills.drilled(
+            self._home,
+            name,
+            wish,
+            asker=self._asker,
+            hold=drills.HOLD if hold is None else hold,
+            dangerous=dangerous,
+            tell=tell,
+        )
 
     # afterwards
 

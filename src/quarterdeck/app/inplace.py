@@ -14,7 +14,8 @@ from quarterdeck.app.requests import Replace, Scale
 from quarterdeck.engine import facts, forecasts, operations, preconditions
 from quarterdeck.engine.admission import admit
 from quarterdeck.engine.drive import Engine
-from quarterdeck.errors import NotFound
+from quarterdeck.engine.renewal import renewed
+from quarterdeck.errors import Conflict
 
 
 async def examined_scale(engine: Engine, request: Scale) -> Examined:
@@ -38,14 +39,24 @@ async def examined_scale(engine: Engine, request: Scale) -> Examined:
 async def examined_replacement(engine: Engine, request: Replace) -> Examined:
     """One replica exchanged, or all, with every check's finding and its forecast.
 
-    Raises Gone, NotFound (the replica), Conflict (the plane moves), PreconditionFailed (its networks are out of reach).
+    Raises Gone, NotFound (the replica), and what ``examined_exchange`` does.
     """
     current = await operations.existing(engine.home.store, request.name)
+    if request.replica is not None:
+        operations.require_replica(current, "replacing", request.replica)
+        return await examined_exchange(engine, current, (request.replica,))
+    return await examined_exchange(engine, current, tuple(each.name for each in current.status.memory.replicas))
+
+
+async def examined_exchange(engine: Engine, current: ControlPlane, asked: tuple[str, ...]) -> Examined:
+    """These replicas of a plane exchanged. Raises Conflict (the plane moves, one of them is cordoned),
+    PreconditionFailed (its networks are out of reach).
+    """
+    kept = [each for each in asked if each in current.spec.cordoned]
+    if kept:
+        doing = f"replacing replicas of plane {current.name}"
+        raise Conflict(doing, f"cordoned: {', '.join(kept)}", f"'replica uncordon {current.name} {kept[0]}' first")
     there = tuple(each.name for each in current.status.memory.replicas)
-    if request.replica is not None and request.replica not in there:
-        doing = f"replacing replica {request.replica!r} of plane {request.name}"
-        raise NotFound(doing, f"replicas there are: {', '.join(there) or 'none'}", f"see 'replica list {request.name}'")
-    asked = there if request.replica is None else (request.replica,)
     named = tuple(each for each in there if each in asked or each in current.spec.replace_replicas)
     wanted = with_spec(current, replace_replicas=named)
     if wanted.spec == current.spec:
@@ -60,9 +71,7 @@ async def examined_renewal(engine: Engine, name: str) -> Examined:
     Raises Gone, Conflict (the plane moves), PreconditionFailed (its networks are out of reach).
     """
     current = await operations.existing(engine.home.store, name)
-    certificates = current.spec.certificates
-    newer = certificates.model_copy(update={"generation": certificates.generation + 1})
-    wanted = with_spec(current, certificates=newer)
+    wanted = renewed(current)
     await operations.require_changeable(engine.home.store, current)
     await require_in_reach(engine.home, current)
     differences = await compared(engine.home, current, wanted)

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Self
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import data, reach, replicas
+from quarterdeck.app import data, reach, recovering, replicas
 from quarterdeck.app.data import MemberHash
+from quarterdeck.app.recovering import LostQuorum
 from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.engine import facts, operations
 from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.home_folder import home_folder, home_key
+from quarterdeck.engine.places import network_of
 from quarterdeck.stores.port import Event
 from quarterdeck.stores.sealing import Key
 
 if TYPE_CHECKING:  # most commands look once
+    from quarterdeck.api.drill import Drill
     from quarterdeck.app.watching import Watched
 
 __all__ = ["Looks", "Status", "summary"]
@@ -85,6 +88,12 @@ class Looks:
             await operations.existing(self._home.store, name)
         return found
 
+    async def drills(self, name: str) -> tuple[Drill, ...]:
+        """The drills of a plane that are kept, the oldest first."""
+        from quarterdeck.app import drills
+
+        return await drills.history(self._home, name)
+
     async def operations(self) -> tuple[Operation, ...]:
         """What was asked of all planes."""
         return tuple(await self._home.store.list(Operation))
@@ -106,9 +115,17 @@ class Looks:
         await self._require_in_reach(name)
         return await data.compared(self._home, name)
 
-    async def network_of(self, name: str) -> Isolation | None:
-        """What kind of network a plane lives in; None when its site is gone."""
-        return await reach.network_of(self._home, await operations.existing(self._home.store, name))
+    async def lost_quorum(self, name: str) -> LostQuorum:
+        """What is left of a plane's etcd that has lost its quorum for good, and what would be lost with the rest if the
+        plane went on with it. Raises PreconditionFailed for one that has a quorum, or may get it by what can be
+        started.
+        """
+        await self._require_in_reach(name)
+        return await recovering.lost_quorum(self._home, name)
+
+    async def network_of(self, name: str) -> Isolation:
+        """What kind of network a plane lives in: the host's own for one whose site is gone."""
+        return await network_of(self._home.store, await operations.existing(self._home.store, name))
 
     async def manager(self, name: str) -> str:
         """Which process keeps a plane's network (`quarterdeck serve`), in words; "" if none does."""

@@ -7,30 +7,23 @@ from quarterdeck.api.site import Isolation
 from quarterdeck.drivers import networks
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.places import network_of
 from quarterdeck.errors import NotFound, PreconditionFailed
-
-
-async def network_of(home: Home, plane: ControlPlane) -> Isolation | None:
-    """What kind of network a plane lives in; None when its site is not there."""
-    try:
-        return (await home.site(plane.spec.placement.site)).spec.isolation
-    except NotFound:
-        return None
 
 
 async def manager_of(home: Home, name: str) -> str:
     """Which process keeps the planes on a plane's network, in words; "" if none does."""
     try:
-        network = await network_of(home, await operations.existing(home.store, name))
+        network = await network_of(home.store, await operations.existing(home.store, name))
     except NotFound:
         return ""
-    held = await home.store.lease(operations.manager_lease(network)) if network is not None else None
+    held = await home.store.lease(operations.manager_lease(network))
     return held.holder if held is not None else ""
 
 
 async def require_in_reach(home: Home, plane: ControlPlane) -> None:
     """Raise PreconditionFailed for a plane whose machines this process cannot reach: looking would only time out."""
-    if await network_of(home, plane) is Isolation.NETNS:
+    if await network_of(home.store, plane) is Isolation.NETNS:
         await require_in_lab(home, f"reaching the machines of plane {plane.metadata.name}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quarterdeck.api.cordons import told
 from quarterdeck.engine.facts import Status
 from quarterdeck.engine.home import Home
 from quarterdeck.model.world import World
@@ -13,7 +14,8 @@ from quarterdeck.model.world import World
 class ReplicaFacts:
     """A replica. ``revision`` is what it runs; ``current``: whether that is what is wanted (None: nobody knows yet).
     ``member`` is leader, voter, learner or none, unknown where no quorum says so; ``health`` its member's, "" where it
-    has none. ``since``: when it was placed (seconds since 1970), as long as the journal has it.
+    has none. ``since``: when it was placed (seconds since 1970), as long as the journal has it. ``cordoned``: by whom
+    it is, and since when, in words; "" if it is not. ``reattachable``: all its volumes outlive its machine.
     """
 
     name: str
@@ -27,6 +29,8 @@ class ReplicaFacts:
     health: str
     ready: bool | None
     since: float | None
+    cordoned: str = ""
+    reattachable: bool = False
 
 
 async def listed(home: Home, status: Status) -> tuple[ReplicaFacts, ...]:
@@ -34,6 +38,7 @@ async def listed(home: Home, status: Status) -> tuple[ReplicaFacts, ...]:
     plane, world = status.plane, status.world
     placed = {each.replica: each.time for each in await home.store.journal(plane.name, kind="PlaceReplica")}
     wanted = plane.status.revision
+    cordoned = {each.replica: told(each) for each in plane.spec.cordoned_replicas}
     return tuple(
         ReplicaFacts(
             name=record.name,
@@ -42,11 +47,13 @@ async def listed(home: Home, status: Status) -> tuple[ReplicaFacts, ...]:
             machine=record.machine,
             revision=record.revision,
             current=record.revision == wanted if record.revision and wanted else None,
-            condemned=record.name in plane.spec.replace_replicas,
+            condemned=record.name in (*plane.spec.replace_replicas, *world.memory.given_up),
             member=role(world, record.name),
             health=health(world, record.name),
             ready=world.replica(record.name).ready,
             since=placed.get(record.name),
+            cordoned=cordoned.get(record.name, ""),
+            reattachable=world.replica(record.name).reattachable,
         )
         for record in world.memory.replicas
     )

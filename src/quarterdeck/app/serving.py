@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from quarterdeck import clocks
+from quarterdeck.actions.together import cut_off
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
-from quarterdeck.app.reach import network_of
+from quarterdeck.app.drill_duty import DrillDuty, drills_by
+from quarterdeck.app.piped import Asked, Parent, attended
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.keeper import Log
 from quarterdeck.engine.manager import Manager
+from quarterdeck.engine.places import network_of
 from quarterdeck.engine.troubles import MET, in_words
 from quarterdeck.turns import take_short_turns
+
+if TYPE_CHECKING:
+    from quarterdeck.metrics.metrics import Metrics
 
 #: Seconds before a process that ended is started again, doubled each time, and the longest; for how long one must have
 #: run so that its end is no sign of trouble, and how long it gets to end in good order.
@@ -24,6 +31,8 @@ _SHORTEST = 1.0
 _LONGEST = 60.0
 _WELL = 60.0
 _GRACE = 15.0
+#: Where metrics are told that whoever started this process asks for.
+ASKED = "-"
 #: Seconds within which a manager that is well says so.
 _BEAT = 30.0
 
@@ -37,13 +46,22 @@ class Outpost:
     engine: Engine
     network: Isolation
     argv: Callable[[], Awaitable[tuple[str, ...]]]
-    environment: dict[str, str]
     log: Log
     _needed: asyncio.Event = field(default_factory=asyncio.Event)
+    _asked: Asked | None = None
 
     def need(self) -> None:
         """There is a plane for it."""
         self._needed.set()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started, and has not ended."""
+        return self._asked is not None
+
+    async def metrics(self) -> bytes | None:
+        """What it tells of its planes; None if it does not answer."""
+        return await self._asked.metrics() if self._asked is not None else None
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -67,7 +85,7 @@ class Outpost:
         """The planes on its network; their programs are there then, since from inside there is no way to get them."""
         home = self.engine.home
         planes = await home.store.list(ControlPlane)
-        found = [each for each in planes if await network_of(home, each) is self.network]
+        found = [each for each in planes if await network_of(home.store, each) is self.network]
         for each in found:
             try:
                 await self.engine.programs(each)
@@ -77,12 +95,14 @@ class Outpost:
 
     async def _once(self) -> int:
         argv = await self.argv()
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=asyncio.subprocess.PIPE, start_new_session=True, env=self.environment
-        )
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, start_new_session=True)
+        self._asked = Asked(process)
         try:
             return await process.wait()
         finally:
+            asked, self._asked = self._asked, None
+            await asked.end()
             if process.returncode is None:
                 assert process.stdin is not None
                 process.stdin.close()
@@ -102,9 +122,11 @@ async def served(
     log: Log,
     alive: Callable[[], None],
     metrics: str,
+    parent: Parent | None,
 ) -> None:
-    """Keep the planes on ``network``, and have ``outposts`` keep the others. Until cancelled. ``metrics``: the address
-    and port at which they are told ("": nowhere).
+    """Keep the planes on ``network``, and have ``outposts`` keep the others. Until cancelled, or until ``parent``,
+    which started this process, is gone. ``metrics``: the address and port at which they are told ("": nowhere;
+    ``ASKED``: to ``parent``).
     """
     take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
 
@@ -113,20 +135,71 @@ async def served(
             if each.network is where:
                 each.need()
 
-    manager = Manager(engine=engine, network=network, log=log, alive=alive, elsewhere=elsewhere)
+    drill, begun = drills_by(engine), set[asyncio.Task[None]]()
+    manager = Manager(
+        engine=engine,
+        network=network,
+        log=log,
+        alive=alive,
+        elsewhere=elsewhere,
+        duties=lambda _: (DrillDuty(drill=drill, begun=begun),),
+    )
     async with contextlib.AsyncExitStack() as stack:
-        if metrics:
-            manager = await measured(manager, metrics, stack)
-        await _kept(manager, outposts)
+        stack.push_async_callback(lambda: cut_off(*begun))  # what they made to fail is made well again
+        text: Callable[[], Awaitable[bytes]] = _nothing
+        if metrics == ASKED:
+            manager, text = counted(manager)
+        elif metrics:
+            manager = await measured(manager, metrics, stack, outposts)
+        await _kept(manager, outposts, None if parent is None else attended(parent, text))
 
 
-async def measured(manager: Manager, address: str, stack: contextlib.AsyncExitStack) -> Manager:
-    """The manager, with metrics of its planes told until ``stack`` ends. Raises InvalidInput, PreconditionFailed."""
+async def _nothing() -> bytes:
+    return b""
+
+
+def _counted(manager: Manager, metrics: Metrics) -> Manager:
+    """The manager, with what happens to its planes counted."""
     from quarterdeck.metrics.measures import Measures  # few ask for them
+
+    return replace(
+        manager,
+        watchers=lambda name: (metrics.of(name),),
+        duties=lambda name: (*manager.duties(name), Measures(metrics=metrics)),
+    )
+
+
+def counted(manager: Manager) -> tuple[Manager, Callable[[], Awaitable[bytes]]]:
+    """The manager, with what happens to its planes counted, and what gives the text of that."""
+    from quarterdeck.metrics.asked import Asked as Operations
+    from quarterdeck.metrics.metrics import Metrics
+
+    metrics = Metrics()
+    operations = Operations(store=manager.engine.home.store, metrics=metrics)
+
+    async def text() -> bytes:
+        await operations.count()
+        return metrics.text()
+
+    return _counted(manager, metrics), text
+
+
+async def measured(
+    manager: Manager, address: str, stack: contextlib.AsyncExitStack, outposts: tuple[Outpost, ...] = ()
+) -> Manager:
+    """The manager, with metrics of its planes, and of those of ``outposts``, told until ``stack`` ends. Raises
+    InvalidInput, PreconditionFailed.
+    """
     from quarterdeck.metrics.metrics import Metrics
     from quarterdeck.metrics.server import Address, telling
 
     metrics, beat = Metrics(), -math.inf
+
+    async def others() -> tuple[bytes, ...]:
+        asked = [each for each in outposts if each.runs]
+        told = await asyncio.gather(*(each.metrics() for each in asked))
+        metrics.answered({str(each.network): text is not None for each, text in zip(asked, told, strict=True)})
+        return tuple(text for text in told if text is not None)
 
     def alive() -> None:
         nonlocal beat
@@ -137,18 +210,19 @@ async def measured(manager: Manager, address: str, stack: contextlib.AsyncExitSt
         return "" if clocks.steady() - beat < _BEAT else "it keeps no planes: another one does, or it hangs"
 
     store = manager.engine.home.store
-    at = await stack.enter_async_context(telling(metrics, Address.parse(address), store=store, ready=ready))
-    manager.log.info("telling metrics", address=f"http://{at}/metrics")
-    return replace(
-        manager,
-        alive=alive,
-        watchers=lambda name: (metrics.of(name),),
-        duties=lambda _: (Measures(metrics=metrics),),
+    at = await stack.enter_async_context(
+        telling(metrics, Address.parse(address), store=store, ready=ready, others=others)
     )
+    manager.log.info("telling metrics", address=f"http://{at}/metrics")
+    return replace(_counted(manager, metrics), alive=alive)
 
 
-async def _kept(manager: Manager, outposts: tuple[Outpost, ...]) -> None:
+async def _kept(manager: Manager, outposts: tuple[Outpost, ...], parent: Coroutine[None, None, None] | None) -> None:
+    """Until cancelled, or until ``parent`` returns."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(manager.run(), name=f"manager of {manager.network}")
-        for each in outposts:
-            group.create_task(each.run(), name=f"outpost on {each.network}")
+        tasks = [group.create_task(manager.run(), name=f"manager of {manager.network}")]
+        tasks += [group.create_task(each.run(), name=f"outpost on {each.network}") for each in outposts]
+        if parent is not None:
+            await parent
+            for task in tasks:
+                task.cancel()

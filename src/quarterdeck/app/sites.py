@@ -8,12 +8,15 @@ from enum import StrEnum
 
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.cordons import told
 from quarterdeck.api.site import Isolation, Site
+from quarterdeck.app import cordons
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.site_use import require_safe_change, require_unused
 from quarterdeck.errors import NotFound
-from quarterdeck.model.units import Machine
+from quarterdeck.model.units import Machine, MachineRole
 
 
 class Applied(StrEnum):
@@ -26,17 +29,21 @@ class Applied(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A machine. ``replica`` is what is on it, as PLANE/REPLICA; None for nothing."""
+    """A machine. ``replica`` is what is on it, as PLANE/REPLICA; None for nothing. ``cordoned``: by whom it is, and
+    since when, in words; "" if it is not.
+    """
 
     machine: Machine
     replica: str | None
+    cordoned: str = ""
 
 
 class Sites:
     """The sites of an open home: ``Quarterdeck.sites``."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, asker: Asker) -> None:
         self._home = home
+        self._asker = asker
 
     async def list(self) -> Mapping[str, Site]:
         """All sites by name."""
@@ -81,7 +88,25 @@ class Sites:
             for each in plane.status.memory.replicas
         }
         found = await self._home.sites.open(site).machines()
-        return tuple(Used(each, replicas.get((name, each.name))) for each in found)
+        cordoned = {each.name: site.spec.cordon_of(each.name) for each in found if each.role is MachineRole.CONTROL}
+        return tuple(
+            Used(each, replicas.get((name, each.name)), told(cordon) if (cordon := cordoned.get(each.name)) else "")
+            for each in found
+        )
+
+    async def cordon(self, name: str, machine: str | None = None) -> bool:
+        """Have no new replica be put on a machine, or on any of the site; whether that is news. What is there stays.
+
+        Raises NotFound (the site, the machine), InvalidInput for the machine of load balancers.
+        """
+        return await cordons.cordon_site(self._home, name, machine, self._asker)
+
+    async def uncordon(self, name: str, machine: str | None = None) -> bool:
+        """Take that back, for a machine or for all of the site; whether it was so.
+
+        Raises NotFound, Conflict for a machine while the site is cordoned as a whole.
+        """
+        return await cordons.uncordon_site(self._home, name, machine)
 
     async def require_unused(self, name: str) -> Site:
         """The site, if it can be removed. Raises NotFound, Conflict that names the planes which use it."""

@@ -12,7 +12,19 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
 
-__all__ = ["Status", "leading", "needs", "quorum", "quorum_of", "summary", "survival", "survived", "warnings"]
+__all__ = [
+    "Status",
+    "leading",
+    "list_of",
+    "needs",
+    "quorum",
+    "quorum_of",
+    "rows_of",
+    "summary",
+    "survival",
+    "survived",
+    "warnings",
+]
 
 
 def quorum(world: World) -> str:
@@ -43,7 +55,7 @@ def survival(found: JsonValue) -> tuple[str, ...]:
     """Which failures a plane survives, from the facts of a ``summary``: a line of those that it does, then one for each
     that it does not, or of which that is not known, with why.
     """
-    facts = _rows(found)
+    facts = rows_of(found)
     if not facts:
         return ()
     lines = [f"survives: {', '.join(survived(found)) or 'nothing'}"]
@@ -54,11 +66,17 @@ def survival(found: JsonValue) -> tuple[str, ...]:
 
 def survived(found: JsonValue) -> tuple[str, ...]:
     """The failures that it does survive."""
-    return tuple(_FAILURES[str(each["failure"])] for each in _rows(found) if each["answer"] == "yes")
+    return tuple(_FAILURES[str(each["failure"])] for each in rows_of(found) if each["answer"] == "yes")
 
 
-def _rows(found: JsonValue) -> list[dict[str, JsonValue]]:
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+def list_of(value: JsonValue) -> list[JsonValue]:
+    """A fact that is a list; nothing where it is none."""
+    return value if isinstance(value, list) else []
+
+
+def rows_of(value: JsonValue) -> list[dict[str, JsonValue]]:
+    """A fact that is a list of mappings."""
+    return [each for each in list_of(value) if isinstance(each, dict)]
 
 
 def _by_reason(facts: list[dict[str, JsonValue]], answer: str) -> list[tuple[str, str]]:
@@ -71,7 +89,7 @@ def _by_reason(facts: list[dict[str, JsonValue]], answer: str) -> list[tuple[str
 
 
 def _reason(why: JsonValue) -> str:
-    reasons = [str(each) for each in why] if isinstance(why, list) else []
+    reasons = [str(each) for each in list_of(why)]
     return "; ".join(reasons[:1]) + (f", and {len(reasons) - 1} more" if len(reasons) > 1 else "")
 
 

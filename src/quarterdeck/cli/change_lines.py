@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import JsonValue
 
 from quarterdeck.app.watching import Watched
-from quarterdeck.app.words import quorum_of, survival
-from quarterdeck.cli.plane_text import list_of, rows_of
+from quarterdeck.app.words import list_of, quorum_of, rows_of, survival
 
 #: What is so or is not, rather than being one thing or another.
 _SENTENCES = ("warning", "event", "trouble")

@@ -71,7 +71,7 @@ def go_inside(plane: str) -> None:
 def go_inside_for_all() -> None:
     """The same where all planes are on network namespaces. Others would not be reached from there."""
 
-    async def networks() -> set[Isolation | None]:
+    async def networks() -> set[Isolation]:
         async with looking() as looks:
             return {await looks.network_of(each.metadata.name) for each in await looks.planes()}
 

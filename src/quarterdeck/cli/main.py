@@ -49,11 +49,13 @@ _COMMANDS = {
     "events": "looks",
     **dict.fromkeys(("pause", "resume"), "planes"),
     **dict.fromkeys(("migrate", "scale", "wait", "abort"), "moves"),
+    "recover": "recovering",
     "serve": "serve",
     "probe": "probes",
     **dict.fromkeys(("report", "history"), "history"),
 }
 _GROUPS = {
+    "drill": "drills",
     "replica": "replicas",
     "certs": "certs",
     "etcd": "etcd",

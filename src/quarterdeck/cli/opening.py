@@ -50,6 +50,22 @@ def go_inside_to_drive(plane: str) -> None:
         enter_lab()
 
 
+def go_inside_for_site(site: str) -> None:
+    """The same for a command that may start units of all planes of a site."""
+
+    async def network() -> Isolation | None:
+        async with opened() as quarterdeck:
+            known = (await quarterdeck.sites.list()).get(site)
+            kind = known.spec.isolation if known is not None else None
+            for plane in await quarterdeck.planes() if kind is Isolation.NETNS else ():
+                if await quarterdeck.network_of(plane.metadata.name) is kind:
+                    await quarterdeck.fetch_programs(plane.metadata.name)
+            return kind
+
+    if must_go_inside() and run(network()) is Isolation.NETNS:
+        enter_lab()
+
+
 def wait_inside(plane: str) -> bool:
     """Have another process drive the plane from inside its network, if it must; whether it did.
 

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.app.words import leading, quorum_of, survival
+from quarterdeck.app.words import leading, list_of, quorum_of, rows_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import table
 from quarterdeck.model.components import Component
@@ -58,6 +58,7 @@ def status_lines(fact: dict[str, JsonValue]) -> list[str]:
         lines.append(f"[yellow]paused[/yellow] until {fact['pausedUntil'] or 'it is resumed'}: nothing is changed")
     if fact["stalled"]:
         lines.append(f"[yellow]stalled:[/yellow] {escape(str(fact['stalled']))}")
+    lines += [escape(str(each)) for each in list_of(fact["cordoned"])]
     if fact["voters"] is not None:
         lines.append(f"etcd: {quorum_of(fact['voters'], fact['mayFail'], fact['quorumAt'])}")
     lines += [escape(each) for each in survival(fact["survives"])]
@@ -102,13 +103,3 @@ def _in_events(member: JsonValue) -> str:
     if not isinstance(member, dict):
         return ""
     return " ".join(str(each) for each in (member["member"], member["health"]) if each)
-
-
-def list_of(value: JsonValue) -> list[JsonValue]:
-    """A fact that is a list; nothing where it is none."""
-    return value if isinstance(value, list) else []
-
-
-def rows_of(value: JsonValue) -> list[dict[str, JsonValue]]:
-    """A fact that is a list of mappings."""
-    return [each for each in list_of(value) if isinstance(each, dict)]

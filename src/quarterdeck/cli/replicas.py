@@ -1,4 +1,4 @@
-"""Commands on the replicas of a plane: list, replace."""
+"""Commands on the replicas of a plane: list, replace, cordon, uncordon."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
         out.print(f"plane {name} has no replicas yet")
         return
     columns = ("replica", "site", "zone", "machine", "member", "health", "ready", "revision", "current", "age")
-    show([_row(each, output) for each in found], columns, output)
+    show([_row(each, output) for each in found], columns, output, wide=("volumes",))
 
 
 def _row(fact: ReplicaFacts, output: Output) -> dict[str, JsonValue]:
@@ -41,6 +41,7 @@ def _row(fact: ReplicaFacts, output: Output) -> dict[str, JsonValue]:
     if not documents:
         words = {True: "yes", False: "no, to be changed", None: None}
         current = "no, to be replaced" if fact.condemned else words[fact.current]
+        current = f"{current or 'unknown'}, cordoned" if fact.cordoned else current
     ready: JsonValue = fact.ready
     if not documents:
         ready = {True: "yes", False: "no", None: "unknown"}[fact.ready]
@@ -54,9 +55,10 @@ def _row(fact: ReplicaFacts, output: Output) -> dict[str, JsonValue]:
         "ready": ready,
         "revision": fact.revision or None,
         "current": current,
+        "volumes": "reattachable" if fact.reattachable else "local",
     }
     if documents:
-        return {**row, "toBeReplaced": fact.condemned, "since": fact.since}
+        return {**row, "toBeReplaced": fact.condemned, "cordoned": fact.cordoned or None, "since": fact.since}
     return {**row, "age": age(fact.since) if fact.since is not None else None}
 
 
@@ -78,3 +80,28 @@ def replace(
         out.print(f"{which} of plane {name} is to be replaced already: see 'wait {name}'")
         return
     change(examined, f"replace {which} of plane {name}?", yes=yes, detached=detached, output=output)
+
+
+WhichReplica = Annotated[str, typer.Argument(help="Which replica.", show_default=False)]
+
+
+@app.command()
+def cordon(name: Name, replica: WhichReplica) -> None:
+    """Have a replica left as it is: healing does not touch it, nor does any change, until it is uncordoned."""
+
+    async def ask() -> bool:
+        async with opened() as quarterdeck:
+            return await quarterdeck.cordon(name, replica)
+
+    out.print(f"replica {replica} of plane {name} is cordoned{'' if run(ask()) else ' already'}")
+
+
+@app.command()
+def uncordon(name: Name, replica: WhichReplica) -> None:
+    """Take a replica's cordon back."""
+
+    async def ask() -> bool:
+        async with opened() as quarterdeck:
+            return await quarterdeck.uncordon(name, replica)
+
+    out.print(f"replica {replica} of plane {name} {'is cordoned no more' if run(ask()) else 'was not cordoned'}")

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from quarterdeck.app.watching import Event, Watched
-from quarterdeck.app.words import survived
+from quarterdeck.app.words import list_of, rows_of, survived
 from quarterdeck.cli.output import made_table
-from quarterdeck.cli.plane_text import age, health, list_of, rows_of, status_lines
+from quarterdeck.cli.plane_text import age, health, status_lines
 
 #: More events than this do not fit.
 _EVENTS = 6

@@ -13,7 +13,7 @@ import structlog
 import typer
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import Quarterdeck, asker, home_key, inside_argv
+from quarterdeck.app import Parent, Quarterdeck, asker, home_key, inside_argv
 from quarterdeck.cli.context import INSIDE, here, run
 from quarterdeck.cli.notify import notify
 
@@ -46,12 +46,12 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
         if signal.getsignal(each) is not signal.SIG_IGN:
             loop.add_signal_handler(each, task.cancel)
     log = _log(log_format)
-    if network is not Isolation.LOOPBACK:
-        loop.add_reader(sys.stdin.fileno(), task.cancel)  # whoever started it is gone
+    alone = network is Isolation.LOOPBACK
 
     async def inside() -> tuple[str, ...]:
+        told = ("--metrics", "-") if metrics else ()
         command = ("serve", "--network", str(Isolation.NETNS), "--log-format", str(log_format))
-        argv = await inside_argv(here(), sys.executable, "-m", "quarterdeck", *command)
+        argv = await inside_argv(here(), sys.executable, "-m", "quarterdeck", *command, *told)
         return ("env", f"{INSIDE}=1", *argv)
 
     try:
@@ -61,13 +61,27 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
                 network,
                 log=log,
                 alive=lambda: notify("WATCHDOG=1"),
-                outposts={Isolation.NETNS: inside} if network is Isolation.LOOPBACK else {},
+                outposts={Isolation.NETNS: inside} if alone else {},
                 metrics=metrics,
+                parent=None if alone else _parent(),
             )
+        log.info("ended: whoever started it is gone; planes run on")
     except asyncio.CancelledError:
         task.uncancel()
         notify("STOPPING=1")
         log.info("ended; planes run on")
+
+
+def _parent() -> Parent:
+    """The streams of whoever started this process. From now on nothing else reads or writes them: what it starts has
+    none of its standard input, and says what it says where errors go.
+    """
+    found = Parent(asks=os.dup(sys.stdin.fileno()), told=os.dup(sys.stdout.fileno()))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.close(nothing)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return found
 
 
 def _log(log_format: LogFormat) -> structlog.typing.FilteringBoundLogger:

@@ -10,15 +10,18 @@ from pydantic import JsonValue
 from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.api.errors import explained
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.cli.arguments import OutputOption, Yes
-from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out, run
-from quarterdeck.cli.opening import opened
+from quarterdeck.app import Drain
+from quarterdeck.cli.arguments import Detach, OutputOption, Yes
+from quarterdeck.cli.context import Output, enter_lab, err, must_go_inside, out, run
+from quarterdeck.cli.opening import go_inside_for_site, opened
 from quarterdeck.cli.output import show
-from quarterdeck.cli.work import confirm
+from quarterdeck.cli.plan_text import print_forecast
+from quarterdeck.cli.work import confirm, detach, follow
 
 app = typer.Typer(help="Places with machines, zones and storage classes.", no_args_is_help=True)
 
 SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=False)]
+MachineName = Annotated[str | None, typer.Argument(help="Which machine; all of the site without one.")]
 
 
 @app.command("list")
@@ -35,12 +38,15 @@ def list_(output: OutputOption = Output.TABLE) -> None:
                     "zones": [*site.spec.zones],
                     "machines": len(site.spec.zones) * site.spec.machines_per_zone,
                     "classes": [each.name for each in site.spec.storage_classes],
+                    "reattachable": [each.name for each in site.spec.storage_classes if each.reattachable],
                     "planes": [each.metadata.name for each in planes if each.spec.placement.site == name],
+                    "cordoned": [each.machine or "all" for each in site.spec.cordons],
                 }
                 for name, site in (await quarterdeck.sites.list()).items()
             ]
 
-    show(run(ask()), ("name", "isolation", "zones", "machines", "classes", "planes"), output)
+    columns = ("name", "isolation", "zones", "machines", "classes", "planes", "cordoned")
+    show(run(ask()), columns, output, wide=("reattachable",))
 
 
 @app.command()
@@ -49,12 +55,18 @@ def add(
     isolation: Annotated[Isolation, typer.Option(help="What keeps its machines apart.")] = Isolation.LOOPBACK,
     zones: Annotated[str, typer.Option(help="Their names, with commas.")] = "a,b,c",
     machines: Annotated[int, typer.Option(help="Machines per zone.")] = 2,
+    edges: Annotated[int, typer.Option(help="Machines for load balancers, each in another zone.")] = 1,
 ) -> None:
     """Add a site on this host. Sites with more to say come from a file: 'apply -f'."""
 
     async def ask() -> None:
         with explained(f"adding site {name}", Site):
-            spec = {"isolation": isolation, "zones": tuple(zones.split(",")), "machinesPerZone": machines}
+            spec = {
+                "isolation": isolation,
+                "zones": tuple(zones.split(",")),
+                "machinesPerZone": machines,
+                "edges": edges,
+            }
             site = Site.model_validate({"metadata": {"name": name}, "spec": spec})
         async with opened() as quarterdeck:
             await quarterdeck.sites.add(site)
@@ -87,11 +99,12 @@ def machines(name: SiteName, output: OutputOption = Output.TABLE) -> None:
                     "address": each.machine.address,
                     "state": str(each.machine.state),
                     "replicas": each.replica,
+                    "cordoned": each.cordoned or None,
                 }
                 for each in await quarterdeck.sites.machines(name)
             ]
 
-    show(run(ask()), ("name", "zone", "role", "address", "state", "replicas"), output)
+    show(run(ask()), ("name", "zone", "role", "address", "state", "replicas", "cordoned"), output)
 
 
 def _inside(name: str) -> None:
@@ -116,3 +129,69 @@ def remove(name: SiteName, yes: Yes = False) -> None:
 
     run(ask())
     out.print(f"site {name} removed")
+
+
+@app.command()
+def cordon(name: SiteName, machine: MachineName = None) -> None:
+    """Have no new replica be put on a machine, or on any of the site. What is there goes on."""
+
+    async def ask() -> bool:
+        async with opened() as quarterdeck:
+            return await quarterdeck.sites.cordon(name, machine)
+
+    out.print(f"{_what(name, machine)} cordoned{'' if run(ask()) else ' already'}")
+
+
+@app.command()
+def uncordon(name: SiteName, machine: MachineName = None) -> None:
+    """Take a cordon back; without a machine all of the site's."""
+
+    async def ask() -> bool:
+        async with opened() as quarterdeck:
+            return await quarterdeck.sites.uncordon(name, machine)
+
+    out.print(f"{_what(name, machine)} {'cordoned no more' if run(ask()) else 'not cordoned'}")
+
+
+def _what(name: str, machine: str | None) -> str:
+    return f"machine {machine} of site {name} is" if machine else f"all machines of site {name} are"
+
+
+@app.command()
+def drain(name: SiteName, machine: MachineName = None, yes: Yes = False, detached: Detach = False) -> None:
+    """Cordon a machine, and have every replica on it, of every plane, exchanged for one elsewhere while all serve."""
+    go_inside_for_site(name)
+    planned = run(_drain(name, machine))
+    planned.require()
+    for each in planned.planes:
+        err.print(f"plane {each.name}:")
+        if each.forecast is not None:
+            print_forecast(each.forecast, Output.TABLE)
+    planes = ", ".join(each.name for each in planned.planes) or "no plane"
+    confirm(f"drain {planned.what}: exchange replicas of {planes}?", yes=yes)
+    run(_asked(planned))
+    for each in planned.planes:
+        if detached:
+            detach(each.name)
+        else:
+            run(follow(each.name))
+    if planned.served:
+        out.print(f"the load balancers of site {name} go on: clients of {', '.join(planned.served)} may use them")
+    still = () if detached else run(_left(name, machine))
+    so = f"still there: {', '.join(still)}" if still else "cordoned"
+    out.print(f"{planned.what}: {so}")
+
+
+async def _drain(name: str, machine: str | None) -> Drain:
+    async with opened() as quarterdeck:
+        return await quarterdeck.plan_drain(name, machine)
+
+
+async def _asked(planned: Drain) -> None:
+    async with opened() as quarterdeck:
+        await quarterdeck.drain(planned)
+
+
+async def _left(name: str, machine: str | None) -> tuple[str, ...]:
+    async with opened() as quarterdeck:
+        return await quarterdeck.left_to_drain(name, machine)

@@ -166,3 +166,33 @@ def boot_arguments(plane: PlaneSettings, initial: InitialCluster) -> tuple[str, 
 
 def _extra(plane: PlaneSettings) -> Mapping[str, str]:
     return plane.extra_args.get(Component.ETCD, {})
+
+
+#: By how much revisions of data that is restored are ahead of all that anybody may have seen: more than were ever
+#: written after what survived, and so far below 2^63 that it can be done again and again.
+BUMP = 1_000_000_000
+
+
+def restoring(
+    utility: PurePosixPath, source: PurePosixPath, target: PurePosixPath, *, name: str, peer: str, token: str
+) -> tuple[str, ...]:
+    """The command that makes a data folder for the one member of a new cluster from the database in another one, whose
+    etcd has ended. (Such a file has no hash at its end, as streamed ones do.)
+
+    Revisions are bumped, and all before are marked as compacted, so that whoever resumes a watch has to list anew:
+    clients that remember revisions of after what survived would miss what comes (kubernetes#107457).
+    """
+    return (
+        str(utility),
+        "snapshot",
+        "restore",
+        str(source / "member" / "snap" / "db"),
+        "--skip-hash-check",
+        f"--bump-revision={BUMP}",
+        "--mark-compacted",
+        f"--name={name}",
+        f"--initial-cluster={name}={peer}",
+        f"--initial-cluster-token={token}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--data-dir={target}",
+    )

@@ -1,4 +1,4 @@
-"""How an apiserver is asked whether it would serve."""
+"""How an apiserver is asked whether it would serve, and whether it works."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 #: are passed over.
 _EVENTS = "exclude=etcd-override-0&exclude=etcd-override-readiness-0"
 READYZ = f"/readyz?{_EVENTS}"
+LIVEZ = f"/livez?{_EVENTS}"
 
 #: The same for an apiserver of a plane that has been served before: it begins to look after the default roles and
 #: priority classes, which are there already, only a second after it serves (kubernetes: storage_rbac.go). It reads

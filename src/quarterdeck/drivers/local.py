@@ -24,13 +24,18 @@ class LocalSites:
     def open(self, resource: SiteResource) -> LocalSite:
         """See ``SiteDriver``."""
         classes = {
-            each.name: StorageClass(folder=Path(each.path) if each.path else None, limit_bytes=each.limit_bytes)
+            each.name: StorageClass(
+                folder=Path(each.path) if each.path else None,
+                limit_bytes=each.limit_bytes,
+                reattachable=each.reattachable,
+            )
             for each in resource.spec.storage_classes
         }
         settings = LocalSiteSettings(
             name=resource.metadata.name,
             zones=resource.spec.zones,
             machines_per_zone=resource.spec.machines_per_zone,
+            edges=resource.spec.edges,
             storage_classes=classes,
         )
         return open_local_site(self._folder, settings, self._network(resource.spec.isolation))
@@ -41,8 +46,8 @@ class LocalSites:
             await Lab.open(self._folder)
 
     def hub(self, network: Isolation) -> LocalSite:
-        """See ``SiteDriver``: a site with one machine."""
-        settings = LocalSiteSettings(name=_hub(network), zones=("a",), machines_per_zone=1)
+        """See ``SiteDriver``: a site with two machines, so that what is asked of one can be asked of the other."""
+        settings = LocalSiteSettings(name=_hub(network), zones=("a", "b"), machines_per_zone=1)
         return open_local_site(self._folder, settings, self._network(network))
 
     def hubs(self) -> tuple[Isolation, ...]:

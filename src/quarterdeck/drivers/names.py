@@ -17,7 +17,7 @@ from quarterdeck.endpoint.port import Dns
 from quarterdeck.endpoint.records import DnsServer
 from quarterdeck.endpoint.unmanaged import UnmanagedDns, system_servers
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.units import MachineRole
+from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.sites.port import Site
 
 #: Not 53, which needs rights. The hub's machine has an address of its own.
@@ -28,15 +28,18 @@ _USUAL_PORT = 53  # of DNS: resolvers ask at no other
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """Where the DNS server of mode ``hosts`` runs. Without ``program`` it can be asked and told, but not started."""
+    """Where the DNS servers of mode ``hosts`` run. Without ``program`` they can be asked and told, but not started."""
 
     site: Site
     program: Path | None = None
 
     async def dns(self) -> CoreDns:
-        """CoreDNS on the hub's machine."""
-        machine = next(each for each in await self.site.machines() if each.role is MachineRole.CONTROL)
-        settings = DnsSettings(
+        """CoreDNS on the hub's machines."""
+        machines = [each for each in await self.site.machines() if each.role is MachineRole.CONTROL]
+        return CoreDns(site=self.site, hosts={each.name: self._settings(each) for each in machines})
+
+    def _settings(self, machine: Machine) -> DnsSettings:
+        return DnsSettings(
             unit=DNS_UNIT,
             binary=PurePosixPath(self.program or "/coredns"),
             folder=self.site.folder(machine.name, DNS_UNIT),
@@ -44,12 +47,11 @@ class Hub:
             port=DNS_PORT,
             zone=f"{DEFAULT_ZONE}.",
         )
-        return CoreDns(site=self.site, machine=machine.name, settings=settings)
 
 
-async def name_server(hub: Site) -> DnsServer:
-    """Where clients ask for the names that are kept on a hub."""
-    return (await Hub(hub).dns()).server
+async def name_servers(hub: Site) -> tuple[DnsServer, ...]:
+    """Where clients ask for the names that are kept on a hub, in this order."""
+    return (await Hub(hub).dns()).servers
 
 
 async def open_dns(endpoint: Endpoint, hub: Hub) -> Dns:

@@ -47,7 +47,7 @@ def stranger(sighting: Sighting, claim: Claim) -> str:
     if sighting.ownership is not None and sighting.ownership.owner != claim.owner:
         return f"it is claimed by {sighting.ownership.owner}"
     if sighting.record is not None and claim.addresses.isdisjoint(sighting.record.addresses):
-        return f"it leads to {' '.join(sighting.record.addresses)}, which is none of the plane's load balancers"
+        return f"it leads to {' '.join(sighting.record.addresses)}, which is none of the plane's own addresses"
     return ""
 
 

@@ -1,13 +1,14 @@
-"""The DNS port by a CoreDNS of one's own, run as a unit of a machine of the hub site."""
+"""The DNS port by CoreDNS servers of one's own, run as units of machines of the hub site."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from quarterdeck.components.coredns import DnsSettings, base_file, dns_unit, record_file, zone_path
 from quarterdeck.endpoint.claims import claim_name, claim_text, require_own
-from quarterdeck.endpoint.records import DnsServer, absolute, ask, look, record_of
+from quarterdeck.endpoint.records import DnsServer, absolute, look_at_equals, record_of
 from quarterdeck.endpoint.waiting import until_answer
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
@@ -18,20 +19,21 @@ _PAUSE = 0.02  # seconds between two questions to a server that starts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreDns:
-    """One CoreDNS on ``machine`` of ``site``, shared by all planes. ``patience``: seconds that ``set`` waits.
+    """CoreDNS on machines of ``site`` (``hosts``, by machine), all with the same zone, shared by all planes.
+    ``patience``: seconds that ``set`` waits.
 
-    Each name has a file of its own, so that several managers may write at once, each for its planes.
+    Each name has a file of its own, so that several managers may write at once, each for its planes. Each server is
+    told everything: one that is away is told when it is back, and until then nobody knows what it may hand out by then.
     """
 
     site: Site
-    machine: str
-    settings: DnsSettings
+    hosts: Mapping[str, DnsSettings]
     patience: float = 20.0
 
     @property
-    def server(self) -> DnsServer:
-        """Where clients ask."""
-        return DnsServer(self.settings.address, self.settings.port)
+    def servers(self) -> tuple[DnsServer, ...]:
+        """Where clients ask, one after the other."""
+        return tuple(map(_server, self.hosts.values()))
 
     async def check(self, name: str) -> None:
         """See ``Dns.check``: the name must lie below the zone."""
@@ -40,40 +42,66 @@ class CoreDns:
     async def set(
         self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
     ) -> PersonMust | None:
-        """See ``Dns.set``."""
+        """See ``Dns.set``; but a server whose machine does not answer is not waited for: clients ask the others."""
         full, wanted = self._below_zone(name), record_of(addresses, ttl)
         await self._require_own(full, claim)
         texts = ((claim_name(full), claim_text(claim.ownership)),) if claim is not None else ()
-        await self.site.write_files(self.machine, (record_file(self.settings, full, wanted, texts),))
-        await self._until(full, wanted, claim.ownership if claim is not None else None)
+
+        async def write(machine: str) -> None:
+            await self.site.write_files(machine, (record_file(self.hosts[machine], full, wanted, texts),))
+
+        told = await self._on_each(write)
+        await self._until(told, full, wanted, claim.ownership if claim is not None else None)
         return None
 
     async def observe(self, name: str) -> Record | None:
         """See ``Dns.observe``."""
-        return await ask(self.server, self._below_zone(name))
+        return (await self.look(name)).record
 
     async def look(self, name: str) -> Sighting:
-        """See ``Dns.look``: there is one server."""
-        return await look(self.server, self._below_zone(name))
+        """See ``Dns.look``."""
+        return await look_at_equals(self.servers, self._below_zone(name))
 
     async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
-        """See ``Dns.remove``."""
+        """See ``Dns.remove``. Nobody would tell a server later that a name is gone, so all of their machines must
+        answer before the first forgets it.
+        """
         full = self._below_zone(name)
         await self._require_own(full, claim)
-        await self.site.remove_files(self.machine, (zone_path(self.settings, full),))
-        await self._until(full, None, None)
+        await asyncio.gather(*map(self.site.units, self.hosts))
+        for machine, settings in self.hosts.items():
+            await self.site.remove_files(machine, (zone_path(settings, full),))
+        await self._until(tuple(self.hosts), full, None, None)
         return None
 
+    async def start(self) -> None:
+        """See ``OwnServer.start``. Names are there once it has read its files."""
+
+        async def begin(machine: str) -> None:
+            await self.site.write_files(machine, (base_file(self.hosts[machine]),))
+            await self.site.start_unit(machine, dns_unit(self.hosts[machine]))
+
+        await self._on_each(begin)
+
+    async def stop(self) -> None:
+        """Stop the servers and forget every name."""
+        for machine, settings in self.hosts.items():
+            await self.site.remove_unit(machine, settings.unit)
+
     async def _require_own(self, full: str, claim: Claim | None) -> None:
-        """As the server answers, which may have to start first. One that never ran knows nobody's names."""
-        units = await self.site.units(self.machine)
+        """As those servers answer that ran before, which may have to start first: others know nobody's names."""
+        ran: list[str] = []
+
+        async def see(machine: str) -> None:
+            if any(each.name == self.hosts[machine].unit for each in await self.site.units(machine)):
+                ran.append(machine)
+
+        await self._on_each(see)
         await self.start()
-        if all(each.name != self.settings.unit for each in units):
-            return
         deadline = asyncio.get_running_loop().time() + self.patience
-        while True:
+        while ran:
             try:
-                seen = await look(self.server, full)
+                seen = await look_at_equals(self._servers_on(ran), full)
             except Unavailable:
                 if asyncio.get_running_loop().time() > deadline:
                     raise
@@ -82,22 +110,30 @@ class CoreDns:
                 require_own(f"changing the record {full}", seen, claim)
                 return
 
-    async def _until(self, full: str, wanted: Record | None, owner: Ownership | None) -> None:
-        what = f"DNS server {self.server} to answer for {full}"
-        await until_answer(lambda: look(self.server, full), what, wanted, owner, patience=self.patience)
+    async def _on_each(self, call: Callable[[str], Awaitable[None]]) -> tuple[str, ...]:
+        """Have it done on every machine; those that answered. Raises Unavailable when none did, and what is worse."""
+        ended = await asyncio.gather(*map(call, self.hosts), return_exceptions=True)
+        failed = [each for each in ended if each is not None]
+        worst = next((each for each in failed if not isinstance(each, Unavailable)), None)
+        if worst is not None or len(failed) == len(ended):
+            raise worst or failed[0]
+        return tuple(machine for machine, each in zip(self.hosts, ended, strict=True) if each is None)
 
-    async def start(self) -> None:
-        """Have the server run; nothing happens to one that does. Names are there once it has read its files."""
-        await self.site.write_files(self.machine, (base_file(self.settings),))
-        await self.site.start_unit(self.machine, dns_unit(self.settings))
+    async def _until(self, machines: Sequence[str], full: str, wanted: Record | None, owner: Ownership | None) -> None:
+        asked = self._servers_on(machines)
+        what = f"DNS server {' and '.join(map(str, asked))} to answer for {full}"
+        await until_answer(lambda: look_at_equals(asked, full), what, wanted, owner, patience=self.patience)
 
-    async def stop(self) -> None:
-        """Stop the server and forget every name."""
-        await self.site.remove_unit(self.machine, self.settings.unit)
+    def _servers_on(self, machines: Sequence[str]) -> tuple[DnsServer, ...]:
+        return tuple(_server(self.hosts[each]) for each in self.hosts if each in machines)
 
     def _below_zone(self, name: str) -> str:
-        full = absolute(name)
-        if not full.endswith(f".{self.settings.zone}"):
-            zone = self.settings.zone.rstrip(".")
-            raise InvalidInput(f"looking at the name {full}", f"it is not below {zone}", f"use NAME.{zone}")
+        full, zone = absolute(name), next(iter(self.hosts.values())).zone
+        if not full.endswith(f".{zone}"):
+            short = zone.rstrip(".")
+            raise InvalidInput(f"looking at the name {full}", f"it is not below {short}", f"use NAME.{short}")
         return full
+
+
+def _server(settings: DnsSettings) -> DnsServer:
+    return DnsServer(settings.address, settings.port)

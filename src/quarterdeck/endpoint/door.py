@@ -5,7 +5,7 @@ guests (``door_guests.py``), each to its own plane's name and port and nowhere e
 to the loopback. It asks the site's own DNS server for the name, once per time to live, and relays. With a lab it dials
 from the lab's client namespace.
 
-    python -m quarterdeck.endpoint.door --listen 127.0.0.1:PORT --dns IP:PORT --guests FILE [--lab HOME]
+    python -m quarterdeck.endpoint.door --listen 127.0.0.1:PORT --dns IP:PORT [--dns IP:PORT] --guests FILE [--lab HOME]
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from typing import Protocol
 import dns.asyncresolver
 import dns.exception
 import dns.name
+import dns.nameserver
 import dns.resolver
 import h11
 
+from quarterdeck.dialing import connected
 from quarterdeck.endpoint.door_guests import Guest, known_guest, plain_host, read_guests
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 from quarterdeck.files import file_errors
@@ -38,7 +40,8 @@ from quarterdeck.sites.netns.layout import CLIENT
 
 _ASKING = 10.0  # seconds for a client to say where it wants to go
 _RESOLVING = 5.0
-_CONNECTING = 4.0  # for each address of a name
+_NEXT_SERVER = 0.5  # seconds after which the next DNS server is asked
+_CONNECTING = 4.0
 _PIECE = 1 << 16
 _HEAD = 1 << 13  # bytes of a request
 _BREATH = 0.05  # seconds before the next connection is taken when this one could not be
@@ -84,12 +87,14 @@ class _Found(dns.resolver.LRUCache):
 
 
 class DnsNames:
-    """Asks one DNS server (IP address and port), and believes its answers for their time to live and no longer."""
+    """Asks DNS servers (IP address and port) in this order, and believes their answers for their time to live and no
+    longer.
+    """
 
-    def __init__(self, server: tuple[str, int]) -> None:
+    def __init__(self, *servers: tuple[str, int]) -> None:
         self._resolver = dns.asyncresolver.Resolver(configure=False)
-        self._resolver.nameservers = [server[0]]
-        self._resolver.port = server[1]
+        self._resolver.nameservers = [dns.nameserver.Do53Nameserver(*each) for each in servers]
+        self._resolver.timeout = _NEXT_SERVER
         self._resolver.cache = _Found()
         self._resolver.lifetime = _RESOLVING
 
@@ -207,15 +212,14 @@ class Door:
     async def _dial(self, host: str, port: int) -> Streams:
         """Connect to the first address of the host that answers; raises Unavailable."""
         addresses = [host] if _is_address(host) else await self._names.addresses(host)
-        seen = "it has no address"
-        for address in addresses:
-            try:
-                async with asyncio.timeout(_CONNECTING):
-                    return await asyncio.open_connection(address, port)
-            except TimeoutError:
-                seen = f"{address} does not answer"
-            except OSError as error:
-                seen = f"{address}: {error.strerror}"
+        try:
+            async with asyncio.timeout(_CONNECTING):
+                _, reached = await connected(addresses, port)
+                return await asyncio.open_connection(sock=reached)
+        except TimeoutError:
+            seen = f"{' and '.join(addresses)} {'do' if len(addresses) > 1 else 'does'} not answer"
+        except OSError as error:
+            seen = f"{' and '.join(addresses)}: {error.strerror or error}"
         raise Unavailable(f"connecting to {host}:{port}", seen)
 
 
@@ -351,7 +355,7 @@ def main(arguments: Sequence[str]) -> None:
     """Open the door until SIGTERM. Raises InvalidInput, Unavailable."""
     parser = argparse.ArgumentParser(prog="quarterdeck.endpoint.door")
     parser.add_argument("--listen", required=True, type=split_address, metavar="127.0.0.1:PORT")
-    parser.add_argument("--dns", required=True, type=split_address, metavar="IP:PORT")
+    parser.add_argument("--dns", required=True, action="append", type=split_address, metavar="IP:PORT")
     parser.add_argument("--guests", required=True, type=Path, metavar="FILE")
     parser.add_argument("--lab", type=Path, metavar="HOME")
     options = parser.parse_args(arguments)
@@ -362,7 +366,7 @@ def main(arguments: Sequence[str]) -> None:
         host, port = listener.getsockname()[:2]
         sys.stdout.write(f"the door is open at {host}:{port}\n")
         sys.stdout.flush()
-        door = Door(DnsNames(options.dns), lambda: read_guests(options.guests), most=_room())
+        door = Door(DnsNames(*options.dns), lambda: read_guests(options.guests), most=_room())
         asyncio.run(_serve_until_stopped(door, listener))
 
 

@@ -73,6 +73,7 @@ class EnvoyBalancer:
             running=True,
             backends=frozenset(view.backends),
             healthy=view.healthy,
+            at=tuple(view.backends.items()),
             connections=view.connections,
             accepted_total=view.accepted_total,
         )

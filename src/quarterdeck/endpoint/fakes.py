@@ -56,6 +56,7 @@ class FakeBalancer:
             running=True,
             backends=frozenset(self.backends),
             healthy=frozenset(self._healthy(self.backends)),
+            at=tuple(self.backends.items()),
             connections=len(self.live()),
             accepted_total=self.accepted_total,
         )

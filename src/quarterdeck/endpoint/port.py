@@ -93,8 +93,8 @@ class Dns(Protocol):
 
 @runtime_checkable
 class OwnServer(Protocol):
-    """What a DNS port offers besides whose server is quarterdeck's own."""
+    """What a DNS port offers besides whose servers are quarterdeck's own."""
 
     async def start(self) -> None:
-        """Have the server run; nothing happens to one that does."""
+        """Have the servers run; nothing happens to those that do. Raises Unavailable when no machine answers."""
         ...

@@ -113,10 +113,45 @@ async def look(server: DnsServer, name: str, others: tuple[DnsServer, ...] = ())
             continue
         answering += 1
         if answer != record:
-            shown = "no record" if answer is None else f"{' '.join(answer.addresses)} (ttl {answer.ttl} s)"
-            torn.append(f"DNS server {each} answers otherwise ({shown})")
+            torn.append(f"DNS server {each} answers otherwise ({_shown(answer)})")
             differ.append(answer)
     return Sighting(record=record, ownership=ownership, others=tuple(differ), torn="; ".join(torn), servers=answering)
+
+
+async def look_at_equals(servers: tuple[DnsServer, ...], name: str) -> Sighting:
+    """What servers say of ``name`` that are all told everything, and pass nothing on to each other. The first that
+    answers counts, and it is told where others differ, or do not answer. Raises Unavailable when none answers.
+    """
+    answers = await asyncio.gather(*(_ask_equal(each, name) for each in servers))
+    each = tuple(zip(servers, answers, strict=True))
+    told = [(server, answer) for server, answer in each if isinstance(answer, tuple)]
+    silent = [(server, answer) for server, answer in each if isinstance(answer, Unavailable)]
+    if not told:
+        raise silent[0][1]
+    record, ownership = told[0][1]
+    differ = [(server, answer) for server, answer in told if answer != (record, ownership)]
+    torn = [f"DNS server {server} gives no answer ({error.seen})" for server, error in silent]
+    torn += [f"DNS server {server} answers otherwise ({_shown(answer)})" for server, (answer, _) in differ]
+    return Sighting(
+        record=record,
+        ownership=ownership,
+        others=tuple(answer for _, (answer, _) in differ if answer != record),
+        torn="; ".join(torn),
+        uneven=bool(differ),
+        servers=sum(record is None or answer is not None for _, (answer, _) in told),
+    )
+
+
+async def _ask_equal(server: DnsServer, name: str) -> tuple[Record | None, Ownership | None] | Unavailable:
+    try:
+        record, ownership = await asyncio.gather(ask(server, name), ask_claim(server, name))
+    except Unavailable as error:
+        return error
+    return record, ownership
+
+
+def _shown(record: Record | None) -> str:
+    return "no record" if record is None else f"{' '.join(record.addresses)} (ttl {record.ttl} s)"
 
 
 async def _ask_other(server: DnsServer, name: str) -> Record | Unavailable | None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import quarterdeck
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import Isolation
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
-from quarterdeck.drivers.names import name_server
+from quarterdeck.drivers.names import name_servers
 from quarterdeck.endpoint.door_guests import guests_file, invite
 from quarterdeck.engine.belongings import secrets_of
 from quarterdeck.engine.home import Home
@@ -23,6 +21,7 @@ from quarterdeck.engine.settings import endpoint_port
 from quarterdeck.errors import TimedOut
 from quarterdeck.files import file_errors
 from quarterdeck.model.units import MachineRole, UnitSpec
+from quarterdeck.package import SOURCE
 from quarterdeck.pki.issuing import issue_admin
 
 if TYPE_CHECKING:
@@ -47,14 +46,14 @@ async def open_door(home: Home, plane: ControlPlane, kind: Isolation) -> str:
         guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
     hub = home.sites.hub(Isolation.LOOPBACK)
     machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
-    server = await name_server(home.sites.hub(kind))
+    servers = await name_servers(home.sites.hub(kind))
     listen = f"{machine.address}:{_DOOR_PORTS[kind]}"
     argv = [sys.executable, "-m", "quarterdeck.endpoint.door", "--listen", listen]
-    argv += ["--dns", f"{server.ip}:{server.port}", "--guests", str(guests)]
+    argv += [word for each in servers for word in ("--dns", f"{each.ip}:{each.port}")]
+    argv += ["--guests", str(guests)]
     if kind is Isolation.NETNS:
         argv += ["--lab", str(home.folder)]
-    source = str(Path(quarterdeck.__file__).parent.parent)
-    spec = UnitSpec(name=f"door-{kind}", argv=tuple(argv), env=(("PYTHONPATH", source),), stop_timeout=2.0)
+    spec = UnitSpec(name=f"door-{kind}", argv=tuple(argv), env=(("PYTHONPATH", str(SOURCE)),), stop_timeout=2.0)
     await hub.start_unit(machine.name, spec)
     await _until_open(machine.address, _DOOR_PORTS[kind], f"see the log of unit {spec.name} in {home.folder}/sites")
     return f"http://{quote(name)}:{quote(guest.secret)}@{listen}"
@@ -93,13 +92,12 @@ async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | N
     return kubeconfig(name, f"{name}-admin", server, client)
 
 
-async def _asked_by_clients(home: Home, plane: ControlPlane, kind: Isolation) -> tuple[str, int] | None:
-    """The DNS server that knows the plane's name; None where this host's resolver does."""
+async def _asked_by_clients(home: Home, plane: ControlPlane, kind: Isolation) -> tuple[tuple[str, int], ...]:
+    """The DNS servers that know the plane's name; none where this host's resolver does."""
     endpoint = plane.spec.endpoint
     if endpoint.mode is EndpointMode.HOSTS:
-        server = await name_server(home.sites.hub(kind))
-        return server.ip, server.port
-    return (endpoint.resolvers[0].address, endpoint.resolvers[0].port) if endpoint.resolvers else None
+        return tuple((each.ip, each.port) for each in await name_servers(home.sites.hub(kind)))
+    return tuple((each.address, each.port) for each in endpoint.resolvers)
 
 
 async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
@@ -116,6 +114,6 @@ async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
         ca_pem=secrets.kubernetes_ca.bundle.decode(),
         client_cert_pem=client.certificate.decode(),
         client_key_pem=client.key.decode(),
-        dns_server=await _asked_by_clients(home, plane, kind),
+        dns_servers=await _asked_by_clients(home, plane, kind),
         address=plane.spec.endpoint.address if mode is EndpointMode.ADDRESS else None,
     )

@@ -138,8 +138,7 @@ class AddonDuty:
 
     async def _kept(self, plane: Plane, found: Addons, wanted: AddonContent) -> AddonStatus:
         """See to one add-on; what is known of it then."""
-        before = next((each for each in plane.resource.status.addons if each.name == wanted.name), None)
-        state = before or AddonStatus(name=wanted.name)
+        state = _known(plane, wanted.name)
         content = self._contents[wanted.name]
         try:
             if state.digest == wanted.digest and not state.why and await found.untouched(content, state.fields):
@@ -179,9 +178,7 @@ class AddonDuty:
             try:
                 await found.remove(name)
             except Waits as error:
-                before = next((each for each in plane.resource.status.addons if each.name == name), None)
-                known = before or AddonStatus(name=name)
-                return known.model_copy(update={"why": f"{_WAITING}to be removed: {error.seen}"})
+                return _known(plane, name).model_copy(update={"why": f"{_WAITING}to be removed: {error.seen}"})
             await _tell(plane, "AddonRemoved", f"add-on {name} is gone")
         return None
 
@@ -195,6 +192,12 @@ def _then(plane: Plane) -> str:
 
 def _waits(state: AddonStatus) -> bool:
     return state.why.startswith(_WAITING)
+
+
+def _known(plane: Plane, name: str) -> AddonStatus:
+    """What was last written down of an add-on."""
+    found = (each for each in plane.resource.status.addons if each.name == name)
+    return next(found, AddonStatus(name=name))
 
 
 def _has_any(plane: Plane) -> bool:

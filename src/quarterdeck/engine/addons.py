@@ -10,17 +10,15 @@ from pydantic import SecretStr
 from quarterdeck.addons.content import Content, contents, decoded, digest_of, gone_with_a_namespace
 from quarterdeck.api.addon_manifests import AddonContent, AddonManifests, manifests_of
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine import made
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.port import Lease, Store
 
-#: So many are kept that nobody names any more: who goes back finds them.
-_FORMER = 3
 
-
-async def wanted(store: Store, plane: ControlPlane) -> AddonManifests | None:
+async def wanted(store: Store, plane: ControlPlane, found: tuple[Content, ...] | None = None) -> AddonManifests | None:
     """What a stored plane's add-ons are to be; None when there are none. Not stored yet, if the plane names none: then
-    everything that its spec names is read, and charts are rendered.
+    everything that its spec names is read, and charts are rendered, unless that is what was ``found`` already.
 
     Raises InvalidInput for what makes no sense, PreconditionFailed and TimedOut for charts, Corrupt when what the plane
     names is gone.
@@ -29,7 +27,7 @@ async def wanted(store: Store, plane: ControlPlane) -> AddonManifests | None:
         return await stored(store, plane, plane.status.addon_manifests)
     if not plane.spec.addons:
         return None
-    return manifests_of(plane, tuple(map(_encoded, await read(plane))))
+    return manifests_of(plane, tuple(map(_encoded, await read(plane) if found is None else found)))
 
 
 async def established(
@@ -41,13 +39,13 @@ async def established(
     """
     if plane.status.addon_manifests or not plane.spec.addons:
         return plane
-    made = manifests_of(plane, tuple(map(_encoded, await read(plane) if found is None else found)))
-    await keep(store, made, lease=lease)
+    manifests = manifests_of(plane, tuple(map(_encoded, await read(plane) if found is None else found)))
+    await made.keep(store, manifests, lease=lease)
 
     def naming(seen: ControlPlane) -> ControlPlane:
         if (seen.spec, seen.status.addon_manifests) != (plane.spec, ""):
             raise Conflict(f"reading the add-ons of plane {plane.name}", "it was changed meanwhile", "look again")
-        return seen.model_copy(update={"status": seen.status.model_copy(update={"addon_manifests": made.name})})
+        return seen.model_copy(update={"status": seen.status.model_copy(update={"addon_manifests": manifests.name})})
 
     return await amend(store, ControlPlane, plane.name, naming, lease=lease)
 
@@ -99,13 +97,6 @@ async def before(store: Store, plane: ControlPlane) -> tuple[Content, ...]:
     return ()
 
 
-async def keep(store: Store, manifests: AddonManifests | None, *, lease: Lease | None = None) -> None:
-    """Store them, if they are not there yet: those of one name have one content."""
-    if manifests is not None:
-        with contextlib.suppress(Conflict):
-            await store.create(manifests, lease=lease)
-
-
 def require_possible(plane: ControlPlane, before: Iterable[Content], after: Iterable[Content]) -> None:
     """Raise InvalidInput for a change that would delete a namespace with objects in it that are wanted."""
     refs = (ref for each in before for ref in each.refs)
@@ -116,25 +107,12 @@ def require_possible(plane: ControlPlane, before: Iterable[Content], after: Iter
         )
 
 
-async def of_plane(store: Store, name: str) -> tuple[AddonManifests, ...]:
-    """All that are stored of the plane of that name, the newest first."""
-    found = [
-        each
-        for each in await store.list(AddonManifests)
-        if any((owner.kind, owner.name) == ("ControlPlane", name) for owner in each.metadata.owner_references)
-    ]
-    return tuple(sorted(found, key=lambda each: (each.metadata.creation_timestamp, each.name), reverse=True))
-
-
 async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str], *, lease: Lease | None = None) -> None:
     """Delete what nobody names, but for the last few. ``named``: what others than the plane name."""
     if not plane.status.addon_manifests and not plane.status.addons:
         return
     used = {plane.status.addon_manifests, *(each.manifests for each in plane.status.addons), *named}
-    unused = [each for each in await of_plane(store, plane.name) if each.name not in used]
-    gone = tuple((AddonManifests, each.name) for each in unused[_FORMER:])
-    if gone:
-        await store.delete_together(*gone, lease=lease)
+    await made.forget_unused(store, AddonManifests, plane.name, used, lease=lease)
 
 
 def _encoded(content: Content) -> AddonContent:

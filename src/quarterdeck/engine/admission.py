@@ -15,6 +15,7 @@ from quarterdeck.components.template import settings_of
 from quarterdeck.endpoint.claims import CONSENT, stranger
 from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.endpoint_changes import admit_change
 from quarterdeck.engine.preconditions import require
 from quarterdeck.engine.settings import balancer_ports
 from quarterdeck.engine.templates import audit_wanted, template_of
@@ -36,10 +37,13 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     _fits(wanted, site)
     _can_be_rendered(wanted, site, current)
     if current is None:
+        await _has_machines(engine, wanted, site)
         await asyncio.to_thread(_has_its_folder, wanted, site)
         await engine.home.sites.open(site).require_room(f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
         await _ports_are_free(engine, wanted, site)
         await _name_is_free(engine, wanted, site)
+    else:
+        await admit_change(engine.home, wanted, current, site)
     await engine.programs(wanted)
     if current is not None and current.spec.placement.site != wanted.spec.placement.site:
         await require(engine, current, wanted, allow_distance=False)
@@ -74,6 +78,20 @@ def _fits(wanted: ControlPlane, site: Site) -> None:
     for named in wanted.spec.storage_classes:
         if named is not None and named not in classes:
             raise InvalidInput(doing, f"it has no storage class {named!r}", f"classes: {', '.join(classes)}")
+
+
+async def _has_machines(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """Of the machines that may be given a replica there are as many as are needed."""
+    zones = wanted.spec.placement.zones or site.spec.zones
+    machines = await engine.home.sites.open(site).machines()
+    here = [each.name for each in machines if each.role is MachineRole.CONTROL and each.declared and each.zone in zones]
+    cordoned = [each for each in here if site.spec.cordon_of(each) is not None]
+    if cordoned and len(here) - len(cordoned) < wanted.spec.replicas:
+        raise PreconditionFailed(
+            f"placing plane {wanted.metadata.name} at site {site.metadata.name}",
+            f"{wanted.spec.replicas} replicas need as many machines; cordoned are: {', '.join(cordoned)}",
+            f"'site uncordon {site.metadata.name}', or choose another site",
+        )
 
 
 def _has_its_folder(wanted: ControlPlane, site: Site) -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from quarterdeck.components.etcd import holds_a_log
 from quarterdeck.model.components import Component
-from quarterdeck.model.endpoints import BalancerStatus, NameFact
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.edges import EdgeSeen, Where, amiss, by_itself, joined
+from quarterdeck.model.endpoints import NameFact
+from quarterdeck.model.memory import MemberWord, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.units import MachineRole, MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, MachineFact, MemberData, Membership, ReplicaFact, World, WrongData
+from quarterdeck.model.units import IDLE, MachineRole, MachineState, UnitState
+from quarterdeck.model.world import (
+    MachineFact,
+    MemberData,
+    Membership,
+    ReplicaFact,
+    World,
+    WrongData,
+)
 
 T = TypeVar("T")
 
@@ -47,10 +55,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdFacts:
-    """What etcd said: the membership that a quorum confirmed, if one did, and who has data that is not the plane's."""
+    """What etcd said: the membership that a quorum confirmed, if one did, or else the ``words`` of members on
+    themselves; and who has data that is not the plane's.
+    """
 
     membership: Membership | None = None
     wrong: tuple[WrongData, ...] = ()
+    words: tuple[MemberWord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +80,17 @@ class ServerFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Silent:
+    """The programs of a replica that run and are not well as far as they say, and those of them that were."""
+
+    all: frozenset[Component] = frozenset()
+    hung: frozenset[Component] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """All that was seen of one plane, by source: ``sites`` and ``balancers`` by site, ``servers`` by replica.
+    """All that was seen of one plane, by source: ``sites`` and ``balancers`` by site, ``servers`` and ``silent`` by
+    replica.
     ``restless`` are units that end again and again, as (site, name); ``events`` is of the events' etcd (None: there is
     none).
     """
@@ -78,9 +98,10 @@ class Seen:
     sites: Mapping[str, Dated[SiteFacts]]
     etcd: Dated[EtcdFacts]
     servers: Mapping[str, Dated[ServerFacts]]
-    balancers: Mapping[str, Dated[BalancerStatus]]
+    balancers: Mapping[str, Dated[tuple[EdgeSeen, ...]]]
     name: Dated[NameFact]
     restless: frozenset[tuple[str, str]] = frozenset()
+    silent: Mapping[str, Silent] = field(default_factory=dict)
     events: Dated[EtcdFacts] | None = None
 
 
@@ -90,23 +111,29 @@ def assemble(known: World, places: Mapping[str, Place], seen: Seen, now: float) 
     etcd = seen.etcd.by(now) or EtcdFacts()
     events = (seen.events.by(now) if seen.events is not None else None) or EtcdFacts()
     name = seen.name.by(now) or NameFact(known=False, trouble="it was not looked at in time")
+    edges = {site: each.by(now) or () for site, each in seen.balancers.items()}
+    balancers = {
+        site: joined(site, each, name.addresses or (), _places_of(each, sites.get(site)))
+        for site, each in edges.items()
+    }
+    replicas = tuple(_replica(each, places[each.name], sites, seen, now) for each in known.memory.replicas)
     return replace(
         known,
         membership=etcd.membership,
         wrong=etcd.wrong,
+        words=etcd.words,
         events_membership=events.membership,
         events_wrong=events.wrong,
-        replicas=tuple(
-            _replica(each, places[each.name], sites.get(each.site), _servers(each, seen, now), seen.restless)
-            for each in known.memory.replicas
-        ),
-        balancers=tuple(_balancer(site, each.by(now), sites.get(site)) for site, each in seen.balancers.items()),
+        replicas=replicas,
+        balancers=tuple(balancers.values()),
+        apiservers=by_itself(name, replicas),
         machines=tuple(_machines(sites)),
         record=name.site,
         record_known=name.known,
         record_trouble=name.trouble,
         foreign=name.foreign,
         torn=name.torn,
+        amiss=amiss(name, edges.get(name.site or "", ()), balancers.get(name.site or "")),
         also=name.also,
         stamped=name.stamped,
         record_ttl=name.ttl,
@@ -119,14 +146,10 @@ def _servers(record: Replica, seen: Seen, now: float) -> ServerFacts:
     return (asked.by(now) if asked is not None else None) or ServerFacts()
 
 
-def _replica(
-    record: Replica,
-    place: Place,
-    site: SiteFacts | None,
-    servers: ServerFacts,
-    restless: frozenset[tuple[str, str]],
-) -> ReplicaFact:
+def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen: Seen, now: float) -> ReplicaFact:
+    site = sites.get(record.site)
     there = site.machine(record.machine) if site is not None else None
+    reattachable, volume_at = _attached(record, place, site)
     if site is None or there is None or there.units is None:
         down = there is not None and there.machine.state is MachineState.DOWN
         return ReplicaFact(
@@ -134,13 +157,16 @@ def _replica(
             machine=MachineState.DOWN if down else MachineState.UNREACHABLE,
             units=tuple((component, UnitState.UNKNOWN) for component in Component),
             ready=None,
+            reattachable=reattachable,
+            volume_at=volume_at,
         )
     units = {component: there.unit(place.units[component]) for component in Component}
+    servers, silent = _servers(record, seen, now), seen.silent.get(record.name, Silent())
+    ends = {component for component, unit in units.items() if (record.site, unit.name) in seen.restless}
     return ReplicaFact(
         name=record.name,
         machine=there.machine.state,
         units=tuple((component, unit.state) for component, unit in units.items()),
-        digests=tuple((component, unit.digest) for component, unit in units.items() if unit.digest),
         peer_up=servers.peer_up,
         ready=servers.ready,
         has_data=_has_data(place.volume, place.storage_class, site, there),
@@ -149,8 +175,22 @@ def _replica(
         given=servers.given,
         stuck=servers.stuck,
         refused=units[Component.ETCD].refused,
-        restless=frozenset(component for component, unit in units.items() if (record.site, unit.name) in restless),
+        restless=frozenset(ends),
+        silent=silent.all,
+        hung=silent.hung,
+        altered=frozenset(component for component, unit in units.items() if unit.altered and unit.state not in IDLE),
+        reattachable=reattachable,
+        volume_at=volume_at,
     )
+
+
+def _attached(record: Replica, place: Place, site: SiteFacts | None) -> tuple[bool, str]:
+    """Whether all volumes of a replica can go to other machines, and where one is that has left its own."""
+    if site is None:
+        return False, ""
+    volumes = ((place.volume, place.storage_class), *((place.events,) if place.events is not None else ()))
+    away = (site.away_from(record.machine, name) for name, each in volumes if each in site.reattachable)
+    return all(each in site.reattachable for _, each in volumes), next(filter(None, away), "")
 
 
 def _events(place: Place, site: SiteFacts, machine: MachineFacts, servers: ServerFacts, refused: str) -> MemberData:
@@ -160,26 +200,19 @@ def _events(place: Place, site: SiteFacts, machine: MachineFacts, servers: Serve
 
 
 def _has_data(volume: str, storage_class: str, site: SiteFacts, machine: MachineFacts) -> bool | None:
-    """Whether a member's data is there. Where the site tells no more of its storage class it is somewhere."""
+    """Whether a member's data is there. Where the site tells no more of its storage class it is somewhere, and so it is
+    where another machine has the volume.
+    """
+    if storage_class in site.reattachable and site.away_from(machine.machine.name, volume):
+        return None
     entries = machine.holds(volume) if storage_class in site.storage_classes else None
     return None if entries is None else holds_a_log(entries)
 
 
-def _balancer(site: str, status: BalancerStatus | None, facts: SiteFacts | None) -> BalancerFact:
-    machines = (each.machine for each in facts.machines) if facts is not None else ()
-    edge = next((each for each in machines if each.role is MachineRole.EDGE), None)
-    zone, host = (edge.zone, edge.host) if edge is not None else ("", "")
-    if status is None:
-        return BalancerFact(site=site, running=False, reachable=False, zone=zone, host=host)
-    return BalancerFact(
-        site=site,
-        running=status.running,
-        backends=status.backends,
-        healthy=status.healthy,
-        connections=status.connections,
-        zone=zone,
-        host=host,
-    )
+def _places_of(edges: Sequence[EdgeSeen], facts: SiteFacts | None) -> dict[str, Where]:
+    """Where the machines of edges are, as far as it is known."""
+    found = {each.name: facts.machine(each.name) for each in edges} if facts is not None else {}
+    return {name: Where(seen.machine.zone, seen.machine.host) for name, seen in found.items() if seen is not None}
 
 
 def _machines(sites: Mapping[str, SiteFacts]) -> Iterator[MachineFact]:

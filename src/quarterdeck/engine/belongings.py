@@ -1,4 +1,4 @@
-"""What the store has of a plane besides its resource: its keys, which are its own, its revisions and manifests."""
+"""What the store has of a plane besides its resource: its keys, its revisions and manifests, its drills."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pydantic import SecretStr
 from quarterdeck.api.addon_manifests import AddonManifests
 from quarterdeck.api.base import Metadata, Resource
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
+from quarterdeck.api.drill import Drill
 from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.engine import addons, revisions
+from quarterdeck.engine.made import of_plane
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import create_plane_secrets, with_manager
@@ -94,11 +95,16 @@ async def drop(store: Store, plane: ControlPlane, *, lease: Lease | None = None)
 
 
 async def _made_for(store: Store, name: str) -> list[tuple[type[Resource], str]]:
-    """What was made from the spec of the plane of that name."""
-    made: list[tuple[type[Resource], str]] = [
-        (ReplicaRevision, each.name) for each in await revisions.of_plane(store, name)
-    ]
-    return [*made, *((AddonManifests, each.name) for each in await addons.of_plane(store, name))]
+    """What was made from the spec of the plane of that name, and what it was put to."""
+    kinds: tuple[type[Resource], ...] = (ReplicaRevision, AddonManifests)
+    made = [(kind, each.name) for kind in kinds for each in await of_plane(store, kind, name)]
+    return [*made, *((Drill, each.name) for each in await drills_of(store, name))]
+
+
+async def drills_of(store: Store, name: str) -> tuple[Drill, ...]:
+    """The drills of a plane that are kept, the oldest first."""
+    found = (each for each in await store.list(Drill) if each.spec.plane == name)
+    return tuple(sorted(found, key=lambda each: each.spec.number))
 
 
 def _require_new(plane: ControlPlane) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from quarterdeck.actions.addresses import candidates, client_url, client_urls, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import or_none
+from quarterdeck.engine.findings import Finding, Verdict, ok, refuse
+from quarterdeck.engine.move import Move
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.clusters import Cluster
@@ -120,3 +122,21 @@ async def compare_all(plane: Plane) -> tuple[Compared, ...]:
     if not plane.memory.created:
         raise Unavailable(f"comparing the data of plane {plane.name}", "its etcd was not founded yet", "see 'status'")
     return tuple([await compare(plane, each) for each in there])
+
+
+async def same_data(move: Move) -> Finding:
+    """All members have the same data: who comes copies what one of them has. One that a person wants exchanged may have
+    other data.
+    """
+    found = await compare(move.plane)
+    if found.torn:
+        seen = f"members differ at etcd revision {found.revision:,}, and no majority has the same"
+        return refuse("same data", seen, "find out whose data is right: see 'etcd check'")
+    wrong = [name for name in found.differ if name not in move.wanted.spec.replace_replicas]
+    if wrong:
+        seen = f"{', '.join(wrong)} has other data than most at etcd revision {found.revision:,}"
+        return refuse("same data", seen, f"have it exchanged: 'replica replace {move.plane.name} {wrong[0]}'")
+    silent = [name for name, has in found.hashes.items() if has is None]
+    if silent:
+        return Finding("same data", Verdict.WARN, f"not known of {', '.join(silent)}")
+    return ok("same data", f"{len(found.hashes)} members at etcd revision {found.revision:,}")

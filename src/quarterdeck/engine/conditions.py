@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import Plan
-from quarterdeck.model.world import World
-from quarterdeck.planner.members import raised
+from quarterdeck.model.world import Membership, World
+from quarterdeck.planner.members import CORRUPT, raised
+from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.upkeep import NOSPACE, lacks_quota
 
 #: All is as wanted; the API serves, by the last observation; a driver is at it; it does not go on without a person.
@@ -20,6 +22,13 @@ RECONCILING = "Reconciling"
 STALLED = "Stalled"
 #: Of planes with add-ons: all their objects are as wanted (see ``addon_duty``).
 ADDONS_APPLIED = "AddonsApplied"
+#: Of planes that are kept: the disks under etcd are fast enough and have room; its links are (see ``watching``).
+DISKS_WELL = "DisksWell"
+LINKS_WELL = "LinksWell"
+#: Of planes that are kept: the clocks of their machines agree with ours (see ``clock_skew``).
+CLOCKS_AGREE = "ClocksAgree"
+#: Of planes with ``spec.drills``: when each was last proven (see ``drills.schedule``).
+DRILLED = "Drilled"
 KINDS = (READY, AVAILABLE, RECONCILING, STALLED)
 #: More reasons than this are not told.
 _REASONS = 3
@@ -105,19 +114,27 @@ def _ready(world: World, plan: Plan) -> _Answer:
         return ConditionStatus.FALSE, "RevisionRejected", _rejected(world)
     if plan.done:
         return ConditionStatus.TRUE, "AsWanted", "; ".join(plan.leftovers)
-    return ConditionStatus.FALSE, "NotAsWanted", ""
+    missed = _missed(world)
+    return (ConditionStatus.FALSE, "Degraded", missed) if missed else (ConditionStatus.FALSE, "NotAsWanted", "")
+
+
+def _missed(world: World) -> str:
+    """Which replicas are dead, or have a program that does not get well, and have nobody in their place yet."""
+    down = [f"{name} is down" for name, _ in world.memory.down]
+    down += [f"{name} does not get well" for name, _ in world.memory.ailing]
+    return "; ".join(down + [f"{each.replica} is exchanged: {each.why}" for each in world.memory.condemned])
 
 
 def _available(world: World) -> _Answer:
     site = world.front or (world.record if world.record_known else world.memory.served_site)
     if site is None:
         return ConditionStatus.FALSE, "NoName", "the plane's name leads nowhere"
-    balancer = world.balancer(site)
-    if not balancer.reachable:
-        return ConditionStatus.UNKNOWN, "NoAnswer", f"the load balancer at {site} does not answer this process"
+    balancer, who = world.balancer(site), "the name" if site == APISERVERS else f"the load balancer at {site}"
     if balancer.ready:
-        return ConditionStatus.TRUE, "Serves", f"the load balancer at {site} leads to apiservers that are ready"
-    return ConditionStatus.FALSE, "NoBackend", f"the load balancer at {site} leads to no apiserver that is ready"
+        return ConditionStatus.TRUE, "Serves", f"{who} leads to apiservers that are ready"
+    if not balancer.reachable:
+        return ConditionStatus.UNKNOWN, "NoAnswer", f"{who} does not answer this process"
+    return ConditionStatus.FALSE, "NoBackend", f"{who} leads to no apiserver that is ready"
 
 
 def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int, paused: str) -> _Answer:
@@ -136,15 +153,26 @@ def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int, pau
 def _stalled(world: World, asked: Sequence[str]) -> _Answer:
     if _rejected(world):
         return ConditionStatus.TRUE, "RevisionRejected", _rejected(world)
+    if lost := advice(world):
+        return ConditionStatus.TRUE, "QuorumLost", lost
     if asked:
         return ConditionStatus.TRUE, "PersonNeeded", "; ".join(asked[:_REASONS])
     for cluster in Cluster:
         of = world.of(cluster)
         if of.membership is not None and set(raised(of.membership)) - {NOSPACE}:
-            return ConditionStatus.TRUE, "Alarm", f"{CALLED[cluster]} has raised {', '.join(of.membership.alarms)}"
+            return ConditionStatus.TRUE, "Alarm", _alarm(of, of.membership, CALLED[cluster])
         if lacking := lacks_quota(of, cluster):
             return ConditionStatus.TRUE, "QuotaTooSmall", f"waiting for {lacking}"
     return ConditionStatus.FALSE, "GoesOn", ""
+
+
+def _alarm(world: World, membership: Membership, etcd: str) -> str:
+    """What etcd has raised, and whose data differs, if that is known."""
+    said = f"{etcd} has raised {', '.join(membership.alarms)}"
+    differ = [each.name for each in world.memory.replicas if each.differs]
+    if CORRUPT not in raised(membership) or not differ:
+        return said
+    return f"{said}: {', '.join(differ)} has other data than most (exchanged once the alarm is disarmed)"
 
 
 def _rejected(world: World) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -29,7 +30,7 @@ from quarterdeck.engine.duties import Duties, Duty
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.observing import observer_of
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.operations import Asker, Wants, wants
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError
@@ -41,10 +42,6 @@ from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
 PROGRAMS: Mapping[Component, Program] = {component: Program(spec.program) for component, spec in CATALOGUE.items()}
-
-
-#: What is equal as long as nothing else is wanted of a plane.
-Wants = tuple[int, str, str]
 
 
 class Rest(Protocol):
@@ -78,7 +75,7 @@ class _Hold:
     troubles: Troubles
     rest: Rest | None
     news: int = field(init=False)
-    began: Wants = (0, "", "")
+    began: Wants = (None, 0, "", "")
 
     def __post_init__(self) -> None:
         self.news = self.rest.news if self.rest is not None else 0
@@ -105,6 +102,11 @@ class Engine:
         paths = await self.upstream.ensure((*dict.fromkeys(PROGRAMS.values()), Program.COREDNS), versions)
         found = {component: PurePosixPath(paths[program]) for component, program in PROGRAMS.items()}
         return found, paths[Program.COREDNS]
+
+    async def etcdutl(self, plane: ControlPlane) -> PurePosixPath:
+        """What data of etcd is restored with; fetched if it is missing."""
+        versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
+        return PurePosixPath((await self.upstream.ensure((Program.ETCDUTL,), versions))[Program.ETCDUTL])
 
     async def drive(self, name: str, *, wait: float = 0.0) -> None:
         """Bring a plane to what its spec says, operation after operation, until nothing is left to do.
@@ -160,6 +162,7 @@ class Engine:
             opened = await self.home.plane(
                 resource, stack, guard=hold.guard, programs=programs, dns_program=dns_program
             )
+            opened.etcdutl = partial(self.etcdutl, resource)
             if hold.rest is not None and paused:
                 await self._look_on(opened, hold, hold.rest)
                 return False
@@ -254,9 +257,10 @@ class Engine:
             if operation is not None:
                 kind, phase = type(error).__name__, OperationPhase.FAILED
                 await operations.finish(self.home.store, operation, phase, str(error), self.asker, error=kind)
-            generation = plane.resource.metadata.generation
-            so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())
-            await write_status(plane, conditions=so, observed_generation=generation)
+            async with plane.writing:
+                generation = plane.resource.metadata.generation
+                so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())
+                await write_status(plane, conditions=so, observed_generation=generation)
         except QuarterdeckError as again:
             error.add_note(str(again))
 
@@ -285,10 +289,3 @@ def _require_accepted(plane: Plane) -> None:
             f"revision {rejected.revision} does not run ({rejected.why}), and the plane serves on as before",
             f"take it back with 'abort {plane.name}', or apply something else",
         )
-
-
-def wants(plane: ControlPlane) -> Wants:
-    """What changes with each change of what is wanted; the content of a file that the spec names is in the revision, or
-    in the manifests.
-    """
-    return plane.metadata.generation, plane.status.revision, plane.status.addon_manifests

@@ -19,7 +19,8 @@ from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.aside import Aside
 from quarterdeck.engine.conditions import judged, reworded, turned
 from quarterdeck.engine.duties import Duties
-from quarterdeck.engine.events import Happening, happenings
+from quarterdeck.engine.events import Happening, happenings, told_of
+from quarterdeck.engine.journal import tell_step
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.timeline import Timeline
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate, in_words
@@ -131,8 +132,8 @@ class Driver:
 
     async def _name_server(self, world: World) -> None:
         """Have a DNS server of our own that does not answer run again: a plane that is kept is seldom opened anew."""
-        now = self.monotonic()
-        if world.record_known or not isinstance(self.plane.dns, OwnServer) or now - self._name_started < _NAME_AGAIN:
+        now, well = self.monotonic(), world.record_known and not world.torn
+        if well or not isinstance(self.plane.dns, OwnServer) or now - self._name_started < _NAME_AGAIN:
             return
         self._name_started = now
         await self.plane.check()
@@ -167,21 +168,24 @@ class Driver:
             await remember(self.plane, notes)
             for step in notes:
                 await self._journal(step, Outcome.NOTED, {})
+            await self.troubles.tell(*(told for step in notes if (told := told_of(step)) is not None))
 
     async def _tell(self, world: World, plan: Plan, paused: str = "") -> None:
         """Write the conditions that changed; words alone not more often than every two seconds. A plane of which
         nothing is left is about to go.
         """
-        resource = self.plane.resource
-        before, generation = resource.status.conditions, resource.metadata.generation
+        if plan.done and world.deleting:
+            return
         asked = tuple(f"{step.words} is up to a person" for step in self._asked)
-        now = self.plane.clock()
-        so = judged(before, world, plan, asked=asked, generation=generation, now=now, paused=paused)
         late = self.monotonic() - self._worded > _WORDS_APART
-        gone = plan.done and world.deleting
-        if not gone and (turned(before, so) or (reworded(before, so) and (late or plan.done))):
-            await write_status(self.plane, conditions=so, observed_generation=generation)
-            self._worded = self.monotonic()
+        async with self.plane.writing:  # so that no duty's condition is written over with what was before it
+            resource = self.plane.resource
+            before, generation = resource.status.conditions, resource.metadata.generation
+            now = self.plane.clock()
+            so = judged(before, world, plan, asked=asked, generation=generation, now=now, paused=paused)
+            if turned(before, so) or (reworded(before, so) and (late or plan.done)):
+                await write_status(self.plane, conditions=so, observed_generation=generation)
+                self._worded = self.monotonic()
 
     async def _sample(self, world: World, plan: Plan) -> None:
         await self.troubles.watch(lambda watcher: watcher.observed(world, plan))
@@ -259,16 +263,4 @@ class Driver:
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, None))
 
     async def _journal(self, step: Step, outcome: Outcome, detail: Mapping[str, JsonValue], ago: float = 0.0) -> None:
-        await self.plane.store.append(
-            JournalEntry(
-                plane=self.plane.name,
-                time=self.plane.clock() - ago,
-                kind=type(step).__name__,
-                text=step.words,
-                outcome=outcome,
-                operation=self.troubles.operation,
-                site=step.site,
-                replica=str(getattr(step, "replica", "")),
-                detail={"why": step.why, **detail},
-            )
-        )
+        await tell_step(self.plane, step, outcome, detail, operation=self.troubles.operation, ago=ago)

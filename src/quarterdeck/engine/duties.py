@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -19,6 +20,11 @@ from quarterdeck.model.world import World
 EVERY = 5.0
 LONGEST = 30.0
 _GRACE = 2.0
+
+
+def share(plane: str) -> float:
+    """How much of the time until a duty's first turn has passed already (0 to 1): not all planes begin at once."""
+    return zlib.crc32(plane.encode()) / 2**32
 
 
 class Duty(Protocol):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import Pardon, Step
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
-from quarterdeck.planner.members import listed
+from quarterdeck.planner.healing import held_back
+from quarterdeck.planner.machines import flapping
+from quarterdeck.planner.members import CORRUPT, listed, raised
+from quarterdeck.planner.recovery import advice
+from quarterdeck.planner.view import view
 from quarterdeck.stores.port import Event, EventType
 
 
@@ -29,13 +36,32 @@ def happenings(world: World) -> frozenset[Happening]:
     """What one observation has to tell. What goes away because the plane is deleted is no news."""
     if world.deleting:
         return frozenset()
-    clusters = (each for cluster in Cluster for each in _of_etcd(world.of(cluster), CALLED[cluster]))
-    return frozenset((*clusters, *_of_replicas(world), *_of_clients(world)))
+    worlds = {cluster: world.of(cluster) for cluster in Cluster}
+    clusters = (each for cluster, of in worlds.items() for each in _of_etcd(of, CALLED[cluster]))
+    return frozenset((*clusters, *_of_epochs(world), *_of_replicas(worlds), *_of_healing(world), *_of_clients(world)))
 
 
 def warnings(world: World) -> tuple[str, ...]:
     """What is not well, a sentence each."""
     return tuple(sorted(each.message for each in happenings(world) if each.type is EventType.WARNING))
+
+
+def _of_epochs(world: World) -> list[Happening]:
+    """Of a lost quorum, and of what was done about it."""
+    found = [Happening("QuorumLost", f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
+    seed, memory = world.memory.seed, world.memory
+    if seed is not None:
+        began = f"epoch {memory.epoch} of etcd began from what {seed.survivor} had, etcd revision {seed.revision:,}"
+        found.append(Happening("EpochBegan", f"{began}; the plane was seen at {seed.seen:,} before", EventType.NORMAL))
+    found += [
+        Happening(
+            "DataKept",
+            f"the data of {each.replica}, of an epoch that is over, is kept on machine {each.machine}",
+            EventType.NORMAL,
+        )
+        for each in memory.kept
+    ]
+    return found
 
 
 def _of_etcd(world: World, etcd: str) -> list[Happening]:
@@ -66,18 +92,22 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
     return found
 
 
-def _of_replicas(world: World) -> list[Happening]:
-    return [each for record in world.memory.replicas for each in _of_replica(world, record)]
+#: The world by the cluster that stands in it where the main one does.
+_Worlds = Mapping[Cluster, World]
 
 
-def _of_replica(world: World, record: Replica) -> list[Happening]:
-    fact = world.replica(record.name)
+def _of_replicas(worlds: _Worlds) -> list[Happening]:
+    return [each for record in worlds[Cluster.MAIN].memory.replicas for each in _of_replica(worlds, record)]
+
+
+def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
+    fact = worlds[Cluster.MAIN].replica(record.name)
     if fact.machine is not MachineState.UP:
         what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
         return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
     # etcd ends by itself when its member is taken out, and is stopped a moment later.
-    told = {MEMBER[cluster] for cluster in Cluster if _ended(world, record, cluster)}
-    found = [each for cluster in Cluster for each in _of_data(world.of(cluster), record.name, CALLED[cluster])]
+    told = {MEMBER[cluster] for cluster in Cluster if _ended(worlds[cluster], record)}
+    found = [each for cluster, of in worlds.items() for each in _of_data(of, record.name, CALLED[cluster])]
     found += [
         Happening(
             "UnitFailed",
@@ -86,6 +116,10 @@ def _of_replica(world: World, record: Replica) -> list[Happening]:
         )
         for component, state in fact.units
         if state is UnitState.FAILED and component not in told
+    ]
+    found += [
+        Happening("UnitAltered", f"somebody has changed the files of {component} of {record.name}")
+        for component in fact.altered
     ]
     return found
 
@@ -101,16 +135,55 @@ def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
         of = "" if etcd == CALLED[Cluster.MAIN] else f" in {etcd}"
         found.append(Happening("DataLost", f"the data of {name}{of} is gone from machine {record.machine}"))
     if record.differs:
-        found.append(Happening("DataDiffers", f"{etcd} of {name} has other data than most members: it is exchanged"))
+        held = world.membership is not None and CORRUPT in raised(world.membership)
+        then = "it is exchanged once the alarm CORRUPT is disarmed" if held else "it is exchanged"
+        found.append(Happening("DataDiffers", f"{etcd} of {name} has other data than most members: {then}"))
     return found
 
 
-def _ended(world: World, record: Replica, cluster: Cluster) -> bool:
+def _ended(world: World, record: Replica) -> bool:
     """Whether a member is known to be ended for a reason: it was taken out, or its machine does not start it."""
-    world = world.of(cluster)
     known = world.memory.replica(record.name)
     removed = known.started and world.membership is not None and not listed(world.membership, known)
     return removed or bool(world.replica(record.name).refused)
+
+
+def _of_healing(world: World) -> list[Happening]:
+    found = [
+        Happening("ReplicaCondemned", f"{each.replica} is given up, and another one comes in its place: {each.why}")
+        for each in world.memory.condemned
+    ]
+    there = {each.name: each.machine for each in world.memory.replicas}
+    found += [
+        Happening(
+            "ReplicaReattached",
+            f"{each.replica} is on machine {there[each.replica]} with its data, as machine {each.machine} was dead",
+            EventType.NORMAL,
+        )
+        for each in world.memory.left
+        if each.replica in there
+    ]
+    found += [Happening("UnitAiling", f"{name} does not get well") for name, _ in world.memory.ailing]
+    if (world.memory.down or world.memory.ailing) and world.membership is not None:
+        found += [
+            Happening("HealingHeldBack", f"{name} is not well, and nothing is done about it: {why}")
+            for name, why in held_back(view(world))
+        ]
+    found += [
+        Happening(
+            "MachineFlapping",
+            f"machine {name} had to be healed again and again: it is cordoned, until a person uncordons it",
+        )
+        for name in sorted(flapping(world))
+    ]
+    return found
+
+
+def told_of(step: Step) -> Happening | None:
+    """What a step has to tell, as nothing is seen of it later."""
+    if isinstance(step, Pardon):
+        return Happening("ReplicaPardoned", f"{step.replica} stays: {step.why}", EventType.NORMAL)
+    return None
 
 
 def _of_clients(world: World) -> list[Happening]:
@@ -119,13 +192,17 @@ def _of_clients(world: World) -> list[Happening]:
         found.append(Happening("NameTaken", f"its name is somebody else's: {world.foreign}"))
     if not world.record_known and world.record_trouble:
         found.append(Happening("NameUnknown", f"what its name leads to is not known: {world.record_trouble}"))
+    if world.direct and world.elsewhere:
+        told = f"clients do not come to {', '.join(sorted(world.elsewhere))}, which listen at another port"
+        found.append(Happening("PortTaken", told))
     if world.torn:
         found.append(Happening("NameTorn", f"the DNS servers of its name do not answer the same: {world.torn}"))
     if world.record is not None:
-        found.append(Happening("NameLeads", f"its name leads to site {world.record}", EventType.NORMAL))
+        direct = world.record == APISERVERS
+        where = world.record if direct else f"site {world.record}"
+        found.append(Happening("NameLeads", f"its name leads to {where}", EventType.NORMAL))
         # A fixed address is there before anything serves.
         if world.memory.served_site is not None and not world.balancer(world.record).ready:
-            found.append(
-                Happening("NoBackends", f"the load balancer of site {world.record} leads to no ready apiserver")
-            )
+            who = "its name" if direct else f"the load balancer of {where}"
+            found.append(Happening("NoBackends", f"{who} leads to no ready apiserver"))
     return found

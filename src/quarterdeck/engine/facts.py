@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.engine import operations
+from quarterdeck.engine import cordons, operations
 from quarterdeck.engine.conditions import why_stalled
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.home import Home
@@ -21,7 +21,7 @@ from quarterdeck.engine.observing import observer_of
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
-from quarterdeck.model.world import World
+from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner import quorum
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.planner import plan
@@ -31,7 +31,7 @@ from quarterdeck.planner.view import view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One plane, seen now."""
+    """One plane, seen now. ``cordoned``: what of it, and of its sites' machines, a person wants left alone."""
 
     plane: ControlPlane
     world: World
@@ -39,6 +39,7 @@ class Status:
     operation: Operation | None
     driver: str
     leaders: Mapping[Component, Leader]
+    cordoned: tuple[str, ...] = ()
 
 
 async def look(home: Home, name: str) -> Status:
@@ -60,6 +61,7 @@ async def told(home: Home, plane: Plane, world: World) -> Status:
         operation=await operations.current(home.store, plane.name),
         driver=lease.holder if lease is not None else "",
         leaders=leading,
+        cordoned=await cordons.of_plane(home.store, plane.resource),
     )
 
 
@@ -82,6 +84,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "operation": status.operation.metadata.name if status.operation else None,
         "driver": status.driver or None,
         "stalled": why_stalled(status.plane) or None,
+        "cordoned": [*status.cordoned],
         "addons": [
             {"name": each.name, "objects": each.objects, "why": each.why or None} for each in status.plane.status.addons
         ],
@@ -95,15 +98,16 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "leaders": {str(kind): leader.replica for kind, leader in status.leaders.items()},
         "leaderIdentities": {str(kind): leader.identity for kind, leader in status.leaders.items()},
         "members": [*_members(world)],
-        "loadBalancers": [
-            {
-                "site": each.site,
-                "running": each.running if each.reachable else None,
-                "backends": [*sorted(each.backends)],
-                "connections": each.connections,
-            }
-            for each in world.balancers
-        ],
+        "loadBalancers": [*map(_balancer, world.balancers)],
+    }
+
+
+def _balancer(seen: BalancerFact) -> JsonValue:
+    return {
+        "site": seen.site,
+        "running": seen.running or (False if seen.reachable else None),
+        "backends": [*sorted(seen.backends)],
+        "connections": seen.connections,
     }
 
 

@@ -159,13 +159,14 @@ def _balancers(
     sites: Mapping[str, Site],
     machines: Mapping[tuple[str, str], Machine],
     client: Http,
-) -> dict[str, LoadBalancer]:
+) -> dict[str, dict[str, LoadBalancer]]:
+    """By site, and by machine. An address of the user's own is on one machine alone."""
     front = front_site(resource)
-    found: dict[str, LoadBalancer] = {}
+    found: dict[str, dict[str, LoadBalancer]] = {}
     for (name, machine), seen in machines.items():
-        if seen.role is not MachineRole.EDGE:
-            continue
         fixed = resource.spec.endpoint.address if name == front else None
+        if seen.role is not MachineRole.EDGE or (fixed and name in found):
+            continue
         wanted = Wanted(
             plane=resource.metadata.name,
             site=sites[name],
@@ -176,5 +177,5 @@ def _balancers(
             secrets=secrets,
             client=client,
         )
-        found[name] = open_balancer(wanted)
+        found.setdefault(name, {})[machine] = open_balancer(wanted)
     return found

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine import operations
-from quarterdeck.engine.drive import Engine, Wants, wants
+from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.duties import Duty
+from quarterdeck.engine.operations import Wants, wants
 from quarterdeck.engine.troubles import MET
 from quarterdeck.engine.watchers import Unwatched
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, QuarterdeckError

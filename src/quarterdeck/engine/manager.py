@@ -13,19 +13,33 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.addon_duty import AddonDuty
+from quarterdeck.engine.clock_skew import WatchClocks
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.keeper import Keeper, Log, Steps
 from quarterdeck.engine.operations import loan_name, manager_lease
+from quarterdeck.engine.places import network_of
+from quarterdeck.engine.renewal import RenewCertificates
+from quarterdeck.engine.service_addresses import ServiceAddresses
+from quarterdeck.engine.tidying import Tidy
 from quarterdeck.engine.troubles import MET, in_words
 from quarterdeck.engine.upkeep import CompareData
 from quarterdeck.engine.watchers import Watcher
+from quarterdeck.engine.watching import WatchMembers
 from quarterdeck.errors import NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions
 
-#: What is done for each plane beside driving it. Each keeper has its own.
-DUTIES: tuple[Callable[[], Duty], ...] = (AddonDuty, CompareData)
+#: What is done for each plane beside driving it, in this order: what goes by the look itself comes first, while that is
+#: new. Each keeper has its own.
+DUTIES: tuple[Callable[[], Duty], ...] = (
+    ServiceAddresses,
+    Tidy,
+    WatchMembers,
+    WatchClocks,
+    AddonDuty,
+    CompareData,
+)
 #: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
 _STANDING_BY = 1.0
 _PULSE = 2.0
@@ -126,11 +140,10 @@ class Manager:
                 await self._see_to(name, version)
 
     async def _see_to(self, name: str, version: str) -> None:
-        """Keep a plane, or tell where it is. One whose site is gone is on the host's own network."""
+        """Keep a plane, or tell where it is."""
         store, network = self.engine.home.store, Isolation.LOOPBACK
         with contextlib.suppress(NotFound):
-            plane = await store.get(ControlPlane, name)
-            network = (await store.get(Site, plane.spec.placement.site)).spec.isolation
+            network = await network_of(store, await store.get(ControlPlane, name))
         if network is self.network:
             self._start(name)
         else:
@@ -149,11 +162,12 @@ class Manager:
         engine = replace(
             self.engine, watchers=(*self.engine.watchers, Steps(plane=name, log=self.log), *self.watchers(name))
         )
+        renewing = RenewCertificates(home=engine.home, asker=engine.asker)
         keeper = Keeper(
             plane=name,
             engine=engine,
             log=self.log,
-            duties=(*(make() for make in DUTIES), *self.duties(name)),
+            duties=(*(make() for make in DUTIES), renewing, *self.duties(name)),
             clock=self.clock,
         )
         self._keepers[name] = keeper, asyncio.create_task(keeper.run(), name=f"keeper of {name}")

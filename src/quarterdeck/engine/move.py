@@ -24,6 +24,17 @@ class Move:
     allow_distance: bool
 
     @property
+    def cordoned(self) -> tuple[str, ...]:
+        """The machines of the target that are given no new replica."""
+        spec = self.target_site.spec
+        return tuple(each.name for each in self.target if spec.cordon_of(each.name) is not None)
+
+    @property
+    def open(self) -> tuple[Machine, ...]:
+        """The machines of the target that may be given a replica."""
+        return tuple(each for each in self.target if each.name not in self.cordoned)
+
+    @property
     def elsewhere(self) -> bool:
         """Whether all replicas go to another site."""
         return self.wanted.spec.placement.site != self.plane.resource.spec.placement.site

@@ -7,19 +7,24 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
+from quarterdeck.engine import cordons
 from quarterdeck.engine.assemble import Dated, EtcdFacts, Place, Seen, assemble
+from quarterdeck.engine.liveness import Liveness
 from quarterdeck.engine.name_seen import see_name
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.engine.observe_servers import ServersObserver
 from quarterdeck.engine.observe_sites import SitesObserver
 from quarterdeck.engine.observe_traffic import TrafficObserver
-from quarterdeck.engine.settings import Goal
+from quarterdeck.engine.settings import Goal, consent_of, endpoint_port, leads_to_apiservers
+from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS, NameFact
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.world import Settings, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import was_removed
 from quarterdeck.planner.revisions import wanted_revision
 
@@ -28,8 +33,8 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class Observer:
-    """Observes one plane, again and again. It remembers only who is silent, who was ready, and who ends again and
-    again.
+    """Observes one plane, again and again. It remembers only who is silent, who was ready or well, and who ends again
+    and again.
     """
 
     plane: Plane
@@ -41,12 +46,14 @@ class Observer:
     _etcd: Mapping[Cluster, EtcdObserver] = field(init=False)
     _servers: ServersObserver = field(init=False)
     _traffic: TrafficObserver = field(init=False)
+    _liveness: Liveness = field(init=False)
 
     def __post_init__(self) -> None:
         self._sites = SitesObserver(plane=self.plane)
         self._etcd = {each: EtcdObserver(plane=self.plane, cluster=each) for each in Cluster}
         self._servers = ServersObserver(plane=self.plane)
         self._traffic = TrafficObserver(plane=self.plane)
+        self._liveness = Liveness(plane=self.plane)
 
     async def observe(self) -> World:
         """One observation. Raises only what is not a matter of somebody not answering."""
@@ -56,9 +63,13 @@ class Observer:
             revision=plane.revisions.goal,
             changes=plane.revisions.changes,
             condemned=plane.resource.spec.replace_replicas,
+            consent=consent_of(plane.resource),
+            cordoned=plane.resource.spec.cordoned,
             memory=memory,
             now=plane.now(),
             front=self.front,
+            direct=leads_to_apiservers(plane.resource),
+            elsewhere=elsewhere(plane, endpoint_port(plane.resource)),
             deleting=self.deleting,
             settings=self.settings,
         )
@@ -72,14 +83,18 @@ class Observer:
             events_class=events.storage_class if events is not None else "",
         )
         places = {record.name: self._place(record) for record in memory.replicas}
-        seen = await self._look(memory, places)
+        seen = await self._look(known, places)
+        sites = await cordons.declared(plane.store)
         world = assemble(known, places, seen, plane.steady())
         membership = world.membership
-        there = (each for each in memory.replicas if membership is None or not was_removed(membership, each))
-        return replace(world, slots=self.goal.slots(there))
+        there = (each for each in memory.replicas if not memory.is_former(each))
+        there = (each for each in there if membership is None or not was_removed(membership, each))
+        machines = cordons.marked(world.machines, sites)
+        return replace(world, slots=self.goal.slots(there), machines=machines)
 
-    async def _look(self, memory: Memory, places: Mapping[str, Place]) -> Seen:
+    async def _look(self, known: World, places: Mapping[str, Place]) -> Seen:
         """What runs on machines that do not answer is not asked: that would take until its deadline."""
+        memory = known.memory
         names = self._names(memory)
         sites, etcd, events, name = await asyncio.gather(
             self._sites.observe(names),
@@ -87,10 +102,15 @@ class Observer:
             self._dated(self._etcd_facts(memory, Cluster.EVENTS)),
             self._dated(see_name(self.plane)),
         )
+        fact = name.said or NameFact(known=False)
+        lifetime = replace(known, record_ttl=fact.ttl).lifetime + known.settings.drain
         servers, balancers = await asyncio.gather(
-            self._servers.observe(memory, sites), self._traffic.observe(names, sites)
+            self._servers.observe(memory, sites), self._traffic.observe(names, sites, fact, lifetime)
         )
         restless = self._sites.restless(memory, places, sites)
+        said = {Cluster.MAIN: etcd.said, Cluster.EVENTS: events.said}
+        memberships = {cluster: facts.membership if facts is not None else None for cluster, facts in said.items()}
+        silent = await self._liveness.observe(memory, places, sites, servers, memberships)
         return Seen(
             sites=sites,
             etcd=etcd,
@@ -99,13 +119,14 @@ class Observer:
             balancers=balancers,
             name=name,
             restless=restless,
+            silent=silent,
         )
 
     async def _etcd_facts(self, memory: Memory, cluster: Cluster) -> EtcdFacts:
         """Where nobody is a member, nobody is asked."""
         observer = self._etcd[cluster]
         membership = await observer.observe(memory.of(cluster))
-        return EtcdFacts(membership=membership, wrong=observer.wrong)
+        return EtcdFacts(membership=membership, wrong=observer.wrong, words=observer.words)
 
     async def _dated(self, asked: Awaitable[T]) -> Dated[T]:
         at = self.plane.steady()
@@ -114,9 +135,10 @@ class Observer:
     def _names(self, memory: Memory) -> tuple[str, ...]:
         """The sites that have, or are to have, anything of the plane."""
         names = {self.goal.site} | {record.site for record in memory.replicas}
+        names |= {each.site for each in memory.kept} | {each.site for each in memory.left}
         names |= {site for site, _ in memory.held} | {*memory.unsettled}
         names |= {memory.served_site} if memory.served_site else set()
-        return tuple(sorted(names))
+        return tuple(sorted(names - {APISERVERS}))
 
     def _place(self, record: Replica) -> Place:
         return Place(

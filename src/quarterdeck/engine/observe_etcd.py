@@ -13,9 +13,10 @@ from quarterdeck.components.etcd import PORTS
 from quarterdeck.engine.asking import SOON, or_none
 from quarterdeck.engine.identity import foreign, set_back
 from quarterdeck.engine.silence import Silence, Word
+from quarterdeck.engine.words import words_of
 from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import MemberWord, Memory, Replica
 from quarterdeck.model.world import Health, MemberFact, Membership, Space, WrongData
 
 #: Seconds that a member needs at most to serve clients once it has applied its own publication.
@@ -24,14 +25,21 @@ PUBLISHED = 0.5
 _ALARM = "alarm:"
 #: Seconds between two questions that every member has to acknowledge, asked while nothing else is written.
 _ASKING = 1.0
+#: Seconds for an answer from a member that gave none in the look before: a look at all others is not to take longer.
+_AGAIN = 1.0
+#: Seconds of silence that a joiner may take to begin with, before its leader is asked what it hears of it.
+_BEGINS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """A member that etcd lists, and the replica that it belongs to, if one is recorded."""
+    """A member that etcd lists, and the replica that it belongs to, if one is recorded. ``misplaced``: that one is not
+    where the others look for it.
+    """
 
     member: ListedMember
     record: Replica | None
+    misplaced: bool = False
 
     @property
     def name(self) -> str:
@@ -72,15 +80,18 @@ class EtcdObserver:
     """Observes an etcd cluster of one plane, again and again. It remembers who is silent, and since when names are
     listed.
 
-    ``wrong``: who had data in the last look that is not the plane's. Nothing of what these say is used.
+    ``wrong``: who had data in the last look that is not the plane's. Nothing of what these say is used. ``words``: what
+    members of the main cluster said of themselves, if no quorum of it answered.
     """
 
     plane: Plane
     cluster: Cluster = Cluster.MAIN
     wrong: tuple[WrongData, ...] = ()
+    words: tuple[MemberWord, ...] = ()
     _silences: dict[int, Silence] = field(default_factory=dict)
     _published: dict[int, float] = field(default_factory=dict)
     _asked: float = -math.inf
+    _listed: bool = False
 
     async def observe(self, memory: Memory) -> Membership | None:
         """The membership as a quorum confirms it now; None when none does, or none of the plane's own. ``memory`` is
@@ -97,6 +108,9 @@ class EtcdObserver:
                 wrong |= {member.replica: back for member in membership.members if back}
                 membership = None
         known = {record.name for record in memory.replicas}
+        self.words = ()
+        if membership is None and memory.created and self.cluster is Cluster.MAIN:
+            self.words = await words_of(self.plane, wrong)
         self.wrong = tuple(WrongData(replica=name, seen=seen) for name, seen in wrong.items() if name in known)
         return membership
 
@@ -126,10 +140,10 @@ class EtcdObserver:
 
     async def _membership(self, listed: Sequence[_Listed], heard: Sequence[_Heard], leader: _Leader) -> Membership:
         silent = [each for each, said in zip(listed, heard, strict=True) if not leader.is_followed(said)]
-        progress = await self._progress(leader, listed, heard) if any(map(_matters, silent)) else None
+        progress = await self._progress(leader, listed, heard) if any(map(self._matters, silent)) else None
         members = tuple(self._fact(each, said, leader, progress) for each, said in zip(listed, heard, strict=True))
         self._silences = {each.member.id: self._silences[each.member.id] for each in silent}
-        await self._have_something_owed([each for each in silent if _matters(each)])
+        await self._have_something_owed([each for each in silent if self._matters(each)])
         names = {fact.id: fact.replica for fact in members}
         complaints = {text for said in heard if said.status for text in said.status.errors}
         alarms = tuple(sorted(text for text in complaints if _ALARM in text))
@@ -150,17 +164,26 @@ class EtcdObserver:
         )
 
     async def _list(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[_Listed, ...]:
-        """The members that a quorum lists; none where none does."""
+        """The members that a quorum lists; none where none does. Where none did in the look before, those that answer
+        are asked first whether anybody leads: etcd has who asks for a list without a leader wait for seconds.
+        """
         urls = self._urls(memory, wrong)
-        found = await or_none(self.plane.etcd.members(urls)) if urls else None
+        waits = bool(urls) and not self._listed and await self._leaderless(urls)
+        found = await or_none(self.plane.etcd.members(urls)) if urls and not waits else None
+        self._listed = found is not None
         if found is None:
             return ()
         with_port = (each for each in memory.replicas if seat_of(self.plane, each).has(PORTS[self.cluster].peer))
         by_peer = {peer_url(self.plane, record, self.cluster): record for record in with_port}
-        return tuple(
-            _Listed(member=each, record=next((by_peer[url] for url in each.peer_urls if url in by_peer), None))
-            for each in found
-        )
+        # One that went to another machine with its data is known by its name until the others look for it there.
+        by_name = {record.name: record for record in by_peer.values() if record.started}
+        return tuple(_listed(each, by_peer, by_name) for each in found)
+
+    async def _leaderless(self, urls: Sequence[str]) -> bool:
+        """Whether members answer, and none of them knows a leader."""
+        said = await asyncio.gather(*(or_none(self.plane.etcd.status(url, within=SOON)) for url in urls))
+        heard = [status for status in said if status is not None]
+        return bool(heard) and all(status.leader_id == 0 for status in heard)
 
     async def _hear(self, listed: _Listed, wrong: Mapping[str, str]) -> _Heard:
         etcd, record, began = self.plane.etcd, listed.record, self.plane.steady()
@@ -169,7 +192,7 @@ class EtcdObserver:
             return _Heard(began=began, ended=began)
         if record is not None and listed.member.started:
             # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
-            within = SOON if listed.joining else None
+            within = SOON if listed.joining else _AGAIN if listed.member.id in self._silences else None
             status = await or_none(etcd.status(client_url(self.plane, record, self.cluster), within=within))
         if record is not None and status is None and listed.member.is_learner:
             # A joiner's client port opens late, but its metrics are there from the first moment.
@@ -183,6 +206,11 @@ class EtcdObserver:
                 progress = await or_none(self.plane.etcd.progress(client_url(self.plane, each.record, self.cluster)))
                 return progress if progress is not None and progress.leader_id == leader.id else None
         return None
+
+    def _matters(self, silent: _Listed) -> bool:
+        """Whether it makes a difference whether it is down: a joiner has no vote, and takes its time to begin with."""
+        silence = self._silences.get(silent.member.id, Silence())
+        return not (silent.joining and silent.member.is_learner) or silence.seconds >= _BEGINS
 
     async def _have_something_owed(self, silent: Sequence[_Listed]) -> None:
         """A plane in use writes every second or two. In one that stands still a silent member would owe nothing, which
@@ -216,6 +244,7 @@ class EtcdObserver:
             published=published,
             space=self._space(said.status) if said.status is not None else None,
             revision=said.status.revision if said.status is not None else None,
+            misplaced=listed.misplaced,
         )
 
     def _space(self, status: MemberStatus) -> Space:
@@ -225,9 +254,12 @@ class EtcdObserver:
         return Space(size=status.db_size, in_use=status.db_size_in_use, quota=status.db_size_quota or quota)
 
 
-def _matters(silent: _Listed) -> bool:
-    """Whether it makes a difference whether it is down: a joiner has no vote, and takes its time."""
-    return not (silent.joining and silent.member.is_learner)
+def _listed(member: ListedMember, by_peer: Mapping[str, Replica], by_name: Mapping[str, Replica]) -> _Listed:
+    found = next((by_peer[url] for url in member.peer_urls if url in by_peer), None)
+    if found is not None:
+        return _Listed(member=member, record=found)
+    moved = by_name.get(member.name)
+    return _Listed(member=member, record=moved, misplaced=moved is not None)
 
 
 def _word(member: int, progress: Progress | None) -> Word | None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from quarterdeck.actions.addresses import backend_address
 from quarterdeck.actions.plane import Plane
+from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.assemble import Dated
+from quarterdeck.engine.edges import Edges
 from quarterdeck.engine.observe_sites import SeenSites
-from quarterdeck.model.endpoints import BalancerStatus
+from quarterdeck.model.edges import EdgeSeen
+from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.site_facts import SiteFacts
 
 
@@ -19,16 +23,38 @@ class TrafficObserver:
     """Observes those of one plane, at the sites that may have one."""
 
     plane: Plane
+    edges: Edges = field(default_factory=Edges)
 
-    async def observe(self, names: Sequence[str], sites: SeenSites) -> Mapping[str, Dated[BalancerStatus]]:
-        """One look at each."""
+    async def observe(
+        self, names: Sequence[str], sites: SeenSites, name: NameFact, lifetime: float
+    ) -> Mapping[str, Dated[tuple[EdgeSeen, ...]]]:
+        """One look at each. ``lifetime``: seconds for which clients may go on using an address at most."""
         at = self.plane.steady()
-        asked = [name for name in names if name in self.plane.balancers]
-        found = await asyncio.gather(*(self._look(name, sites[name].said) for name in asked))
-        return {name: Dated(at, status) for name, status in zip(asked, found, strict=True)}
+        asked = [site for site in names if site in self.plane.balancers]
+        found = await asyncio.gather(*(self._looks(site, sites[site].said) for site in asked))
+        judged = {
+            site: self.edges.judged(looks, name.handed_out, lifetime, at)
+            for site, looks in zip(asked, found, strict=True)
+        }
+        return {site: Dated(at, edges) for site, edges in judged.items()}
 
-    async def _look(self, name: str, site: SiteFacts | None) -> BalancerStatus | None:
-        machine = site.machine(self.plane.edge(name).name) if site is not None else None
+    async def _looks(self, site: str, facts: SiteFacts | None) -> tuple[EdgeSeen, ...]:
+        edges = self.plane.balancers[site]
+        found = await asyncio.gather(*(self._look(each, name, facts) for name, each in edges.items()))
+        return tuple(
+            EdgeSeen(name=name, address=each.address.ip, status=status)
+            for (name, each), status in zip(edges.items(), found, strict=True)
+        )
+
+    async def _look(self, balancer: LoadBalancer, name: str, site: SiteFacts | None) -> BalancerStatus | None:
+        machine = site.machine(name) if site is not None else None
         if machine is not None and machine.units is None:
             return None  # it would be waited for as long again
-        return await or_none(self.plane.balancers[name].observe(site))
+        status = await or_none(balancer.observe(site))
+        return status.without(self._moved(status)) if status is not None and status.at else status
+
+    def _moved(self, status: BalancerStatus) -> frozenset[str]:
+        """The replicas that a load balancer looks for where they are not any more."""
+        records = {each.name: each for each in self.plane.memory.replicas if each.seat is not None}
+        known = ((name, at, records[name]) for name, at in status.at if name in records)
+        return frozenset(name for name, at, record in known if backend_address(self.plane, record) != at)

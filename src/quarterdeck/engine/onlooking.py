@@ -12,6 +12,7 @@ from quarterdeck.engine.facts import Status, told
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.observing import observer_of
+from quarterdeck.engine.operations import wants
 
 
 @dataclass(kw_only=True)
@@ -50,8 +51,3 @@ class Onlooker:
         self._plane = self._observer = None
         await self._stack.aclose()
         self._stack = AsyncExitStack()
-
-
-def wants(plane: ControlPlane) -> tuple[str | None, int, str]:
-    """What changes with each change of what is wanted of it, and with each plane of its name."""
-    return plane.metadata.uid, plane.metadata.generation, plane.status.revision

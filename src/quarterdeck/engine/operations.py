@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from quarterdeck.addons.content import Content
 from quarterdeck.api.base import Metadata, unknown_fields
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, ControlPlaneStatus, Placement
 from quarterdeck.api.operation import (
@@ -20,7 +21,7 @@ from quarterdeck.api.operation import (
 from quarterdeck.api.site import Isolation
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
-from quarterdeck.engine import addons, revisions
+from quarterdeck.engine import addons, made, revisions
 from quarterdeck.engine.belongings import make_room
 from quarterdeck.engine.conditions import unseen
 from quarterdeck.engine.events import Happening
@@ -37,6 +38,12 @@ class Asker:
 
     who: str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+
+#: What a person says of a plane as it is now: nothing of that is gone back to.
+_OF_NOW = ("paused", "paused_until", "cordoned_replicas", "new_epoch")
+#: What is equal as long as nothing else is wanted of a plane.
+Wants = tuple[str | None, int, str, str]
 
 
 def lease_name(plane: str) -> str:
@@ -62,9 +69,26 @@ def why_paused(plane: ControlPlane, now: datetime) -> str:
     return "it is paused" if spec.paused_until is None else f"it is paused until {spec.paused_until:%F %T %Z}"
 
 
+def wants(plane: ControlPlane) -> Wants:
+    """What changes with each change of what is wanted of a plane, and with each plane of its name; the content of a
+    file that the spec names is in the revision, or in the manifests.
+    """
+    status = plane.status
+    return plane.metadata.uid, plane.metadata.generation, status.revision, status.addon_manifests
+
+
+def require_replica(plane: ControlPlane, doing: str, replica: str) -> None:
+    """Raise NotFound, which names those that there are, for a replica that a plane does not have."""
+    there = [each.name for each in plane.status.memory.replicas]
+    if replica not in there:
+        what = f"{doing} replica {replica!r} of plane {plane.name}"
+        raise NotFound(what, f"replicas there are: {', '.join(there) or 'none'}", f"see 'replica list {plane.name}'")
+
+
 def goal_of(plane: ControlPlane) -> Goal:
     """What an operation would have to go back to."""
-    spec = plane.spec.model_copy(update={"paused": False, "paused_until": None})
+    fields = type(plane.spec).model_fields
+    spec = plane.spec.model_copy(update={name: fields[name].get_default() for name in _OF_NOW})
     return Goal(
         placement=spec.placement,
         replicas=spec.replicas,
@@ -94,23 +118,27 @@ def asks_for_addons(operation: Operation | None) -> bool:
 
 
 def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
-    """The plane as it is to be for a goal; paused as it is now."""
+    """The plane as it is to be for a goal; paused as it is now, with the replicas that are cordoned now, and with the
+    consent to a new epoch that there is.
+    """
     if goal.spec is None:
         return moved(plane, goal.placement, goal.replicas)
     now = plane.spec
-    spec = goal.spec.model_copy(update={"paused": now.paused, "paused_until": now.paused_until})
+    spec = goal.spec.model_copy(update={name: getattr(now, name) for name in _OF_NOW})
     manifests = plane.status.addon_manifests if goal.addon_manifests is None else goal.addon_manifests
     named = {"revision": goal.revision or plane.status.revision, "addon_manifests": manifests}
     status = plane.status.model_copy(update=named)
     return plane.model_copy(update={"spec": spec, "status": status})
 
 
-async def create(home: Home, plane: ControlPlane, asker: Asker) -> Operation:
-    """Store a new plane, with ports of its own. Raises Conflict if there is one of that name, and what reading its
-    add-ons does.
+async def create(
+    home: Home, plane: ControlPlane, asker: Asker, contents: tuple[Content, ...] | None = None
+) -> Operation:
+    """Store a new plane, with ports of its own; ``contents``: what its add-ons say, if that was read already. Raises
+    Conflict if there is one of that name, and what reading them does.
     """
     name = plane.metadata.name
-    contents = await addons.read(plane)
+    contents = await addons.read(plane) if contents is None else contents
     # Two that are created at once must not get the same ports.
     async with hold_lease(home.store, "port-numbers", asker.who, wait=30.0):
         if name in {each.metadata.name for each in await home.store.list(ControlPlane)}:
@@ -140,10 +168,12 @@ async def free_number(store: Store, name: str) -> int:
     return number
 
 
-async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: Asker) -> Operation:
+async def change(
+    home: Home, plane: ControlPlane, kind: OperationType, asker: Asker, contents: tuple[Content, ...] | None = None
+) -> Operation:
     """Store a changed spec, and end the operation that is under way: the new one takes over where it is. The plane's
     revision is made from what the one that ``plane`` names said of files (see ``revisions.wanted``), and so
-    are its add-ons.
+    are its add-ons, unless ``contents`` is what they say: that was read already.
 
     Raises Conflict if the plane was changed since it was read, InvalidInput for files that are none, and what
     ``require_changeable`` does.
@@ -156,10 +186,11 @@ async def change(home: Home, plane: ControlPlane, kind: OperationType, asker: As
         await require_changeable(home.store, before)
     before = await revisions.established(home.store, before)
     revision = await revisions.wanted(home.store, plane)
-    await revisions.keep(home.store, revision)
-    manifests = await addons.wanted(home.store, plane)
+    await made.keep(home.store, revision)
+    manifests = await addons.wanted(home.store, plane, contents)
     addons.require_possible(plane, await addons.before(home.store, before), addons.contents_of(manifests))
-    await addons.keep(home.store, manifests)
+    if manifests is not None:
+        await made.keep(home.store, manifests)
 
     def respecified(seen: ControlPlane) -> ControlPlane:
         # The status may have moved on, the spec must not have.

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import ReplicaStatus, memory_from_status
+from quarterdeck.api.site import Isolation, SiteSpec, StorageClass
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.api.site import SiteSpec, StorageClass
 from quarterdeck.engine.site_use import sites_of
 from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine, MachineRole, MachineState
@@ -36,6 +36,14 @@ async def site_as_known(store: Store, plane: ControlPlane) -> SiteResource:
             storage_classes=tuple(StorageClass(name=each) for each in classes),
         )
         return SiteResource(metadata=Metadata(name=name), spec=spec)
+
+
+async def network_of(store: Store, plane: ControlPlane) -> Isolation:
+    """What kind of network a plane lives in. One whose site is gone is looked after from the host's own."""
+    try:
+        return (await store.get(SiteResource, plane.spec.placement.site)).spec.isolation
+    except NotFound:
+        return Isolation.LOOPBACK
 
 
 def with_former(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[str, Site]:

@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from quarterdeck.actions.addresses import client_urls, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine.clock_skew import MOST_SKEW
+from quarterdeck.engine.compared import same_data
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict, enforce, ok, refuse
 from quarterdeck.engine.move import Move
 from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.room import free_disk, free_memory, storage_class
-from quarterdeck.engine.settings import balancer_ports
+from quarterdeck.engine.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import NEEDED
 from quarterdeck.model.clusters import Cluster
@@ -31,8 +33,6 @@ from quarterdeck.upstream.catalog import Versions
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
 WARN_RTT = 80.0
 MOST_RTT = 180.0
-#: Seconds by which clocks may differ: certificates are valid from a little before they were made.
-MOST_SKEW = 30.0
 
 
 async def examine(
@@ -160,9 +160,12 @@ async def alarms(move: Move) -> Finding:
 
 
 async def machines(move: Move) -> Finding:
-    """There are enough machines that are up, in enough zones."""
+    """There are enough machines that are up, in enough zones; those that are cordoned count as far as the plane is on
+    them already.
+    """
     spec = move.wanted.spec
-    up = [machine for machine in move.target if machine.state is MachineState.UP]
+    mine = {each.machine for each in move.world.memory.replicas}
+    up = [each for each in move.target if each.state is MachineState.UP and (each in move.open or each.name in mine)]
     lent = move.elsewhere and spec.replicas == 1 and move.plane.resource.spec.replicas == 1
     need = spec.replicas + (1 if lent else 0)
     zones = set(spec.placement.zones or move.target_site.spec.zones)
@@ -174,8 +177,21 @@ async def machines(move: Move) -> Finding:
     if len(usable) < need:
         why = " (one is lent for the move)" if lent else ""
         seen = f"{len(usable)} machines are up at {spec.placement.site}, {need} are needed{why}"
+        if move.cordoned:
+            seen += f"; cordoned: {', '.join(move.cordoned)}"
         return refuse("machines", seen, f"see 'site machines {spec.placement.site}'")
     return ok("machines", f"{len(usable)} up, {need} needed")
+
+
+async def cordons(move: Move) -> Finding:
+    """No replica would have to go that a person wants left as it is."""
+    spec, replicas = move.plane.resource.spec, move.wanted.spec.replicas
+    if not spec.cordoned:
+        return ok("cordons", "no replica is cordoned")
+    seen = f"cordoned: {', '.join(spec.cordoned)}"
+    if move.elsewhere or len(spec.cordoned) > replicas:
+        return refuse("cordons", seen, f"'replica uncordon {move.plane.name} {spec.cordoned[0]}' first")
+    return ok("cordons", f"{seen}: left as they are")
 
 
 async def learners(move: Move) -> Finding:
@@ -245,15 +261,18 @@ async def ports(move: Move) -> Finding:
     """The ports of the plane's load balancer are free at the target, unless it runs there already. (Replicas get ports
     that are free when they are placed.)
     """
-    site, edge = move.wanted.spec.placement.site, move.plane.edge(move.wanted.spec.placement.site)
+    site = move.wanted.spec.placement.site
     if site == move.world.front:
         return ok("ports", "the load balancer's address is the user's own")
+    if leads_to_apiservers(move.wanted):
+        return ok("ports", "clients need no load balancer")
     if any(each.running for each in move.world.balancers if each.site == site):
         return ok("ports", "the load balancer runs already")
     wanted = balancer_ports(move.plane.resource)
-    used = await move.plane.site(site).ports_in_use(edge.name, wanted)
-    if used:
-        seen = ", ".join(f"{edge.name}:{port}" for port in used)
+    driver, edges = move.plane.site(site), [*move.plane.edges(site)]
+    used = await asyncio.gather(*(driver.ports_in_use(each, wanted) for each in edges))
+    if any(used):
+        seen = ", ".join(f"{each}:{port}" for each, taken in zip(edges, used, strict=True) for port in taken)
         return refuse("ports", f"in use: {seen}", "stop what listens there")
     return ok("ports", f"{', '.join(map(str, wanted))} free for the load balancer")
 
@@ -295,7 +314,9 @@ MOVING: tuple[Check, ...] = (
     health,
     versions,
     alarms,
+    same_data,
     machines,
+    cordons,
     learners,
     storage_class,
     free_disk,
@@ -312,7 +333,7 @@ MOVING: tuple[Check, ...] = (
 COMING: tuple[Check, ...] = tuple(
     check for check in MOVING if check not in (learners, distance, etcd_tuning, endpoint, name)
 )
-GOING: tuple[Check, ...] = (health, alarms)
+GOING: tuple[Check, ...] = (health, alarms, cordons)
 
 
 def checks(move: Move) -> tuple[Check, ...]:

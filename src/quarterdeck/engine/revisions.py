@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import ReplicaStatus
 from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.components.template import Revisions
+from quarterdeck.engine import made
 from quarterdeck.engine.places import site_as_known
 from quarterdeck.engine.templates import audit_wanted, declared, template_of
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.port import Lease, Store
-
-#: So many revisions are kept that nobody names any more: who goes back finds them.
-_FORMER = 3
 
 
 async def wanted(store: Store, plane: ControlPlane) -> ReplicaRevision:
@@ -30,12 +27,6 @@ async def wanted(store: Store, plane: ControlPlane) -> ReplicaRevision:
     return revision_of(plane, template_of(plane, await site_as_known(store, plane), audit))
 
 
-async def keep(store: Store, revision: ReplicaRevision, *, lease: Lease | None = None) -> None:
-    """Store a revision, if it is not there yet: one of its name has its content."""
-    with contextlib.suppress(Conflict):
-        await store.create(revision, lease=lease)
-
-
 async def established(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> ControlPlane:
     """The plane, with its revision stored and named: by the plane, and by replicas from before there were any. (They
     were rendered from its spec, as nothing of that could be changed.)
@@ -44,16 +35,16 @@ async def established(store: Store, plane: ControlPlane, *, lease: Lease | None 
     """
     if await _stored(store, plane.status.revision) is not None:
         return plane
-    made = await wanted(store, plane)
-    await keep(store, made, lease=lease)
+    revision = await wanted(store, plane)
+    await made.keep(store, revision, lease=lease)
 
     def named(seen: ControlPlane) -> ControlPlane:
         if (seen.spec, seen.status.revision) != (plane.spec, plane.status.revision):
             raise Conflict(f"making a revision of plane {plane.name}", "it was changed meanwhile", "look again")
         memory = seen.status.memory
-        replicas = (_of(made, each) for each in memory.replicas)
+        replicas = (_of(revision, each) for each in memory.replicas)
         memory = memory.model_copy(update={"replicas": tuple(replicas)})
-        status = seen.status.model_copy(update={"revision": made.name, "memory": memory})
+        status = seen.status.model_copy(update={"revision": revision.name, "memory": memory})
         return seen.model_copy(update={"status": status})
 
     return await amend(store, ControlPlane, plane.name, named, lease=lease)
@@ -76,25 +67,12 @@ async def known(store: Store, plane: ControlPlane, *, guess: bool) -> Revisions:
     return Revisions(goal=plane.status.revision, templates=templates)
 
 
-async def of_plane(store: Store, name: str) -> tuple[ReplicaRevision, ...]:
-    """All that are stored of the plane of that name, the newest first."""
-    found = [
-        each
-        for each in await store.list(ReplicaRevision)
-        if any((owner.kind, owner.name) == ("ControlPlane", name) for owner in each.metadata.owner_references)
-    ]
-    return tuple(sorted(found, key=lambda each: (each.metadata.creation_timestamp, each.name), reverse=True))
-
-
 async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str], *, lease: Lease | None = None) -> None:
     """Delete the revisions of a plane that nobody names, but for the last few. ``named``: what others than the plane
     and its replicas name.
     """
     used = {plane.status.revision, *(each.revision for each in plane.status.memory.replicas), *named}
-    unused = [each for each in await of_plane(store, plane.name) if each.name not in used]
-    gone = tuple((ReplicaRevision, each.name) for each in unused[_FORMER:])
-    if gone:
-        await store.delete_together(*gone, lease=lease)
+    await made.forget_unused(store, ReplicaRevision, plane.name, used, lease=lease)
 
 
 async def _stored(store: Store, name: str) -> ReplicaRevision | None:

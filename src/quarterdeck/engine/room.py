@@ -49,12 +49,12 @@ async def free_disk(move: Move) -> Finding:
     site = move.plane.site(move.wanted.spec.placement.site)
     least: list[int] = []
     for name, needed in _needed(move, need).items():
-        free = {machine.name: await site.free_bytes(machine.name, name) for machine in move.target}
+        free = {machine.name: await site.free_bytes(machine.name, name) for machine in move.open}
         short = [f"{machine} has {_mib(room)}" for machine, room in free.items() if room < needed]
         if short:
             seen = f"{_mib(needed)} of class {name} are needed: {', '.join(short)}"
             return refuse("free disk", seen, "make room, or choose another class")
-        least.append(min(free.values()))
+        least.append(min(free.values(), default=0))
     return ok("free disk", f"{_mib(need)} needed, at least {_mib(min(least))} free")
 
 
@@ -73,9 +73,10 @@ async def free_memory(move: Move) -> Finding:
         return refuse("free memory", "the size of the database is not known", "have a member answer first")
     need = _MEMORY_LEAST + _MEMORY_FACTOR * max(sizes)
     site = move.plane.site(move.wanted.spec.placement.site)
-    up = [machine for machine in move.target if machine.state is MachineState.UP]
+    up = [machine for machine in move.open if machine.state is MachineState.UP]
     if not up:
-        return refuse("free memory", f"no machine is up at {site.name}", f"see 'site machines {site.name}'")
+        seen = f"no machine that may be used is up at {site.name}"
+        return refuse("free memory", seen, f"see 'site machines {site.name}'")
     room = await _room(site, up[: move.coming])
     seen = f"a replica takes about {_mib(need)} while it starts, each machine has {_mib(room)}"
     if 2 * room < need:

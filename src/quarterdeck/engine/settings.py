@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from quarterdeck.api.controlplane import ControlPlane, OnFailure
-from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.controlplane import ControlPlane, OnFailure, RecoveryPolicy
+from quarterdeck.api.endpoint import EndpointMode, LeadsTo
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.ports import load_balancer_port
+from quarterdeck.model.bounds import Healing, Settings
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.world import Settings
+from quarterdeck.model.world import Consent
 from quarterdeck.planner.slots import slots
 
 #: The status listener of a load balancer, counted from the port that is its plane's own.
@@ -33,6 +34,11 @@ def balancer_ports(plane: ControlPlane) -> tuple[int, ...]:
     return endpoint_port(plane), balancer_status_port(plane)
 
 
+def leads_to_apiservers(plane: ControlPlane) -> bool:
+    """Whether the name is to lead to the apiservers themselves."""
+    return plane.spec.endpoint.leads_to is LeadsTo.APISERVERS
+
+
 def front_site(resource: ControlPlane) -> str | None:
     """The site of the load balancer at a fixed address: the one that the plane was first served from."""
     if resource.spec.endpoint.mode is not EndpointMode.ADDRESS:
@@ -44,7 +50,26 @@ def planner_settings(plane: ControlPlane) -> Settings:
     """The planner's bounds."""
     endpoint = plane.spec.endpoint
     goes_back = plane.spec.rollout.on_failure is OnFailure.GO_BACK
-    return Settings(ttl=float(endpoint.ttl), drain=endpoint.drain, goes_back=goes_back)
+    asked = plane.spec.healing
+    healing = Healing(
+        budget=asked.budget,
+        after=float(asked.after_seconds),
+        later=float(asked.other_zones_after_seconds),
+        other_zones=asked.other_zones,
+        hung=float(asked.hung_after_seconds),
+    )
+    return Settings(ttl=float(endpoint.ttl), drain=endpoint.drain, goes_back=goes_back, healing=healing)
+
+
+def consent_of(plane: ControlPlane) -> Consent:
+    """What the user says of a quorum that is lost."""
+    spec = plane.spec
+    automatic = spec.recovery is RecoveryPolicy.AUTOMATIC
+    if spec.new_epoch is None:
+        return Consent(automatic=automatic)
+    return Consent(
+        epoch=spec.new_epoch.epoch, even_if_others_live=spec.new_epoch.even_if_others_live, automatic=automatic
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 from dataclasses import dataclass, field
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
 from quarterdeck.engine.compared import compare
+from quarterdeck.engine.duties import share
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.steps import NoteDiffering
 from quarterdeck.model.world import Health, World
+from quarterdeck.planner.members import CORRUPT, raised
 
 
 @dataclass(kw_only=True)
 class CompareData:
-    """A duty: the data of all members is compared every so many seconds, while all of them are well. Who has other data
-    than most is written down, so that the planner exchanges it. Where no majority has the same, nothing is touched.
+    """A duty: the data of all members is compared every so many seconds, while all of them are well, and at once when
+    etcd says itself that they disagree. Who has other data than most is written down, so that the planner exchanges it,
+    once a person has ended the alarm. Where no majority has the same, nothing is touched.
     """
 
     every: float = 600.0
     _last: dict[Cluster, float] = field(default_factory=dict)
+    _alarmed: frozenset[Cluster] = frozenset()
 
     @property
     def name(self) -> str:
@@ -33,24 +36,28 @@ class CompareData:
         """See ``Duty``. Raises Corrupt where nobody can say whose data is right."""
         now = asyncio.get_running_loop().time()
         for cluster in Cluster:
-            last = self._last.setdefault(cluster, now - self.every * _share(plane.name))
-            if now - last >= self.every and _may_be_compared(world.of(cluster)):
+            last = self._last.setdefault(cluster, now - self.every * share(plane.name))
+            alarmed, news = _disagree(world.of(cluster)), cluster not in self._alarmed
+            self._alarmed = self._alarmed | {cluster} if alarmed else self._alarmed - {cluster}
+            if (now - last >= self.every or (alarmed and news)) and _may_be_compared(world.of(cluster)):
                 self._last[cluster] = now
                 await _compare(plane, cluster)
-
-
-def _share(name: str) -> float:
-    """How much of the time until the first turn has passed already (0 to 1): not all planes begin at once."""
-    return zlib.crc32(name.encode()) / 2**32
 
 
 def _may_be_compared(world: World) -> bool:
     """Whether all members of a cluster are well: who lags or joins has other things to do."""
     membership = world.membership
-    if membership is None or membership.alarms or membership.learners or len(membership.voters) == 1:
+    if membership is None or membership.learners or len(membership.voters) == 1:
+        return False
+    if membership.alarms and not _disagree(world):
         return False
     known = {each.name for each in world.memory.replicas if not each.differs}
     return all(each.health is Health.HEALTHY and each.replica in known for each in membership.voters)
+
+
+def _disagree(world: World) -> bool:
+    """Whether etcd itself says that members have other data than others."""
+    return world.membership is not None and CORRUPT in raised(world.membership)
 
 
 async def _compare(plane: Plane, cluster: Cluster) -> None:

@@ -44,6 +44,15 @@ class Cluster:
         request = rpc_pb2.MemberPromoteRequest(ID=member_id)
         await self._calls.one(self._stub.MemberPromote, request, f"promoting member {member_id:x}", deadline=deadline)
 
+    async def readdress(self, member_id: int, peer_url: str, *, deadline: float | None = None) -> None:
+        """Have all others look for a member at another address.
+
+        Raises EtcdNotFound if it is none, EtcdConflict (MEMBER_EXISTS) if another one is to be found there.
+        """
+        request = rpc_pb2.MemberUpdateRequest(ID=member_id, peerURLs=[peer_url])
+        doing = f"having member {member_id:x} be found at {peer_url}"
+        await self._calls.one(self._stub.MemberUpdate, request, doing, deadline=deadline)
+
     async def remove(self, member_id: int, *, deadline: float | None = None) -> None:
         """Take a member out for good.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,11 +84,15 @@ class Durations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiskTimes:
-    """How long a member's disk took: to sync the write-ahead log, and to commit to the database."""
+class MemberTimes:
+    """How long a member's disk took, to sync the write-ahead log and to commit to the database; and what it sends to
+    other members, by their ids, there and back (a moving average, noted each 30 s: etcd: rafthttp,
+    monitorProbingStatus).
+    """
 
     fsync: Durations
     commit: Durations
+    trips: Mapping[int, Durations]
 
 
 class Replication(StrEnum):

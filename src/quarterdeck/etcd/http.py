@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 
 from pydantic import BaseModel, Field, ValidationError
 
 from quarterdeck.etcd.calls import ClientTls
-from quarterdeck.etcd.facts import Durations, MemberProgress, Progress, Replication
+from quarterdeck.etcd.facts import Durations, MemberProgress, MemberTimes, Progress, Replication
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.pki.tls import client_context
 
 _LEADER = "StateLeader"
+_FSYNC = "etcd_disk_wal_fsync_duration_seconds"
+_COMMIT = "etcd_disk_backend_commit_duration_seconds"
+_TRIP = re.compile(
+    r'^etcd_network_peer_round_trip_time_seconds_bucket\{To="([0-9a-f]+)",le="([^"]+)"\} (\S+)$', re.MULTILINE
+)
 _OK = 200
 
 
@@ -69,15 +75,15 @@ class EtcdHttp:
             raise fault(doing, Reason.OTHER, f"status {answer.status} without {wanted}")
         return int(float(found[1]))
 
-    async def durations(self, metrics_url: str, *wanted: str) -> tuple[Durations, ...]:
-        """Histograms without labels. Raises Unavailable."""
+    async def times(self, metrics_url: str) -> MemberTimes:
+        """What a member's histograms say. Raises Unavailable."""
         doing = f"reading etcd's metrics at {metrics_url}"
         answer = await self._told(metrics_url, "/metrics", doing, None)
-        found = tuple(_durations(answer.text, name) for name in wanted)
-        for name, each in zip(wanted, found, strict=True):
+        fsync, commit = (_durations(answer.text, name) for name in (_FSYNC, _COMMIT))
+        for name, each in ((_FSYNC, fsync), (_COMMIT, commit)):
             if not each.buckets:
                 raise fault(doing, Reason.OTHER, f"status {answer.status} without {name}")
-        return found
+        return MemberTimes(fsync=fsync, commit=commit, trips=_trips(answer.text))
 
     async def progress(self, client_url: str) -> Progress:
         """The leader's own account of its members (etcd: expvar raft.status). Raises Unavailable."""
@@ -110,6 +116,13 @@ class EtcdHttp:
 
     async def _get(self, url: str, path: str, within: float | None) -> Answer:
         return await self._client.ask("GET", url, path, deadline=within or self._deadline)
+
+
+def _trips(text: str) -> Mapping[int, Durations]:
+    found: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
+    for member, bound, count in _TRIP.findall(text):
+        found[int(member, 16)].append((float(bound), int(float(count))))
+    return {member: Durations(tuple(buckets)) for member, buckets in found.items()}
 
 
 def _durations(text: str, name: str) -> Durations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from quarterdeck.etcd.facts import Alarm, AlarmKind, DiskTimes, KeySpaceHash, ListedMember, MemberStatus, Progress
+from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberStatus, MemberTimes, Progress
 
 
 class Etcd(Protocol):
@@ -38,6 +38,12 @@ class Etcd(Protocol):
         """Whether that one member, by the changes that it has applied itself, lists a member. Raises Unavailable."""
         ...
 
+    async def known_members(self, url: str) -> tuple[ListedMember, ...]:
+        """The membership by the changes that one member has applied itself, also without a quorum. Raises Unavailable,
+        also where it is a learner.
+        """
+        ...
+
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """The id of the member at ``peer_url``, which is added as a learner if it is none yet.
 
@@ -49,6 +55,12 @@ class Etcd(Protocol):
         """Make a learner a voter; fine if it is one.
 
         Raises EtcdRefused (LEARNER_BEHIND, NOT_ENOUGH_STARTED), EtcdNotFound.
+        """
+        ...
+
+    async def readdress(self, urls: Sequence[str], member_id: int, peer_url: str) -> None:
+        """Have all members look for one at another ``peer_url``; fine if they do. It goes on being the member that it
+        is. Raises EtcdNotFound, EtcdConflict (MEMBER_EXISTS) if another one is found there.
         """
         ...
 
@@ -90,6 +102,10 @@ class Etcd(Protocol):
         """Turn off all alarms of a kind, whoever raised them. A member whose trouble is not over raises it again."""
         ...
 
+    async def forget(self, urls: Sequence[str], key: bytes) -> None:
+        """Delete one key; fine if it is gone."""
+        ...
+
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
         """That one member's hash of all keys up to ``revision``. It reads all of them for it. Raises Unavailable,
         EtcdCompacted, EtcdNotFound (FUTURE_REVISION).
@@ -111,8 +127,8 @@ class Etcd(Protocol):
         """How many writes that came to this member have not been applied yet, by its metrics. Raises Unavailable."""
         ...
 
-    async def disk_times(self, metrics_url: str) -> DiskTimes:
-        """How long that member's disk has taken since it started, by its metrics. Raises Unavailable."""
+    async def times(self, metrics_url: str) -> MemberTimes:
+        """How long that member's disk and links have taken since it started, by its metrics. Raises Unavailable."""
         ...
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.ask import Answer, Ask, hedged, in_turn
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
-from quarterdeck.etcd.facts import Alarm, AlarmKind, DiskTimes, KeySpaceHash, ListedMember, MemberStatus, Progress
+from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberStatus, MemberTimes, Progress
 from quarterdeck.etcd.faults import (
     EtcdCompacted,
     EtcdFault,
@@ -19,12 +19,10 @@ from quarterdeck.etcd.faults import (
     fault,
 )
 from quarterdeck.etcd.http import EtcdHttp
-from quarterdeck.etcd.kv import Get
+from quarterdeck.etcd.kv import Delete, Get
 
 _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
-_FSYNC = "etcd_disk_wal_fsync_duration_seconds"
-_COMMIT = "etcd_disk_backend_commit_duration_seconds"
 #: Seconds that a member may take to forget the history of a large database.
 _COMPACTING = 60.0
 
@@ -85,8 +83,11 @@ class RealEtcd:
 
     async def lists(self, url: str, member_id: int) -> bool:
         """See the port."""
-        known = await self._member(url).cluster.members(linearizable=False, deadline=self._read_deadline)
-        return any(each.id == member_id for each in known)
+        return any(each.id == member_id for each in await self.known_members(url))
+
+    async def known_members(self, url: str) -> tuple[ListedMember, ...]:
+        """See the port."""
+        return await self._member(url).cluster.members(linearizable=False, deadline=self._read_deadline)
 
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """See the port."""
@@ -121,6 +122,14 @@ class RealEtcd:
         except EtcdRefused as error:
             if error.reason is not Reason.NOT_A_LEARNER:
                 raise
+
+    async def readdress(self, urls: Sequence[str], member_id: int, peer_url: str) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            await self._member(url).cluster.readdress(member_id, peer_url, deadline=self._change_deadline)
+
+        await self._change(urls, ask, f"having the etcd member {member_id:x} be found at {peer_url}")
 
     async def remove(self, urls: Sequence[str], member_id: int) -> None:
         """See the port."""
@@ -177,6 +186,14 @@ class RealEtcd:
         if raised:
             await in_turn(self._leader_first(urls), ask, f"disarming the alarm {kind}")
 
+    async def forget(self, urls: Sequence[str], key: bytes) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            await self._member(url).kv.delete(Delete(key=key), deadline=self._change_deadline)
+
+        await in_turn(self._leader_first(urls), ask, f"deleting the key {key.decode(errors='replace')}")
+
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
         """See the port."""
         return await self._member(url).maintenance.hash_keys(revision=revision)
@@ -193,10 +210,9 @@ class RealEtcd:
         """See the port."""
         return await self._http.metric(metrics_url, _PENDING, within=within)
 
-    async def disk_times(self, metrics_url: str) -> DiskTimes:
+    async def times(self, metrics_url: str) -> MemberTimes:
         """See the port."""
-        fsync, commit = await self._http.durations(metrics_url, _FSYNC, _COMMIT)
-        return DiskTimes(fsync=fsync, commit=commit)
+        return await self._http.times(metrics_url)
 
     async def close(self) -> None:
         """See the port."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
@@ -15,25 +16,44 @@ from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
 
 @dataclass
 class FakeApiserver:
-    """An apiserver that answers while it is ``up``. ``has_roles``: it has seen to the plane's default roles."""
+    """An apiserver that answers while it is ``up``. ``has_roles``: it has seen to the plane's default roles; ``works``:
+    it says so, ready or not. ``silent``: one that ends has not told its clients yet.
+    """
 
     version: str = "1.36.3"
     up: bool = True
     hangs: bool = False
     ready: bool = True
     has_roles: bool = True
+    works: bool = True
+    silent: bool = False
     loaded: str | None = None
+
+
+@dataclass(frozen=True)
+class FakeWitness:
+    """Connections to an apiserver that answered, if any did."""
+
+    kube: FakeKube
+    address: Address | None
+
+    @property
+    def told(self) -> bool:
+        """See the port. Who is no more has told all."""
+        server = self.kube.apiservers.get(self.address) if self.address is not None else None
+        return server is None or not (server.up or server.silent)
 
 
 @dataclass
 class FakeKube:
     """Apiservers by their address; ``leases`` and ``objects`` are the plane's. ``leaders`` maps controllers to
-    what they hold.
+    what they hold; ``frozen`` are those that accept connections and answer none.
     """
 
     apiservers: dict[Address, FakeApiserver] = field(default_factory=dict)
     leases: dict[str, LeaderLease] = field(default_factory=dict)
     leaders: dict[Address, frozenset[str]] = field(default_factory=dict)
+    frozen: frozenset[Address] = frozenset()
     revision: int = 1
     objects: FakeObjects = field(init=False)
 
@@ -65,9 +85,32 @@ class FakeKube:
         alive = server is not None and server.up and not server.hangs
         return HealthAnswer(True) if alive else answer
 
+    async def livez(self, apiserver: Address, *, within: float | None = None) -> HealthAnswer:
+        """See the port."""
+        server = self.apiservers.get(apiserver)
+        if server is None or not server.up:
+            return HealthAnswer(False, "connection refused")
+        if server.hangs:
+            return HealthAnswer(None, "no answer within 1 s")
+        return HealthAnswer(True) if server.works else HealthAnswer(False, "500: [-]ping failed")
+
+    async def healthz(self, controller: Address, *, within: float | None = None) -> HealthAnswer:
+        """See the port."""
+        if controller in self.frozen:
+            return HealthAnswer(None, "no answer within 1 s")
+        known = controller in self.leaders
+        return HealthAnswer(True) if known else HealthAnswer(False, "connection refused")
+
     async def listens(self, server: Address) -> bool | None:
         """See the port: the kernel accepts connections for a frozen process."""
         return (found := self.apiservers.get(server)) is not None and found.up
+
+    @asynccontextmanager
+    async def witness(self, apiserver: Address) -> AsyncIterator[FakeWitness]:
+        """See the port."""
+        server = self.apiservers.get(apiserver)
+        answers = server is not None and server.up and not server.hangs
+        yield FakeWitness(self, apiserver if answers else None)
 
     async def version(self, apiserver: Address) -> str:
         """See the port."""

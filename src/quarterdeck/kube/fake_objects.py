@@ -25,6 +25,7 @@ def _upstream() -> list[Resource]:
         ("", "v1", "Secret", True),
         ("", "v1", "Service", True),
         ("", "v1", "ServiceAccount", True),
+        ("", "v1", "Endpoints", True),
         ("apps", "v1", "Deployment", True),
         ("apps", "v1", "DaemonSet", True),
         (_RBAC, "v1", "ClusterRole", False),
@@ -34,7 +35,10 @@ def _upstream() -> list[Resource]:
         ("apiregistration.k8s.io", "v1", "APIService", False),
         ("discovery.k8s.io", "v1", "EndpointSlice", True),
     )
-    return [Resource(group, version, kind, f"{kind.lower()}s", within) for group, version, kind, within in rows]
+    return [
+        Resource(group, version, kind, f"{kind.lower().removesuffix('s')}s", within)
+        for group, version, kind, within in rows
+    ]
 
 
 @dataclass
@@ -50,7 +54,7 @@ class Stored:
 
 @dataclass
 class FakeObjects:
-    """What one plane's apiservers keep, by path. ``refuses`` maps names of objects to what is said of them;
+    """What one plane's apiservers keep, by path. ``refuses`` maps names of objects to what applying them raises;
     ``established``: whether definitions of kinds count as soon as they are there.
     """
 
@@ -58,7 +62,7 @@ class FakeObjects:
     resources: list[Resource] = field(default_factory=_upstream)
     silent: frozenset[tuple[str, str]] = frozenset()
     objects: dict[str, Stored] = field(default_factory=dict)
-    refuses: dict[str, Refused] = field(default_factory=dict)
+    refuses: dict[str, Exception] = field(default_factory=dict)
     established: bool = True
     calls: list[str] = field(default_factory=list)
     _uids: int = 0

@@ -6,18 +6,20 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.components.health import READYZ, READYZ_FOUNDED
+from quarterdeck.components.health import LIVEZ, READYZ, READYZ_FOUNDED
 from quarterdeck.components.settings import url
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.kube.documents import LeaseDocument, VersionDocument
 from quarterdeck.kube.http_objects import HttpObjects
-from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
+from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease, Witness
+from quarterdeck.kube.witness import witness
 from quarterdeck.pki.tls import client_context
 
 #: Deadlines in seconds: for health checks, which are asked several times a second, for all else, and for a connection
@@ -50,6 +52,7 @@ class HttpKube(HttpObjects):
     ) -> None:
         self._health_deadline = health_deadline
         self._call_deadline = call_deadline
+        self._authority, self._client = authority, client
         self._anonymous = Http(client_context(authority))
         self._manager = Http(client_context(authority, client))
         super().__init__(self._request)
@@ -63,6 +66,14 @@ class HttpKube(HttpObjects):
         """See the port."""
         return await self._health(self._manager, apiserver, "/livez/ping", self._health_deadline)
 
+    async def livez(self, apiserver: Address, *, within: float | None = None) -> HealthAnswer:
+        """See the port. Asked anonymously."""
+        return await self._health(self._anonymous, apiserver, LIVEZ, within or self._health_deadline)
+
+    async def healthz(self, controller: Address, *, within: float | None = None) -> HealthAnswer:
+        """See the port. Asked anonymously: no authorization is asked for that path."""
+        return await self._health(self._anonymous, controller, "/healthz", within or self._health_deadline)
+
     async def listens(self, server: Address) -> bool | None:
         """See the port."""
         try:
@@ -74,6 +85,13 @@ class HttpKube(HttpObjects):
             return False
         writer.close()
         return True
+
+    def witness(self, apiserver: Address) -> AbstractAsyncContextManager[Witness]:
+        """See the port."""
+        # Made here: planes that are only looked at, as nearly all are, need none.
+        tls, tls_http2 = (client_context(self._authority, self._client) for _ in range(2))
+        tls_http2.set_alpn_protocols(["h2"])
+        return witness(apiserver, tls, tls_http2)
 
     async def version(self, apiserver: Address) -> str:
         """See the port."""

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from quarterdeck.kube.address import Address
 from quarterdeck.kube.objects import Objects
 
-__all__ = ["Address", "HealthAnswer", "Kube", "LeaderLease"]
+__all__ = ["Address", "HealthAnswer", "Kube", "LeaderLease", "Witness"]
+
+
+class Witness(Protocol):
+    """Connections to an apiserver."""
+
+    @property
+    def told(self) -> bool:
+        """Whether all of them were told that the apiserver ends. True too of one that answered nothing when they were
+        made.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +69,25 @@ class Kube(Objects, Protocol):
         """
         ...
 
+    async def livez(self, apiserver: Address, *, within: float | None = None) -> HealthAnswer:
+        """Whether the apiserver works, ready or not, as whoever would start it anew asks. Never raises for what the
+        apiserver does. ``within`` is a shorter deadline in seconds.
+        """
+        ...
+
+    async def healthz(self, controller: Address, *, within: float | None = None) -> HealthAnswer:
+        """The same of a controller manager or a scheduler."""
+        ...
+
     async def listens(self, server: Address) -> bool | None:
         """Whether anything accepts connections there, ready or not; None when half a second does not tell. Never
         raises.
+        """
+        ...
+
+    def witness(self, apiserver: Address) -> AbstractAsyncContextManager[Witness]:
+        """Within the block connections stand as clients have them, which see when the apiserver has told its clients
+        that it ends. Never raises for what the apiserver does.
         """
         ...
 

@@ -85,6 +85,12 @@ CERTIFICATE = _gauge(
     "When the first of all certificates that the plane's programs use ends.",
 )
 OPERATIONS = _gauge("operations", "plane phase", "operations", "What was asked of a plane, by how far it has come.")
+ANSWERED = _gauge(
+    "network_answered",
+    "network",
+    "0 or 1",
+    "Whether the process that keeps the planes on a network of their own tells of them.",
+)
 LOOKED = _gauge(
     "plane_look_timestamp_seconds", "plane", "seconds since the epoch", "When the plane was last looked at."
 )
@@ -133,6 +139,7 @@ METRICS = (
     CONNECTIONS,
     CERTIFICATE,
     OPERATIONS,
+    ANSWERED,
     STEPS,
     SECONDS,
     TROUBLES,

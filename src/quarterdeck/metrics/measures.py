@@ -11,7 +11,7 @@ from quarterdeck import clocks
 from quarterdeck.actions.addresses import metrics_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import or_none
-from quarterdeck.etcd.facts import DiskTimes
+from quarterdeck.etcd.facts import MemberTimes
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.samples import Sample
@@ -36,7 +36,7 @@ class Measures:
     steady: Callable[[], float] = clocks.steady
     name: str = "measures"
     _read: float = -math.inf
-    _disks: dict[tuple[Cluster, str], DiskTimes] = field(default_factory=dict)
+    _disks: dict[tuple[Cluster, str], MemberTimes] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
         """Read them, if it is time. Nothing is changed, nobody who may be down is asked."""
@@ -54,10 +54,10 @@ class Measures:
         self.metrics.measured(plane.name, (*found, *await asyncio.to_thread(_certificates, plane)))
 
     async def _member(self, plane: Plane, cluster: Cluster, record: Replica) -> tuple[Sample, ...]:
-        times = await or_none(plane.etcd.disk_times(metrics_url(plane, record, cluster)))
+        times = await or_none(plane.etcd.times(metrics_url(plane, record, cluster)))
         return tuple(self._disk(cluster, record.name, times)) if times is not None else ()
 
-    def _disk(self, cluster: Cluster, name: str, now: DiskTimes) -> Iterator[Sample]:
+    def _disk(self, cluster: Cluster, name: str, now: MemberTimes) -> Iterator[Sample]:
         """What a disk took since the last reading; since it was started, in the first one."""
         before = self._disks.get((cluster, name))
         self._disks[cluster, name] = now

@@ -70,6 +70,7 @@ class Metrics(Collector):
         self._troubles: Counter[tuple[str]] = Counter()
         self._durations: dict[str, _Durations] = {}
         self._operations: Mapping[tuple[str, str], int] = {}
+        self._answered: Mapping[str, bool] = {}
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -101,6 +102,10 @@ class Metrics(Collector):
         """How many operations there are, by plane and phase."""
         self._operations = dict(operations)
 
+    def answered(self, networks: Mapping[str, bool]) -> None:
+        """Whether the processes that keep planes on other networks told theirs, by network."""
+        self._answered = dict(networks)
+
     def stepped(self, plane: str, step: Step, seconds: float, *, done: bool) -> None:
         """A step ended."""
         kind = type(step).__name__
@@ -129,6 +134,7 @@ class Metrics(Collector):
             for metric, labels, value in (*samples(plane.world, plane.plan), *plane.measured):
                 rows[metric].append(((name, *labels), value))
         rows[catalogue.OPERATIONS] += [each for each in sorted(self._operations.items()) if each[0][0] in self._planes]
+        rows[catalogue.ANSWERED] += [((network,), so) for network, so in sorted(self._answered.items())]
         rows[catalogue.STEPS] += sorted(self._steps.items())
         rows[catalogue.TROUBLES] += sorted(self._troubles.items())
         for metric in METRICS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -14,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.metrics.asked import Asked
+from quarterdeck.metrics.merging import merged
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.stores.port import Store
 
@@ -54,16 +55,25 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+async def _none() -> tuple[bytes, ...]:
+    return ()
+
+
 @asynccontextmanager
 async def telling(
-    metrics: Metrics, address: Address, *, store: Store, ready: Callable[[], str] = lambda: ""
+    metrics: Metrics,
+    address: Address,
+    *,
+    store: Store,
+    ready: Callable[[], str] = lambda: "",
+    others: Callable[[], Awaitable[Sequence[bytes]]] = _none,
 ) -> AsyncIterator[Address]:
     """Have them told for the block; gives where. What was asked of planes is in ``store``. ``ready``: why this process
-    does not do its work yet ("": it does).
+    does not do its work yet ("": it does). ``others``: what other processes tell.
 
     Raises PreconditionFailed when nothing can listen there.
     """
-    teller = _Teller(metrics, Asked(store=store, metrics=metrics), ready)
+    teller = _Teller(metrics, Asked(store=store, metrics=metrics), ready, others)
     try:
         server = await asyncio.start_server(teller.serve, address.host, address.port)
     except OSError as error:
@@ -86,10 +96,17 @@ class _Reply:
 class _Teller:
     """Answers one request of each connection."""
 
-    def __init__(self, metrics: Metrics, asked: Asked, ready: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        asked: Asked,
+        ready: Callable[[], str],
+        others: Callable[[], Awaitable[Sequence[bytes]]],
+    ) -> None:
         self._metrics = metrics
         self._asked = asked
         self._ready = ready
+        self._others = others
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -135,8 +152,9 @@ class _Teller:
             return _Reply(HTTPStatus.METHOD_NOT_ALLOWED, b"only GET\n")
         match request.target.partition(b"?")[0]:
             case b"/metrics":
-                await self._asked.count()
-                return _Reply(HTTPStatus.OK, self._metrics.text(), CONTENT_TYPE_LATEST)
+                others, _ = await asyncio.gather(self._others(), self._asked.count())
+                own = self._metrics.text()
+                return _Reply(HTTPStatus.OK, merged((own, *others)) if others else own, CONTENT_TYPE_LATEST)
             case b"/healthz":
                 return _Reply(HTTPStatus.OK, b"ok\n")
             case b"/readyz":

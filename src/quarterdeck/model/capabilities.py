@@ -11,7 +11,7 @@ class Capability(StrEnum):
     PATHS = "paths"  # programs are files, which ``install`` takes to its machines
     IMAGES = "images"  # programs are images of a registry
     HOLDS = "holds"  # units can be held where they stand, and are let go by themselves (``Holds``)
-    FAULTS = "faults"  # machines can be killed and frozen, for tests and drills (``Faults``)
+    FAULTS = "faults"  # things can be made to fail, for tests and drills (``Faults``)
 
 
 #: What a plane needs of a site that it moves to: its programs are files, and clients wait while it hands over.

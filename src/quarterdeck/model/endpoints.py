@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+#: In the place of a site, where the name leads to the apiservers themselves. No site is called so.
+APISERVERS = "the apiservers"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -18,15 +22,23 @@ class BalancerStatus:
     """What a running load balancer says of itself.
 
     ``backends`` are the replicas that it was told to send new connections to, ``healthy`` those of them that
-    pass the active check (only these really get any), ``connections`` the connections of clients open now
-    (also those that still lead to a backend taken out), ``accepted_total`` all accepted since it started.
+    pass the active check (only these really get any), ``at`` where it looks for each, ``connections`` the connections
+    of clients open now (also those that still lead to a backend taken out), ``accepted_total`` all accepted since it
+    started.
     """
 
     running: bool
     backends: frozenset[str] = frozenset()
     healthy: frozenset[str] = frozenset()
+    at: tuple[tuple[str, BackendAddress], ...] = ()
     connections: int = 0
     accepted_total: int = 0
+
+    def without(self, names: Collection[str]) -> BalancerStatus:
+        """The same, as if it had not been told of some."""
+        if not names:
+            return self
+        return replace(self, backends=self.backends.difference(names), healthy=self.healthy.difference(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,8 @@ class Sighting:
 
     ``record`` is the answer of the server that changes are sent to (None: no record). ``others`` are the answers of
     further authoritative servers that differ from it, and ``torn`` says in words which those are, or which do not
-    answer ("" when all answer the same). ``by_hand``: a person changes it, who knows whose it is. ``servers``: how many
+    answer ("" when all answer the same). ``uneven``: one that answers otherwise learns what it was not told from nobody
+    but us. ``by_hand``: a person changes it, who knows whose it is. ``servers``: how many
     servers give clients an answer (None: not known, since clients ask others; 0: clients need none).
     """
 
@@ -76,19 +89,29 @@ class Sighting:
     ownership: Ownership | None = None
     others: tuple[Record | None, ...] = ()
     torn: str = ""
+    uneven: bool = False
     by_hand: bool = False
     servers: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameFact:
-    """The fields of ``model.world.World`` that tell of the name."""
+    """What is known of the name: mostly fields of ``model.world.World``. ``addresses`` are those of its record, if we
+    can change it (None: we cannot, or do not know); ``handed_out`` those that any DNS server hands out (None: of some
+    server that is not known). ``uneven`` as in ``Sighting``. ``replicas``: those whose own addresses its record has,
+    and ``stray``: whether it has others besides.
+    """
 
     known: bool = True
     site: str | None = None
     trouble: str = ""
     foreign: str = ""
     torn: str = ""
+    uneven: bool = False
+    replicas: frozenset[str] = frozenset()
+    stray: bool = False
+    addresses: tuple[str, ...] | None = None
+    handed_out: frozenset[str] | None = None
     also: tuple[str, ...] = ()
     stamped: bool = True
     ttl: float | None = None

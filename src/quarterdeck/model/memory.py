@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, Full, MemberMemory
+from quarterdeck.model.components import Component
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
 
@@ -26,10 +27,11 @@ class Replica:
     seat: Seat | None = None
     listed: bool = False  # etcd has listed it as a member: once removed, it can never come back
     restarted: bool = False  # its etcd was restarted because what it waited for could not come any more
-    served: bool = False  # a load balancer was told to send it clients, now or before
+    served: bool = False  # clients were led to it, now or before
     started: bool = False  # it was seen healthy as a member: from then on an empty data folder is lost data
     differs: bool = False  # its member was found to have other data than most
     events: MemberMemory | None = None  # its member of the events' cluster (None: it has none)
+    epoch: int = 0  # that of the main cluster in which it was placed
 
     @property
     def site(self) -> str:
@@ -55,6 +57,56 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemberWord:
+    """What a member says of itself while no quorum answers. ``voters``: the replicas whose members vote, by what it has
+    applied ("": of one that no record names); a learner does not tell. ``committed`` and ``applied`` are indexes of
+    raft's log, ``revision`` that of its newest key. ``follows``: it follows a leader, or leads.
+    """
+
+    replica: str
+    term: int
+    committed: int
+    applied: int
+    revision: int
+    learner: bool
+    follows: bool
+    voters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seed:
+    """What an epoch of the main cluster begins from: the data of the replica ``survivor``, which had ``revision``,
+    while the plane was once ``seen`` at another. The one ``founder`` gets a copy; ``restored``: it has it.
+    ``others``: what other members that were left said of themselves, the most complete first.
+    """
+
+    survivor: str
+    founder: str
+    revision: int
+    seen: int
+    restored: bool = False
+    others: tuple[MemberWord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptData:
+    """Data of a former epoch that is kept aside: that of a replica that was let go, on its machine."""
+
+    site: str
+    machine: str
+    replica: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftBehind:
+    """A machine that a replica was taken from with its data: its units, and its seat, are there still."""
+
+    site: str
+    machine: str
+    replica: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
     """A revision that was given up, since a program of a replica that runs it ended again and again, or was not
     ready for long; ``why`` has its last words.
@@ -62,6 +114,22 @@ class Rejection:
 
     revision: str
     why: str
+
+
+#: For what a replica is condemned whose member is down: "" is its machine.
+_OF_NO_USE = ("", Component.ETCD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condemned:
+    """A replica that is to be exchanged, as it is dead, or as a ``program`` of it does not get well: ``why`` says on
+    whose word, ``since`` is when that was decided.
+    """
+
+    replica: str
+    why: str
+    since: float
+    program: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +166,23 @@ class Memory:
     them was seen, so that an unreadable membership from now on means trouble, not an empty site.
     ``cluster_id``: the id that etcd gave the cluster (0: not read yet), ``revision`` an etcd revision that it was seen
     to have: what has another id, or a lower revision, is not the plane's data.
-    ``served_site``: where the plane's name was last seen to lead.
-    ``held``: sites whose address clients may still hold, with the time at which it was last handed out.
+    ``served_site``: where the plane's name was last seen to lead: a site, or ``APISERVERS``.
+    ``held``: sites (or that) whose address clients may still hold, with the time at which it was last handed out.
     ``unsettled``: sites whose address some DNS server may have handed out while not all of them answered the same.
     ``draining``: replicas that no load balancer sends new connections to, with the time since when.
     ``unready``: programs of a revision that is rolled out which run without being ready, with the time since when.
+    ``down``: wanted replicas that are dead as far as is seen, with the time since when; ``condemned``: those that are
+    to be exchanged for it. ``ailing``: programs that hang or cannot be started, with the time since when, and
+    ``revived`` those that were started anew for it lately, each with when. ``healed``: the machines of those that were
+    condemned or revived lately, each with when.
     ``rejected``: the last revision that was given up. ``longer``: for how long addresses were handed out before the
     time to live became shorter.
     ``events``: the cluster that has the events alone; all that is said of a cluster here is said of the main one.
     ``full``: since when the cluster has no room left (None: it has).
+    ``epoch`` counts how often the main cluster was begun anew, ``seed`` says from what the one that there is began
+    (None: from nothing), ``kept`` where data of former ones is. ``quorum_lost``: since when there is too little left
+    of it for a quorum (None: there is enough, or nobody knows).
+    ``left``: where replicas were that are on other machines now.
     ``timeline``: the clock of those times (None: a wall clock, in memories of before there were timelines).
     """
 
@@ -120,12 +196,31 @@ class Memory:
     held: tuple[tuple[str, float], ...] = ()
     draining: tuple[tuple[str, float], ...] = ()
     unready: tuple[tuple[str, float], ...] = ()
+    down: tuple[tuple[str, float], ...] = ()
+    condemned: tuple[Condemned, ...] = ()
+    healed: tuple[tuple[str, float], ...] = ()
+    ailing: tuple[tuple[str, float], ...] = ()
+    revived: tuple[tuple[str, float], ...] = ()
     timeline: Timeline | None = None
     unsettled: tuple[str, ...] = ()
     rejected: Rejection | None = None
     longer: Lifetime | None = None
     events: ClusterMemory = field(default_factory=ClusterMemory)
     full: Full | None = None
+    epoch: int = 0
+    seed: Seed | None = None
+    kept: tuple[KeptData, ...] = ()
+    quorum_lost: float | None = None
+    left: tuple[LeftBehind, ...] = ()
+
+    def is_former(self, replica: Replica) -> bool:
+        """Whether a replica is of an epoch that is over: nothing of it is to run any more."""
+        return replica.epoch != self.epoch
+
+    @property
+    def seeding(self) -> Seed | None:
+        """What is still to be copied before the main cluster can begin anew; None if nothing is."""
+        return self.seed if self.seed is not None and not self.seed.restored else None
 
     def of(self, cluster: Cluster) -> Memory:
         """The same memory, with that cluster where the main one stands."""
@@ -141,6 +236,20 @@ class Memory:
             full=known.full,
             replicas=tuple(each.of(cluster, known.epoch if known.exists else None) for each in self.replicas),
         )
+
+    @property
+    def given_up(self) -> frozenset[str]:
+        """The replicas that are condemned, and of no use any more: they fill no slot."""
+        return frozenset(each.replica for each in self.condemned if each.program in _OF_NO_USE)
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """The replicas that are condemned, and vote until another one has come."""
+        return frozenset(each.replica for each in self.condemned if each.program not in _OF_NO_USE)
+
+    def healed_within(self, window: float, now: float) -> tuple[tuple[str, float], ...]:
+        """The machines of those that were condemned or revived within so many seconds before now."""
+        return tuple((machine, when) for machine, when in self.healed if now - when < window)
 
     def with_replica(self, name: str, change: Callable[[Replica], Replica]) -> Memory:
         """The same memory with one record changed; unchanged if there is none of that name."""

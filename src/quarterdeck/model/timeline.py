@@ -31,13 +31,15 @@ def adopted(memory: Memory, *, boot: str, steady: float, wall: float) -> Memory:
 def _at_most(memory: Memory, newest: float | None, now: float) -> Memory:
     """All times that are after ``newest`` (None: all) become ``now``."""
 
+    def at_most(since: float) -> float:
+        return since if newest is not None and since <= newest else now
+
     def counted(entries: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-        return tuple((name, since if newest is not None and since <= newest else now) for name, since in entries)
+        return tuple((name, at_most(since)) for name, since in entries)
 
     longer = memory.longer
     if longer is not None and longer.until is not None:
-        ((_, until),) = counted((("", longer.until),))
-        longer = replace(longer, until=until)
+        longer = replace(longer, until=at_most(longer.until))
     (full, events) = (_full_at_most(each, newest, now) for each in (memory.full, memory.events.full))
     return replace(
         memory,
@@ -46,7 +48,12 @@ def _at_most(memory: Memory, newest: float | None, now: float) -> Memory:
         held=counted(memory.held),
         draining=counted(memory.draining),
         unready=counted(memory.unready),
+        down=counted(memory.down),
+        healed=counted(memory.healed),
+        ailing=counted(memory.ailing),
+        revived=counted(memory.revived),
         longer=longer,
+        quorum_lost=at_most(memory.quorum_lost) if memory.quorum_lost is not None else None,
     )
 
 

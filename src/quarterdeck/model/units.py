@@ -102,6 +102,7 @@ class UnitSpec:
 class UnitStatus:
     """What was seen of a unit. ``digest`` is that of the spec it was last started, or reloaded, with. ``refused``: why
     its machine does not start it, in a sentence (it FAILED then; "" in any other state); see ``UnitSpec.needs``.
+    ``altered``: somebody else has changed its files, or how it is started, since.
     """
 
     name: str
@@ -111,6 +112,7 @@ class UnitStatus:
     exit_code: int | None = None
     restarts: int = 0
     refused: str = ""
+    altered: bool = False
 
 
 class MachineState(StrEnum):

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Memory
+from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.memory import MemberWord, Memory
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Step
@@ -45,6 +47,7 @@ class MemberFact:
     have, if it does not answer itself; None when unknown.
     ``published``: etcd has known its name for a while. A member that starts serves clients as soon as it has applied
     that. ``space`` and ``revision`` (of the newest key) are its own word on itself; None when it gave none.
+    ``misplaced``: the others look for it elsewhere than its replica is.
     """
 
     id: int
@@ -55,6 +58,7 @@ class MemberFact:
     published: bool = False
     space: Space | None = None
     revision: int | None = None
+    misplaced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,23 @@ class Membership:
         """The members that only listen."""
         return tuple(member for member in self.members if member.learner)
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether there is no alarm, nobody joins, and all members are well."""
+        well = all(member.health is Health.HEALTHY for member in self.members)
+        return well and not self.alarms and not self.learners
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consent:
+    """What the user says of a lost quorum: the ``epoch`` that may begin (None: none), also if others may live; and
+    whether one may begin without being asked for, after a while.
+    """
+
+    epoch: int | None = None
+    even_if_others_live: bool = False
+    automatic: bool = False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongData:
@@ -106,14 +127,17 @@ class MemberData:
 class ReplicaFact:
     """What was seen of one recorded replica.
 
-    ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers;
-    ``ready`` is the apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a
-    write-ahead log (None: unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``:
-    programs that have ended several times since they were started. ``digests`` are those of what the units that are
-    known were last started with. ``loaded``: the revisions as which its apiserver says that it has its files (None: it
-    was not asked, or does not say); ``given``: those whose files it was given while it runs; ``stuck``: those that it
-    was given and did not take up. What is said of its member is said of that of the main cluster; ``events`` has the
-    other one.
+    ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers; ``ready`` is the
+    apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a write-ahead log (None:
+    unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
+    ended several times since they were started; ``silent``: those that run and are not well as far as they say, and
+    ``hung`` those of them that were as the very process that they are, or have been that one for long. ``altered``:
+    those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which
+    its apiserver says that it has its files (None: it was not asked, or does not say); ``given``: those whose files it
+    was given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said
+    of that of the main cluster; ``events`` has the other one.
+    ``reattachable``: all of its volumes can be attached to other machines. ``volume_at``: the machine that one of them
+    is seen to be on, or on its way to, which is not its own.
     """
 
     name: str
@@ -124,11 +148,15 @@ class ReplicaFact:
     has_data: bool | None = None
     refused: str = ""
     restless: frozenset[Component] = frozenset()
-    digests: tuple[tuple[Component, str], ...] = ()
+    silent: frozenset[Component] = frozenset()
+    hung: frozenset[Component] = frozenset()
+    altered: frozenset[Component] = frozenset()
     loaded: frozenset[str] | None = None
     given: frozenset[str] = frozenset()
     stuck: frozenset[str] = frozenset()
     events: MemberData = MemberData()
+    reattachable: bool = False
+    volume_at: str = ""
 
     def unit(self, component: Component) -> UnitState:
         """The state of one unit; ABSENT when nothing was ever started."""
@@ -143,10 +171,25 @@ class ReplicaFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeFact:
+    """One machine that a site's load balancer of this plane runs on. ``named``: clients are to be led to it.
+    ``leads``: it leads somewhere (None: it does not answer). ``zone`` and ``host``: "": of none, or of its own.
+    """
+
+    name: str
+    named: bool = True
+    leads: bool | None = True
+    zone: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerFact:
-    """A site's load balancer for this plane. ``backends`` are the replicas it sends new connections to, ``healthy``
-    those of them that pass its health check; one that does not run has neither. ``reachable``: its machine answers, so
-    that it can be told something. ``zone`` and ``host`` are those of its machine ("": of none, or of its own).
+    """A site's load balancer for this plane, on all of its ``edges`` (none: it is on one, of which no more is known).
+    ``backends`` are the replicas that any edge which answers sends new connections to, ``healthy`` those that pass the
+    health check of each; one that does not run has neither. ``alike``: all of them run, and send to the same; where
+    not, ``common`` is what every edge that answers sends to.
+    ``reachable``: every edge that a client may be led to answers, so that it can be told something.
     """
 
     site: str
@@ -154,25 +197,49 @@ class BalancerFact:
     reachable: bool = True
     backends: frozenset[str] = frozenset()
     healthy: frozenset[str] = frozenset()
+    alike: bool = True
+    common: frozenset[str] = frozenset()
     connections: int = 0
-    zone: str = ""
-    host: str = ""
+    edges: tuple[EdgeFact, ...] = ()
 
     @property
     def ready(self) -> bool:
         """Whether it leads somewhere."""
         return bool(self.healthy)
 
+    @property
+    def everywhere(self) -> frozenset[str]:
+        """The replicas that it is seen to send to wherever clients may be led to."""
+        return self.backends if self.alike and self.reachable else frozenset()
+
+    @property
+    def listed(self) -> frozenset[str]:
+        """The replicas that every edge which answers sends to."""
+        return self.backends if self.alike else self.common
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """Its edges that do not answer."""
+        return frozenset(each.name for each in self.edges if each.leads is None)
+
+    @property
+    def on(self) -> tuple[EdgeFact, ...]:
+        """Its edges; where no more is known of them there is one."""
+        return self.edges or (EdgeFact(name=self.site, leads=self.ready if self.reachable else None),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFact:
-    """A machine that can host replicas. ``host``: machines of one share its fate ("": it is a host of its own)."""
+    """A machine that can host replicas. ``host``: machines of one share its fate ("": it is a host of its own).
+    ``cordoned``: a person wants it to be given no new one.
+    """
 
     name: str
     site: str
     zone: str
     state: MachineState
     host: str = ""
+    cordoned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,49 +253,36 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The bounds that the planner keeps. Times in seconds, ``lag_bound`` in raft entries.
-
-    ``ttl`` is the DNS record's time to live; ``drain`` how long a backend that gets no new connections keeps
-    its old ones before its apiserver is told to stop, and how long an old address is kept past ``ttl``.
-    ``goes_back``: whether a revision whose programs do not run is given up. ``start``: for how long a program of one
-    that is rolled out may run without being ready, though all that it depends on is well. kubeadm allows 240 s (its
-    startup probe, 24 times 10 s), within which 8 GiB of data are read, or copied to a member; on a machine under load
-    all takes longer, and nobody suffers meanwhile: so two and a half times as long. ``history``: of how many seconds
-    before now history is kept when room is made in etcd: whoever watches has long got what was before.
-    """
-
-    lag_bound: int = 1_000
-    ttl: float = 5.0
-    drain: float = 1.0
-    goes_back: bool = True
-    start: float = 600.0
-    history: float = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """One plane, observed. ``now`` is when that began, in seconds on the memory's timeline, which no step of a wall
     clock moves.
 
     What is wanted: ``slots``, of ``revision``, with volumes of ``storage_class``. ``changes``: what it takes to bring a
-    replica from one revision (the first) to another. ``condemned``: replicas that a person wants exchanged.
+    replica from one revision (the first) to another. ``condemned``: replicas that a person wants exchanged, be they
+    well or not; ``cordoned``: those that a person wants left as they are.
 
     ``membership`` is None when it could not be read from a quorum. ``record`` is the site whose load balancer
     the plane's name resolves to (None: no record). ``wrong``: whose etcd has data that is not the plane's; nothing that
     these say is part of ``membership``. ``front``: the site of the one load balancer at a fixed
-    address, for endpoints that have an address and no name.
+    address, for endpoints that have an address and no name. ``direct``: the name is to lead to apiservers themselves;
+    where it does, ``record`` is ``APISERVERS``, and ``apiservers`` says of them what is said of a load balancer and its
+    backends. ``elsewhere`` are the replicas whose apiserver has another port than the one that clients come to.
 
     What else is to be said of the name, in words for people ("" if nothing): ``record_trouble``: why it is not known;
     ``foreign``: why it is somebody else's, and must not be changed; ``torn``: which authoritative servers do not answer
-    as the first one does. ``also`` are the sites that those lead to. ``stamped``: the record carries this driver's
-    token, so that no change of an older driver can come any more. ``record_ttl``: for how many seconds its addresses
+    as the first one does; ``amiss``: why it must be set once more, though it leads to the right site. ``also`` are the
+    sites that those lead to.
+    ``stamped``: the record carries this driver's token, so that no change of an older driver can come any more.
+    ``record_ttl``: for how many seconds its addresses
     are handed out (None: not known, or as wanted). ``name_servers``: how many DNS servers hand them out (None: not
     known; 0: clients need none).
 
     ``separate`` are the revisions whose apiservers keep events in a cluster of their own, ``events_class`` the storage
     class that the wanted revision gives it. ``events_membership`` and ``events_wrong`` are that cluster's; all else
     that is said of etcd is said of the main one.
+
+    ``words``: what the members of the main cluster say of themselves, if no quorum of it answers. ``consent``:
+    whether it may begin anew then.
 
     ``failing``: the steps that are put aside, as the driver remembers them: it is no time yet to try them again.
     """
@@ -240,6 +294,7 @@ class World:
     storage_class: str = ""
     changes: tuple[tuple[str, str, Change], ...] = ()
     condemned: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] = ()
     membership: Membership | None = None
     wrong: tuple[WrongData, ...] = ()
     replicas: tuple[ReplicaFact, ...] = ()
@@ -250,16 +305,22 @@ class World:
     record_trouble: str = ""
     foreign: str = ""
     torn: str = ""
+    amiss: str = ""
     also: tuple[str, ...] = ()
     stamped: bool = True
     record_ttl: float | None = None
     name_servers: int | None = None
     front: str | None = None
+    direct: bool = False
+    apiservers: BalancerFact = BalancerFact(site=APISERVERS, running=False)
+    elsewhere: frozenset[str] = frozenset()
     deleting: bool = False
     separate: frozenset[str] = frozenset()
     events_class: str = ""
     events_membership: Membership | None = None
     events_wrong: tuple[WrongData, ...] = ()
+    words: tuple[MemberWord, ...] = ()
+    consent: Consent = field(default_factory=Consent)
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
@@ -281,6 +342,22 @@ class World:
         if cluster is Cluster.MAIN:
             return self.membership
         return self.events_membership if self.memory.events.exists else None
+
+    @property
+    def lifetime(self) -> float:
+        """For how many seconds clients may hold an address: the wanted time, or a longer one as long as an answer of
+        before may be held.
+        """
+        longer = self.memory.longer
+        handed_out = [self.settings.ttl, self.record_ttl or 0.0]
+        if longer is not None and (longer.until is None or self.now - longer.until < longer.ttl):
+            handed_out.append(longer.ttl)
+        return max(handed_out)
+
+    @property
+    def doors(self) -> tuple[BalancerFact, ...]:
+        """All that leads clients to apiservers: the load balancers, and the name where it does so by itself."""
+        return (*self.balancers, self.apiservers) if self.apiservers.running else self.balancers
 
     @property
     def memberships(self) -> tuple[Membership, ...]:
@@ -305,6 +382,8 @@ class World:
 
     def balancer(self, site: str) -> BalancerFact:
         """The load balancer of a site; one that does not run if nothing was seen."""
+        if site == APISERVERS:
+            return self.apiservers
         for fact in self.balancers:
             if fact.site == site:
                 return fact

@@ -31,8 +31,8 @@ _MASTERS = "system:masters"
 class ReplicaNames:
     """What the certificates of a replica answer for.
 
-    ``addresses`` are its seat's. ``endpoint_names`` and ``endpoint_addresses`` are what clients may reach the
-    plane by: its DNS name, and the addresses of the load balancers that are known. ``service_ip`` and
+    ``addresses`` are its seat's and its machine's. ``endpoint_names`` and ``endpoint_addresses`` are what clients may
+    reach the plane by: its DNS name, and the addresses of the load balancers that are known. ``service_ip`` and
     ``cluster_domain`` are of the Service ``kubernetes``.
     """
 

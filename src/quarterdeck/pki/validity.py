@@ -18,6 +18,10 @@ class Validity:
     not_before: datetime
     not_after: datetime
 
+    def due(self, now: datetime) -> bool:
+        """Whether less than a third of its life is left."""
+        return self.not_after - now < (self.not_after - self.not_before) / 3
+
 
 def validity(certificate: bytes) -> Validity:
     """When a certificate (PEM) is valid."""

@@ -10,17 +10,24 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.model.steps import (
     AddLearner,
+    AttachVolumes,
     Compact,
     Defragment,
+    DeleteKept,
     Disarm,
+    LeadTo,
+    LeaveMachine,
     PlaceReplica,
     Promote,
+    ReaddressMember,
     ReleaseMember,
     ReleaseReplica,
     ReloadUnit,
     RemoveMember,
     RemoveRecord,
     RestartUnit,
+    RestoreMember,
+    ReviveUnit,
     SetBackends,
     SetRecord,
     StartUnit,
@@ -28,6 +35,7 @@ from quarterdeck.model.steps import (
     StopUnit,
     Swap,
     TransferLeadership,
+    WithdrawConsent,
 )
 from quarterdeck.model.world import Failing
 from quarterdeck.planner.outcome import Outcome
@@ -49,17 +57,21 @@ def claim(step: Step) -> Claim | None:
     nothing: where the memory cannot be written nothing at all is done.
     """
     match step:
-        case AddLearner() | Promote() | RemoveMember() | TransferLeadership() | Swap():
+        case AddLearner() | Promote() | ReaddressMember() | RemoveMember() | TransferLeadership() | Swap():
             return Claim("membership", step.cluster)
         case Compact() | Defragment() | Disarm():
             return Claim("room", step.cluster)
-        case StartUnit() | StopUnit() | RestartUnit() | ReloadUnit():
+        case StartUnit() | StopUnit() | RestartUnit() | ReviveUnit() | ReloadUnit():
             return Claim("unit", f"{step.component} of {step.replica}")
-        case PlaceReplica() | ReleaseReplica() | ReleaseMember():
+        case AttachVolumes() | LeaveMachine() | PlaceReplica() | ReleaseReplica() | ReleaseMember():
             return Claim("replica", step.replica)
+        case RestoreMember() | DeleteKept():
+            return Claim("replica", step.replica)
+        case WithdrawConsent():
+            return Claim("consent")
         case SetBackends():
             return Claim("backends", step.site)
-        case SetRecord() | RemoveRecord():
+        case SetRecord() | LeadTo() | RemoveRecord():
             return Claim("record")
         case _:
             return None

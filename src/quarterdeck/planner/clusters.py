@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quarterdeck.planner import founding, membership, upkeep
+from quarterdeck.planner import attaching, founding, membership, upkeep
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -15,6 +15,7 @@ Rule = Callable[[View], Outcome]
 #: there, and has room.
 IN_EACH: frozenset[Rule] = frozenset(
     (
+        attaching.readdress,
         founding.found,
         membership.keep_running,
         membership.remove_strays,

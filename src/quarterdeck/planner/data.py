@@ -21,6 +21,8 @@ def withhold(view: View) -> Outcome:
     steps: list[Step] = []
     waiting: list[str] = []
     for record in view.world.memory.replicas:
+        if view.world.memory.is_former(record):
+            continue  # all of it stops
         if record.name in wrong:
             why = wrong[record.name]
             waiting.append(

@@ -24,7 +24,7 @@ def place(view: View) -> Outcome:
     for slot in view.missing:
         machine = machine_for(world, slot, taken, leaving)
         if machine is None:
-            waiting.append(no_machine(slot))
+            waiting.append(no_machine(world, slot))
             continue
         taken.add(machine.name)
         steps.append(
@@ -51,7 +51,7 @@ def waits_for_a_start(view: View, record: Replica) -> bool:
 def found(view: View) -> Outcome:
     """The first members start together, once it is written down who they are."""
     world = view.world
-    if world.memory.created:
+    if world.memory.created or world.memory.seeding is not None:
         return Outcome()
     if not world.memory.bootstrap:
         return _decide(view)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.world import MachineFact
+from quarterdeck.model.world import EdgeFact, MachineFact
 from quarterdeck.planner.view import View
 
 
@@ -24,8 +25,8 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What goes, and ``where`` that is, for people ("": that goes without saying). ``edges`` are the sites whose load
-    balancer goes; of the replicas that are ``unsure`` nobody knows whether they are there.
+    """What goes, and ``where`` that is, for people ("": that goes without saying). ``edges`` are the
+    machines of load balancers that go; of the replicas that are ``unsure`` nobody knows whether they are there.
     """
 
     where: str
@@ -51,7 +52,7 @@ def _hosts(seen: View) -> Iterator[Loss]:
             return None
         return f"on host {machine.host}" if machine.host else f"on machine {machine.name}"
 
-    edges = {site: f"on host {host}" for site in seen.held if (host := seen.world.balancer(site).host)}
+    edges = {edge.name: f"on host {edge.host}" for _, edge in _held_edges(seen) if edge.host}
     yield from _grouped(seen, where, edges)
 
 
@@ -61,7 +62,7 @@ def _zones(seen: View) -> Iterator[Loss]:
         zone = machine.zone if machine is not None else record.slot.zone or None
         return None if zone is None else _in_zone(record.site, zone)
 
-    edges = {site: _in_zone(site, zone) for site in seen.held if (zone := seen.world.balancer(site).zone)}
+    edges = {edge.name: _in_zone(site, edge.zone) for site, edge in _held_edges(seen) if edge.zone}
     yield from _grouped(seen, where, edges)
 
 
@@ -70,12 +71,19 @@ def _in_zone(site: str, zone: str) -> str:
 
 
 def _edges(seen: View) -> Iterator[Loss]:
-    for site in sorted(seen.held):
-        yield Loss(where="", edges=frozenset({site}))
+    for _, edge in _held_edges(seen):
+        yield Loss(where="", edges=frozenset({edge.name}))
+
+
+def _held_edges(seen: View) -> Iterator[tuple[str, EdgeFact]]:
+    """The edges of each site whose load balancer clients may be led to."""
+    for site in sorted(seen.held - {APISERVERS}):
+        yield from ((site, edge) for edge in seen.world.balancer(site).on)
 
 
 def _sites(seen: View) -> Iterator[Loss]:
-    yield from _grouped(seen, lambda record: f"at site {record.site}", {site: f"at site {site}" for site in seen.held})
+    edges = {edge.name: f"at site {site}" for site, edge in _held_edges(seen)}
+    yield from _grouped(seen, lambda record: f"at site {record.site}", edges)
 
 
 def _grouped(seen: View, where: Callable[[Replica], str | None], edges: Mapping[str, str]) -> Iterator[Loss]:
@@ -86,7 +94,7 @@ def _grouped(seen: View, where: Callable[[Replica], str | None], edges: Mapping[
         yield Loss(
             where=place,
             replicas=frozenset(name for name, each in at.items() if each == place),
-            edges=frozenset(site for site, each in edges.items() if each == place),
+            edges=frozenset(name for name, each in edges.items() if each == place),
             unsure=unsure,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 
 from quarterdeck.model.components import Component
@@ -10,6 +11,9 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner.members import listed
+
+#: A machine whose replicas were condemned so often lately is given no other one.
+_FLAPS = 2
 
 
 def is_there(world: World, record: Replica) -> bool:
@@ -24,17 +28,27 @@ def busy(world: World, record: Replica) -> bool:
     return not record.listed or is_there(world, record)
 
 
+def flapping(world: World) -> frozenset[str]:
+    """The machines whose replicas were condemned again and again lately: another one there would only be the next."""
+    window = world.settings.healing.window
+    lately = Counter(machine for machine, _ in world.memory.healed_within(window, world.now) if machine)
+    return frozenset(machine for machine, times in lately.items() if times >= _FLAPS)
+
+
 def machine_for(
     world: World, slot: Slot, taken: Collection[str], leaving: Iterable[Replica] = ()
 ) -> MachineFact | None:
     """A machine for a slot that nobody has ``taken``; else one where only a replica is that is ``leaving``: the new one
     has a seat of its own beside it. Those that never had a replica come first: others may still hold data that is kept.
-    None when there is none.
+    None when there is none: one that is cordoned is none.
     """
+    condemned = world.memory.given_up | world.memory.leaving
+    avoided = flapping(world) | {each.machine for each in world.memory.replicas if each.name in condemned}
 
     def fits(machine: MachineFact) -> bool:
         here = machine.site == slot.site and slot.zone in ("", machine.zone)
-        return here and machine.state is MachineState.UP
+        usable = machine.state is MachineState.UP and not machine.cordoned
+        return here and usable and machine.name not in avoided
 
     used = [record.machine for record in world.memory.replicas]
     here = sorted(filter(fits, world.machines), key=lambda each: (each.name in used, each.name))
@@ -46,6 +60,9 @@ def machine_for(
     return next((each for each in here if each.name in beside and crowd.count(each.name) == 1), None)
 
 
-def no_machine(slot: Slot) -> str:
+def no_machine(world: World, slot: Slot) -> str:
     """What is waited for when there is none."""
-    return f"no free machine in {f'zone {slot.zone} of ' if slot.zone else ''}site {slot.site}"
+    here = (each for each in world.machines if each.site == slot.site and slot.zone in ("", each.zone))
+    cordoned = ", ".join(each.name for each in here if each.cordoned)
+    where = f"{f'zone {slot.zone} of ' if slot.zone else ''}site {slot.site}"
+    return f"no free machine in {where}{f' (cordoned: {cordoned})' if cordoned else ''}"

@@ -9,9 +9,10 @@ from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.quorum import Voter
 
+CORRUPT = "CORRUPT"
 #: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
 ALARMS = {
-    "CORRUPT": (
+    CORRUPT: (
         "a person: members of etcd disagree about the data (its alarm CORRUPT); keep all volumes as they are,"
         " and see 'etcd check'"
     ),
@@ -45,7 +46,11 @@ def was_removed(membership: Membership, record: Replica) -> bool:
 
 
 def is_lost(world: World, record: Replica) -> bool:
-    """Whether a member can never be used again: its replica was one and is none now, or its data is gone."""
+    """Whether a member can never be used again: its replica was one and is none now, or is of a former epoch, or its
+    data is gone.
+    """
+    if world.memory.is_former(record):
+        return True
     if world.membership is None:
         return False
     return was_removed(world.membership, record) or (record.started and world.replica(record.name).has_data is False)
@@ -66,7 +71,7 @@ def lost_events(world: World) -> frozenset[str]:
 def of_no_use(world: World) -> frozenset[str]:
     """The replicas that are lost: their member of the main cluster is, or the other one, and they do not serve."""
     if world.membership is None:
-        return frozenset()
+        return lost(world)
     off = frozenset(fact.name for fact in world.replicas if _is_off(fact))
     return lost(world) | (lost_events(world) & off)
 

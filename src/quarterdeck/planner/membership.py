@@ -33,7 +33,7 @@ def keep_running(view: View) -> Outcome:
     for record in view.world.memory.replicas:
         member = view.world.member(record.name)
         belongs = member is not None if view.world.membership else heirs[record.seat or record.machine] == record.name
-        if not belongs or not record.started or view.rests(record, view.etcd):
+        if not belongs or view.world.memory.is_former(record) or not record.started or view.rests(record, view.etcd):
             continue
         # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.
         if view.reachable(record) and view.unit(record, view.etcd) in IDLE and view.fact(record).has_data:
@@ -45,7 +45,7 @@ def _start(view: View, record: Replica, why: str) -> StartUnit:
     return StartUnit(site=record.site, why=why, replica=record.name, component=view.etcd)
 
 
-def _removable(view: View, record: Replica) -> bool:
+def removable(view: View, record: Replica) -> bool:
     """Rule 1: the voters that remain, counting only healthy ones, are a quorum of the new membership; and the
     site that holds a quorum by itself goes on holding it. Where it is not known which one does, a voter that may be
     well in this cluster, and is lost in the other, stays.
@@ -92,7 +92,9 @@ def remove_dead(view: View) -> Outcome:
             continue
         if member.learner:
             why = "it is not wanted and only listens"
-        elif record.name in view.gone and view.serves_nobody(record) and _removable(view, record):
+        elif record.name in view.world.memory.given_up and view.missing:
+            continue  # as long as nobody comes in its place it keeps it: it may be back
+        elif record.name in view.gone and view.serves_nobody(record) and removable(view, record):
             why = "it is not wanted and is dead"
         else:
             continue
@@ -333,7 +335,7 @@ def remove(view: View) -> Outcome:
             waiting = (*waiting, f"apiserver of {record.name} to stop")
         elif view.membership.leader == record.name:
             waiting = (*waiting, f"{record.name} to hand over leadership")
-        elif not _removable(view, record):
+        elif not removable(view, record):
             waiting = (*waiting, f"voters enough to spare {record.name}")
         else:
             why = "it is not wanted, and every wanted replica votes"

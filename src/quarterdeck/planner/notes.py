@@ -113,9 +113,9 @@ def _has_begun(world: World, record: Replica) -> bool:
 
 
 def _draining(view: View) -> list[Step]:
-    listed = {name for balancer in view.world.balancers for name in balancer.backends}
+    listed = {name for balancer in view.world.balancers for name in balancer.backends} | view.named
     off = {each.name for each in view.world.memory.replicas if view.unit(each, Component.APISERVER) in IDLE}
     draining = tuple(sorted(to_leave(view) - listed - off))
     if draining == tuple(sorted(name for name, _ in view.world.memory.draining)):
         return []
-    return [NoteDraining(site="", why="no load balancer sends them new connections", draining=draining)]
+    return [NoteDraining(site="", why="no new connections are led to them", draining=draining)]

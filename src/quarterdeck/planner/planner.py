@@ -8,15 +8,18 @@ claim the same thing (``claims.py``).
 
 from __future__ import annotations
 
-from quarterdeck.model.steps import Plan, Step
+from quarterdeck.model.steps import NOTES, Plan, Step, StopUnit
 from quarterdeck.model.world import Membership, World
 from quarterdeck.planner import (
+    attaching,
     data,
     events,
     founding,
+    healing,
     members,
     membership,
     notes,
+    recovery,
     release,
     reloading,
     rolling,
@@ -29,8 +32,14 @@ from quarterdeck.planner.clusters import Rule, ask, waits_for_events
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
 
-#: Rules that hold whether or not the membership could be read: none of them takes away what could serve.
+#: Rules that hold whether or not the membership could be read: none of them takes away what could serve, but what is of
+#: an epoch that is over.
 ALWAYS: tuple[Rule, ...] = (
+    recovery.fence,
+    attaching.go_on,
+    attaching.rescue,
+    recovery.begin,
+    recovery.seed,
     data.withhold,
     founding.place,
     rolling.watch,
@@ -42,9 +51,15 @@ ALWAYS: tuple[Rule, ...] = (
 
 #: Rules that need to know who is a member.
 WITH_MEMBERSHIP: tuple[Rule, ...] = (
+    recovery.fence,
+    attaching.go_on,
+    recovery.begin,
+    recovery.withdraw,
     data.withhold,
     notes.note,
     traffic.relight,
+    healing.heal,
+    attaching.readdress,
     founding.place,
     founding.found,
     membership.keep_running,
@@ -77,6 +92,11 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
 #: Rules that go on while etcd has raised an alarm: what serves goes on and room is made, but no exchange goes on.
 DESPITE_ALARMS: frozenset[Rule] = frozenset(
     (
+        recovery.fence,
+        attaching.go_on,
+        attaching.readdress,
+        recovery.begin,
+        recovery.withdraw,
         data.withhold,
         notes.note,
         traffic.relight,
@@ -93,8 +113,9 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
     )
 )
 
-#: Rules that only start what is wanted: the rules after them need not wait for the next observation.
-BESIDE: tuple[Rule, ...] = (serving.serve, serving.control)
+#: Rules that only start what is wanted, or stop what nobody may use: the rules after them need not wait for the next
+#: observation.
+BESIDE: tuple[Rule, ...] = (recovery.fence, serving.serve, serving.control)
 
 
 def plan(world: World) -> Plan:
@@ -135,5 +156,8 @@ def _first(seen: View, rules: tuple[Rule, ...], aside: Aside) -> Outcome:
         if rule in BESIDE:
             beside += outcome.steps
         elif outcome.steps:
-            return Outcome(beside + outcome.steps, tuple(waiting))
+            # What is only written down takes no time, and then all is asked again of the same look.
+            stops = all(isinstance(step, StopUnit) for step in beside)
+            alone = stops and all(isinstance(step, NOTES) for step in outcome.steps)
+            return Outcome(outcome.steps if alone else beside + outcome.steps, tuple(waiting))
     return Outcome(beside, tuple(waiting))

@@ -7,7 +7,9 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import ReleaseReplica, RemoveRecord, Step, StopBalancer, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import World
+from quarterdeck.planner.attaching import leave
 from quarterdeck.planner.events import left_behind
+from quarterdeck.planner.recovery import drop_kept
 from quarterdeck.planner.traffic import unknown
 from quarterdeck.planner.view import View
 
@@ -29,8 +31,11 @@ def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
         elif record.site in left - held:
             leftovers.append(f"{record.name} on machine {record.machine}, until that load balancer is seen to be gone")
         else:
-            steps.append(_release(record, "the plane is healthy without it"))
-    return tuple(steps), (*leftovers, *left_behind(view))
+            keep = view.world.memory.is_former(record) and record.started
+            steps.append(_release(record, "the plane is healthy without it", keep=keep))
+    gone, stays = leave(view.world)
+    leftovers += (f"what {each.replica} had on machine {each.machine}, which does not answer" for each in stays)
+    return (*steps, *gone), (*leftovers, *left_behind(view))
 
 
 def _has_a_vote_on_events(view: View, record: Replica) -> bool:
@@ -41,13 +46,15 @@ def _has_a_vote_on_events(view: View, record: Replica) -> bool:
     return record.events is not None if events.world.membership is None else events.member(record) is not None
 
 
-def _release(record: Replica, why: str) -> ReleaseReplica:
-    return ReleaseReplica(site=record.site, why=why, replica=record.name)
+def _release(record: Replica, why: str, *, keep: bool = False) -> ReleaseReplica:
+    """Let go of a replica. Data of a former epoch may be all that there is of what was lost, and is kept."""
+    return ReleaseReplica(site=record.site, why=why, replica=record.name, keep=keep)
 
 
 def _dark(world: World) -> tuple[str, ...]:
     """The sites where a load balancer may be that cannot be asked. A fixed address has but one."""
-    return tuple(each.site for each in world.balancers if not each.reachable and world.front in (None, each.site))
+    silent = (each for each in world.balancers if not each.reachable or each.silent)
+    return tuple(each.site for each in silent if world.front in (None, each.site))
 
 
 def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
@@ -81,4 +88,15 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
             steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=running[0]))
         elif not dark:
             steps.append(_release(record, why))
-    return tuple(steps), tuple(waiting)
+    return (tuple(steps), tuple(waiting)) if world.memory.replicas or dark else _drop_the_rest(world)
+
+
+def _drop_the_rest(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+    """What there is besides replicas: what they have left on other machines, and data of former epochs."""
+    gone, stays = leave(world)
+    silent = tuple(
+        f"machine {each.machine}, which {each.replica} was taken from and which does not answer: bring it back"
+        for each in stays
+    )
+    kept, missing = drop_kept(world)
+    return (*gone, *kept), (*silent, *missing)

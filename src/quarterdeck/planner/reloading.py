@@ -35,4 +35,5 @@ def reload(view: View) -> Outcome:
 def _has_others(view: View, record: Replica) -> bool:
     """Whether the apiserver of a replica of the wanted revision says that it has files of another one."""
     loaded = view.fact(record).loaded
-    return record.revision == view.revision and loaded is not None and record.revision not in loaded
+    others = loaded is not None and record.revision not in loaded
+    return record.revision == view.revision and others and record.name not in view.world.cordoned

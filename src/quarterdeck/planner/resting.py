@@ -9,7 +9,7 @@ from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
-from quarterdeck.planner.members import all_raised, serves
+from quarterdeck.planner.members import CORRUPT, all_raised, serves
 from quarterdeck.planner.revisions import costs_nothing
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def spared(view: View, record: Replica) -> bool:
     world, stops = view.world, view.change(record).stops
     if world.membership is None or view.home != view.heading or view.missing:
         return False
-    if "CORRUPT" in all_raised(world):
+    if CORRUPT in all_raised(world):
         return False
     if view.revision in world.separate and not_ready_for(view, record):
         return False

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, with_dependents
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
@@ -24,15 +24,21 @@ def wanted_revision(world: World) -> str:
 
 
 def outdated(world: World, revision: str) -> frozenset[str]:
-    """The replicas in whose place another one is wanted: a person says so, or they have other data than most, or they
-    cannot become what ``revision`` says, or not without that nobody serves.
+    """The replicas in whose place another one is wanted: a person says so, or they have other data than most, or a
+    program does not get well on their machine, or they cannot become what ``revision`` says, or not without that
+    nobody serves. None of those that are cordoned.
     """
     old = frozenset(record.name for record in world.memory.replicas if _outdated(world, record, revision))
-    return old | lost_events(world)
+    return (old | lost_events(world)).difference(world.cordoned)
 
 
 def _outdated(world: World, record: Replica, revision: str) -> bool:
-    if record.name in world.condemned or record.differs or (record.events is not None and record.events.differs):
+    if record.name in world.condemned or record.name in world.memory.leaving:
+        return True
+    if record.differs or (record.events is not None and record.events.differs):
+        return True
+    altered = with_dependents(world.replica(record.name).altered)
+    if len(world.slots) == 1 and Component.APISERVER in altered and not costs_nothing(world, record, altered):
         return True
     if record.revision == revision:
         return _other_class(record.storage_class, world.storage_class) or (

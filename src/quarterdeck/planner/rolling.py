@@ -77,7 +77,7 @@ def watch(view: View) -> Outcome:
     a replica of that revision serves, nor while etcd has an alarm: then it is something else that is wrong.
     """
     world = view.world
-    trial = [] if all_raised(world) else _on_trial(view)
+    trial = [] if all_raised(world) else on_trial(view)
     if any(world.replica(record.name).ready for record, _ in trial):
         trial = []
     units = tuple(
@@ -99,7 +99,7 @@ def reject(view: View) -> Outcome:
     given up: the source serves on, and the user can go back.)
     """
     world, unready = view.world, dict(view.world.memory.unready)
-    for record, changed in _on_trial(view):
+    for record, changed in on_trial(view):
         for component in changed:
             since = unready.get(unit(component, record), world.now)
             if ends_by_itself(world, record, component):
@@ -118,7 +118,7 @@ def reject(view: View) -> Outcome:
     return Outcome()
 
 
-def _on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
+def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
     """The replicas that run the revision that is rolled out inside a site, each with the programs that it changes; none
     where no other has another revision, or nothing is given up.
     """

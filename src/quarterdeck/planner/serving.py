@@ -33,7 +33,7 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
             continue
         if view.unit(record, Component.APISERVER) in IDLE:
             steps.append(_start(record, Component.APISERVER, why))
-        elif not view.ready(record):
+        elif not view.ready(record) and record.name not in view.mute:
             waiting.append(f"apiserver of {record.name} to be ready")
     return Outcome(tuple(steps), tuple(waiting))
 
@@ -87,8 +87,12 @@ def retire(view: View) -> Outcome:
 
 
 def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
+    # Nobody waits for those of a replica that was given up since they do not get well, if there are others.
+    stay = [record for record in view.servers if record.name not in view.world.memory.leaving] or view.servers
     standby = may_drain(view) and all(
-        view.unit(record, component) is UnitState.RUNNING for record in view.servers for component in CONTROLLERS
+        view.unit(record, component) is UnitState.RUNNING and component not in view.fact(record).hung
+        for record in stay
+        for component in CONTROLLERS
     )
     return [
         StopUnit(
@@ -109,6 +113,10 @@ def settled(view: View) -> Outcome:
     for record in view.wanted:
         if record.name in view.outdated:
             waiting.append(f"{record.name} to be exchanged")
+        elif record.revision != view.revision and record.name in view.world.cordoned:
+            waiting.append(f"{record.name} to be uncordoned, to run revision {view.revision}")
+        elif record.name not in view.world.cordoned and view.fact(record).altered:
+            waiting.append(f"{record.name} to be started as its revision says: somebody has changed its files")
         elif record.revision != view.revision:
             waiting.append(f"{record.name} to run revision {view.revision}")
         elif not view.reachable(record):
@@ -123,6 +131,6 @@ def settled(view: View) -> Outcome:
             waiting.extend(
                 f"{component} of {record.name} to run"
                 for component in CONTROLLERS
-                if view.unit(record, component) is not UnitState.RUNNING
+                if view.unit(record, component) is not UnitState.RUNNING or component in view.fact(record).hung
             )
     return Outcome(waiting=tuple(waiting))

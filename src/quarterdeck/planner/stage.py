@@ -8,7 +8,7 @@ more than wanted, and the leader goes last.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
@@ -18,7 +18,7 @@ from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.machines import busy, is_there, machine_for, no_machine
 from quarterdeck.planner.match import fits, match
-from quarterdeck.planner.members import listed, serves, voters
+from quarterdeck.planner.members import listed, serves, voters, was_removed
 from quarterdeck.planner.quorum import home
 from quarterdeck.planner.slots import lent
 
@@ -59,12 +59,18 @@ def _filled(
     def cost(record: Replica) -> tuple[int, ...]:
         return (*_cost(world, record, revision), order[record.name])
 
-    here = [record for record in world.memory.replicas if record.site == goal and record.name not in lost]
-    chosen = match(slots, (each for each in here if each.name not in old), cost)
+    useless = (lost | world.memory.given_up) - _left_alone(world)
+    here = [record for record in world.memory.replicas if record.site == goal and record.name not in useless]
+    fitting = [each for each in here if each.name not in old]
+    slots = _loosened(world, slots, match(slots, fitting, cost).empty)
+    chosen = match(slots, fitting, cost)
 
     def dearest_last(record: Replica) -> tuple[int, ...]:
         place = any(fits(record, slot) for slot in chosen.empty)
-        return not place, record.name in old, *cost(record)
+        # Who works is kept rather than one that does not, wherever it is: all others must serve when one is exchanged.
+        of_use = record.name not in world.memory.leaving, serves(world, record)
+        kept = (record.name in world.cordoned, *of_use, place, record.name not in old)
+        return *(not each for each in kept), *cost(record)
 
     left = (each for each in here if each not in chosen.filled and _stands_in(world, each))
     spare = tuple(sorted(left, key=dearest_last))
@@ -72,6 +78,28 @@ def _filled(
         return _exchanging(world, goal, chosen.filled, spare, slots)
     acting = spare[: len(chosen.empty)]
     return Stage(heading=goal, wanted=(*chosen.filled, *acting), missing=_uncovered(chosen.empty, acting))
+
+
+def _left_alone(world: World) -> frozenset[str]:
+    """The cordoned replicas that are members, whatever ails them: they are a person's."""
+    there = (each for each in world.cordoned if world.membership is not None)
+    return frozenset(each for each in there if world.member(each) is not None)
+
+
+def _loosened(world: World, slots: tuple[Slot, ...], empty: tuple[Slot, ...]) -> tuple[Slot, ...]:
+    """The slots, of which those may be filled in any zone that lost their replica for good, and whose zone has no free
+    machine as long as that is so.
+    """
+    condemned = world.memory.given_up | world.memory.leaving
+    bereft = {(each.site, each.slot.zone) for each in world.memory.replicas if each.name in condemned}
+    if not bereft or not world.settings.healing.other_zones:
+        return slots
+    taken = {each.machine for each in world.memory.replicas if busy(world, each)}
+    anywhere = list(slots)
+    for slot in empty:
+        if (slot.site, slot.zone) in bereft and machine_for(world, slot, taken) is None:
+            anywhere[anywhere.index(slot)] = replace(slot, zone="")
+    return tuple(anywhere)
 
 
 def _exchanging(
@@ -82,21 +110,46 @@ def _exchanging(
     """
     *stay, last = spare
     now = Stage(heading=site, wanted=(*kept, *spare))
-    leaving = [each for each in world.memory.replicas if each not in now.wanted and is_there(world, each)]
+    if last.name in world.cordoned:  # and so are all others that stand in
+        return replace(now, waiting=tuple(f"{each.name} to be uncordoned, to be exchanged" for each in spare))
+    unwanted = (each for each in world.memory.replicas if each not in now.wanted)
+    leaving = [each for each in unwanted if is_there(world, each) and not _is_left_behind(world, each)]
     others = (*kept, *stay)
-    if leaving or not all(serves(world, each) and _is_backend(world, each) for each in others):
+    if leaving or not _spare_one(world, others):
         return now
     empty = _uncovered(slots, others)
     slot = next((each for each in empty if fits(last, each)), empty[0])
     taken = {each.machine for each in world.memory.replicas if busy(world, each)}
     if machine_for(world, slot, taken, (last,)) is None:
-        return Stage(heading=site, wanted=now.wanted, waiting=(f"{no_machine(slot)}, to exchange {last.name}",))
+        return Stage(heading=site, wanted=now.wanted, waiting=(f"{no_machine(world, slot)}, to exchange {last.name}",))
     return Stage(heading=site, wanted=others, missing=(slot,))
 
 
+def _spare_one(world: World, others: tuple[Replica, ...]) -> bool:
+    """Whether all others serve, so that one can be exchanged. Of those that were given up, and are to be exchanged as
+    well, only the vote counts.
+    """
+    stay = [each for each in others if each.name not in world.memory.leaving]
+    votes = frozenset(voter.replica for voter in voters(world) if voter.healthy)
+    serving = all(serves(world, each) and _is_backend(world, each) for each in stay)
+    return serving and (bool(stay) or not others) and votes.issuperset(each.name for each in others)
+
+
+def _is_left_behind(world: World, record: Replica) -> bool:
+    """Whether a replica is no member any more, or never will be, and its machine does not answer, maybe for ever."""
+    assert world.membership is not None, "it is known which site holds a quorum"
+    member = any(each.of(record.name) is not None for each in world.memberships)
+    deaf = world.replica(record.name).machine is not MachineState.UP
+    given_up = record.name in world.memory.given_up
+    return deaf and not member and (given_up or was_removed(world.membership, record))
+
+
 def _is_backend(world: World, record: Replica) -> bool:
-    """Whether every load balancer that runs sends to a replica."""
-    return all(record.name in each.backends for each in world.balancers if each.running)
+    """Whether every load balancer that runs sends to a replica, and the name leads to it, if it does so by itself."""
+    doors = [each for each in world.balancers if each.running]
+    if world.apiservers.running and record.name not in world.elsewhere:
+        doors.append(world.apiservers)
+    return all(record.name in each.everywhere for each in doors)
 
 
 def _uncovered(empty: tuple[Slot, ...], acting: tuple[Replica, ...]) -> tuple[Slot, ...]:
@@ -113,14 +166,15 @@ def _stands_in(world: World, record: Replica) -> bool:
 
 
 def _cost(world: World, record: Replica, revision: str) -> tuple[int, ...]:
-    """What speaks against keeping a replica, the weightiest first. A leader goes last."""
+    """What speaks against keeping a replica, the weightiest first. One that is cordoned is kept; a leader goes last."""
     member = world.member(record.name)
     fact = world.replica(record.name)
     down = fact.machine is MachineState.DOWN or (member is not None and member.health is Health.DOWN)
     votes = member is not None and not member.learner
     leaves = record.name in dict(world.memory.draining) or fact.unit(Component.APISERVER) in IDLE
     leads = world.membership is not None and world.membership.leader == record.name
-    return down, not votes, record.revision != revision, votes and leaves, not leads
+    cordoned = record.name in world.cordoned
+    return not cordoned, down, not votes, record.revision != revision, votes and leaves, not leads
 
 
 def _goal_site_is_down(world: World, site: str) -> bool:

@@ -8,11 +8,12 @@ where that makes a difference the answer is that it is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, MemberFact
 from quarterdeck.planner.losses import Failure, Loss, losses
@@ -54,14 +55,32 @@ def survivals(seen: View) -> tuple[Survival, ...]:
     return tuple(_survival(failure, _words(seen, failure)) for failure in Failure)
 
 
+def outlives(seen: View, loss: Loss, *, dns: bool = False) -> tuple[Answer, tuple[str, ...]]:
+    """Whether the plane survives this loss, and, where ``dns`` says so, that of one DNS server besides; why not, or why
+    that is not known.
+    """
+    said = [_led(seen), _after(seen, Loss(where="")), _after(seen, loss)]
+    if dns:
+        said.append(_dns(seen.world.name_servers))
+    found = _told(said)
+    return found if found is not None else (Answer.YES, ())
+
+
 def _survival(failure: Failure, words: Iterable[_Word]) -> Survival:
     """What is lost by any one of a kind is not survived."""
-    said = tuple(words)
+    found = _told(tuple(words))
+    if found is None:
+        return Survival(failure=failure, answer=Answer.YES)
+    return Survival(failure=failure, answer=found[0], why=found[1])
+
+
+def _told(said: Sequence[_Word]) -> tuple[Answer, tuple[str, ...]] | None:
+    """What makes a difference, the worst of it alone; None: nothing does."""
     for answer in (Answer.NO, Answer.UNKNOWN):
         why = tuple(dict.fromkeys(each.why for each in said if each.answer is answer))
         if why:
-            return Survival(failure=failure, answer=answer, why=why)
-    return Survival(failure=failure, answer=Answer.YES)
+            return answer, why
+    return None
 
 
 def _words(seen: View, failure: Failure) -> tuple[_Word, ...]:
@@ -153,14 +172,27 @@ def _doubt(seen: View, member: MemberFact, loss: Loss) -> str:
 
 
 def _door(seen: View, site: str, loss: Loss) -> _Word:
-    """Whether a load balancer that clients may be led to goes on leading to a ready apiserver."""
-    if site in loss.edges:
+    """Whether a load balancer that clients may be led to goes on leading to a ready apiserver; or the name by itself
+    (addresses of before are those of apiservers that it led to).
+    """
+    balancer, who = seen.world.balancer(site), f"the load balancer of site {site}"
+    if site == APISERVERS:
+        return _behind(seen, balancer.backends, "its name", loss) if balancer.running else _YES
+    edges = [each for each in balancer.on if each.name not in loss.edges]
+    if not edges:
         where = f" is {loss.where}" if loss.where else ""
         return _Word(Answer.NO, f"the only load balancer of site {site}{where}")
-    balancer, who = seen.world.balancer(site), f"the load balancer of site {site}"
     if not balancer.reachable:
         return _Word(Answer.UNKNOWN, f"{who} does not answer")
-    may = [name for name in sorted(balancer.backends & balancer.healthy) if _may_serve(seen, name)]
+    if loss.edges and not any(each.leads for each in edges):
+        names = ", ".join(each.name for each in edges)
+        return _Word(Answer.NO, f"of the load balancer of site {site} only {names} would be left, which leads nowhere")
+    return _behind(seen, balancer.backends & balancer.healthy, who, loss)
+
+
+def _behind(seen: View, backends: frozenset[str], who: str, loss: Loss) -> _Word:
+    """Whether one of these, to which clients are led, goes on being ready."""
+    may = [name for name in sorted(backends) if _may_serve(seen, name)]
     left = [name for name in may if name not in loss.replicas]
     sure = (seen.world.memory.replica(name) for name in left if name not in loss.unsure)
     if any(serves(seen.world, record) for record in sure):

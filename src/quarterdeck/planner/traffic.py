@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import SetBackends, SetRecord, Step, StopBalancer
+from quarterdeck.model.steps import LeadTo, SetBackends, SetRecord, Step, StopBalancer
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.planner import round_robin
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -22,8 +24,9 @@ def drains(view: View, record: Replica) -> str:
     """What is waited for before the clients of an apiserver have left it: "" once they have."""
     since = dict(view.world.memory.draining).get(record.name)
     if since is None:
-        return f"load balancers to leave {record.name}"
-    return f"{record.name} to drain" if view.world.now - since < view.world.settings.drain else ""
+        left = "load balancers to leave" if APISERVERS not in view.held else "clients to be led away from"
+        return f"{left} {record.name}"
+    return f"{record.name} to drain" if view.world.now - since < view.farewell else ""
 
 
 def to_leave(view: View) -> set[str]:
@@ -42,15 +45,16 @@ def _needed(view: View) -> tuple[str, ...]:
     sites = set(view.held)
     if any(view.ready(record) for record in view.world.memory.replicas):
         sites |= {site for site in (view.door, _refuge(view)) if site}
-    return tuple(sorted(sites | {balancer.site for balancer in _running(view)}))
+    return tuple(sorted((sites | {balancer.site for balancer in _running(view)}) - {APISERVERS}))
 
 
 def _refuge(view: View) -> str | None:
     """The site that holds a quorum, while the load balancer that the name leads to leads nowhere (sites were cut from
-    each other): the name can go back there. A fixed address cannot.
+    each other): the name can go back there. A fixed address cannot, and a name that is to lead to the apiservers leads
+    to any of them.
     """
     world = view.world
-    if world.front is not None or world.balancer(world.record or view.door).ready:
+    if world.front is not None or world.direct or world.balancer(world.record or view.door).ready:
         return None
     return view.home
 
@@ -59,7 +63,8 @@ def backends(view: View) -> Outcome:
     """Every load balancer sends new connections to every ready apiserver that is to stay.
 
     One is added only when it said it is ready; one that is listed stays through a moment of unreadiness (the
-    load balancer's own health check sees to that), and leaves when it stops for good or is to be drained.
+    load balancer's own health check sees to that), and leaves when it stops for good or is to be drained. What one edge
+    alone lists may be from long ago. So does the name where it leads to them by itself.
     """
     steps: list[Step] = []
     waiting: list[str] = []
@@ -75,17 +80,18 @@ def backends(view: View) -> Outcome:
             if record.name not in leaving
             and (
                 view.ready(record)
-                or (record.name in balancer.backends and view.unit(record, Component.APISERVER) not in IDLE)
+                or (record.name in balancer.listed and view.unit(record, Component.APISERVER) not in IDLE)
             )
         )
         if not chosen:
             waiting.append(f"a ready apiserver for the load balancer at {site}")
-        elif set(chosen) != balancer.backends:
+        elif set(chosen) != balancer.everywhere:
             why = f"new connections at {site} go to the apiservers that are ready and stay"
             steps.append(SetBackends(site=site, why=why, backends=chosen))
         elif not balancer.ready:
             waiting.append(f"the load balancer at {site} to find a healthy backend")
-    return Outcome(tuple(steps), tuple(waiting))
+    named = round_robin.follow(view, leaving)
+    return Outcome((*steps, *named.steps), (*waiting, *named.waiting))
 
 
 def relight(view: View) -> Outcome:
@@ -93,7 +99,8 @@ def relight(view: View) -> Outcome:
     off = {record.name for record in view.world.memory.replicas if view.fact(record).ready is False}
     # A load balancer's check is a moment old: what the apiservers themselves say counts besides.
     dark = {site for site in view.held if view.world.balancer(site).healthy <= off}
-    return Outcome(tuple(step for step in backends(view).steps if step.site in dark))
+    # What the apiservers themselves say is seen at once: a load balancer that is as dark is not left for the next look.
+    return Outcome(tuple(step for step in backends(view).steps if step.site in dark or APISERVERS in dark))
 
 
 def record(view: View) -> Outcome:
@@ -105,23 +112,23 @@ def record(view: View) -> Outcome:
         return Outcome(waiting=(unknown(world),))
     if world.foreign:
         return Outcome(waiting=(f"its name to be free: {world.foreign}",))
-    target = world.balancer(view.door)
+    door, target = view.door, world.balancer(view.door)
     servers = {replica.name for replica in view.servers}
     # The load balancer's check is a moment old, so the apiserver's own word counts besides.
     able = any(view.ready(each) for each in world.memory.replicas if each.name in target.healthy)
-    if world.record == view.door:
+    if world.record == door:
         if able:
             return _settled(view)
-    elif able and (world.record is None or (view.takeover and servers <= target.backends)):
-        return Outcome((SetRecord(site="", why=f"site {view.door} carries the traffic", to=view.door),))
+    elif door != APISERVERS and able and (world.record is None or (view.takeover and servers <= target.everywhere)):
+        return Outcome((SetRecord(site="", why=f"site {door} carries the traffic", to=door),))
     if world.record is not None and not world.balancer(world.record).ready:
         other = next((each for each in world.balancers if each.ready), None)
         if other is not None:
             why = f"the load balancer at {world.record} leads nowhere"
             return Outcome((SetRecord(site="", why=why, to=other.site),))
-    if world.record == view.door:
-        return Outcome()
-    return Outcome(waiting=(f"the load balancer at {view.door} to carry the traffic",))
+    if door in (world.record, APISERVERS):
+        return Outcome()  # what apiservers are waited for was said of the name already
+    return Outcome(waiting=(f"the load balancer at {door} to carry the traffic",))
 
 
 def _settled(view: View) -> Outcome:
@@ -129,16 +136,26 @@ def _settled(view: View) -> Outcome:
     driver's token (a change that an older driver had sent could lead it back), and every server must answer so.
     """
     world, door = view.world, view.door
+    if world.amiss:
+        return Outcome((_again(view, world.amiss),))
     if world.record_ttl is not None and world.front is None and not world.torn:
         why = f"its addresses are handed out for {world.record_ttl:g} s, not for {world.settings.ttl:g} s"
-        return Outcome((SetRecord(site="", why=why, to=door),))
+        return Outcome((_again(view, why),))
     leaving = bool(view.unwanted) or any(balancer.site != door for balancer in _running(view))
+    leaving = leaving or (door == APISERVERS and bool(to_leave(view)))
     if leaving and not world.stamped:
         why = "from now on no change of an older driver can reach the record"
-        return Outcome((SetRecord(site="", why=why, to=door),))
+        return Outcome((_again(view, why),))
     if world.torn and (world.also or world.memory.unsettled or world.memory.served_site != door):
         return Outcome(waiting=(f"all DNS servers to answer the same: {world.torn}",))
     return Outcome()
+
+
+def _again(view: View, why: str) -> Step:
+    """The name is set once more, to what it leads to."""
+    if view.door == APISERVERS:
+        return LeadTo(site="", why=why, backends=tuple(sorted(view.world.apiservers.backends)))
+    return SetRecord(site="", why=why, to=view.door)
 
 
 def unknown(world: World) -> str:

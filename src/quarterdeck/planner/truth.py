@@ -4,104 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 
-from quarterdeck.model.clusters import CLUSTER, Cluster
+from quarterdeck.model.bounds import Healing, Settings
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.world import Settings
+from quarterdeck.model.world import Consent
+from quarterdeck.planner.parts import NOTHING, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.quorum import Voter, home, quorum
 
 #: Names in ``Truth.mute`` of what is no machine that hosts replicas.
 DNS = "dns"
 ETCD = "etcd"
-
-
-class Power(StrEnum):
-    """The state of a simulated machine."""
-
-    ON = "on"
-    OFF = "off"
-    FROZEN = "frozen"
-
-
-class Fill(StrEnum):
-    """What is in the database of a simulated member."""
-
-    ROOM = "room"
-    FREE = "free"  # it has no room left, but for what defragmenting gives back
-    HISTORY = "history"  # nor that, before history is forgotten
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimMember:
-    """A member: ``behind`` in ticks of copying still to do (a voter too may lag), ``silent`` in ticks for which the
-    leader has heard nothing of it, ``unserved`` in ticks until it publishes itself again (a joiner that got its own
-    publication in a snapshot).
-    """
-
-    id: int
-    learner: bool
-    behind: int = 0
-    silent: int = 0
-    unserved: int = 0
-    fill: Fill = Fill.ROOM
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimReplica:
-    """What is on a machine for one replica. ``units`` are wanted to run, each of the revision in ``shapes``;
-    ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting; ``stuck``:
-    revisions whose files it was given, and did not take up. ``events`` and ``events_data`` are its member of the
-    events' cluster, and whether there is any data for that one.
-    """
-
-    units: frozenset[Component] = frozenset()
-    shapes: tuple[tuple[Component, str], ...] = ()
-    crashed: frozenset[Component] = frozenset()
-    data: bool = False
-    warm: bool = False
-    stuck: frozenset[str] = frozenset()
-    member: SimMember | None = None
-    events: SimMember | None = None
-    events_data: bool = False
-
-    def of_events(self) -> SimReplica:
-        """The same, with its member of the events' cluster where that of the main one is."""
-        return replace(
-            self,
-            units=_as_main(self.units),
-            crashed=_as_main(self.crashed),
-            data=self.events_data,
-            member=self.events,
-        )
-
-    def runs(self, component: Component) -> bool:
-        """Whether a unit runs, as long as the machine does."""
-        return component in self.units and component not in self.crashed
-
-
-NOTHING = SimReplica()
-
-
-def _as_main(components: frozenset[Component]) -> frozenset[Component]:
-    if not components & CLUSTER.keys():
-        return components
-    others = components - CLUSTER.keys()
-    return others | {Component.ETCD} if Component.EVENTS_ETCD in components else others
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimMachine:
-    """A machine of the simulated sites."""
-
-    name: str
-    site: str
-    zone: str
-    power: Power = Power.ON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,11 +30,18 @@ class Truth:
     ways, but who only hears does not know that at once. ``dead_edges`` are sites whose load balancer's machine is off.
     ``mute`` is what works but does not answer the manager: machines, members (``etcd_of``), apiservers
     (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
-    ``revision``, ``changes`` and ``condemned`` are as in ``World``; ``broken``: programs that end again and again as
-    this revision would have them, ``hanging``: those that run and are never ready. ``front`` is the site of a fixed
-    address: then there is no name, and ``record`` is that site always. ``separate`` are the revisions that keep events
-    apart, ``events_leader`` who leads their cluster. ``full``: etcd has raised NOSPACE, and takes no writes;
-    ``events_full``: so has the events' cluster.
+    ``revision``, ``changes``, ``condemned`` and ``cordoned`` are as in ``World``; ``broken``: programs that end
+    again and again as this revision would have them, ``hanging``: those that run and are never ready. ``front`` is
+    the site of a fixed address: then there is no name, and ``record`` is that site always. ``direct``: as in ``World``;
+    ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
+    revisions that keep events apart, ``events_leader`` who leads their cluster. ``full``: etcd has raised NOSPACE,
+    and takes no writes; ``events_full``: so has the events' cluster. ``sick``: machines, each with a program that
+    hangs there whenever it is started. ``twins`` are sites whose load balancer is on two edges: all else tells
+    of the first, ``seconds`` are the backends of the other one where it runs, and ``dead_seconds`` the sites where its
+    machine is off. ``unnamed``: the edges (``edge``, ``second``) whose address the name lacks, since when.
+    ``former``: who voted in each epoch of the main cluster that is over.
+    ``reattachable``: volumes can go to other machines. ``haunted``: machines, each with a replica whose volume
+    was taken from there, and which still has it open for writing. ``consent``: as in ``World``.
     """
 
     slots: tuple[Slot, ...]
@@ -129,6 +53,8 @@ class Truth:
     dead_edges: frozenset[str] = frozenset()
     record: str | None = None
     front: str | None = None
+    direct: bool = False
+    named: frozenset[str] = frozenset()
     leader: str | None = None
     cuts: frozenset[tuple[str, str]] = frozenset()
     mute: frozenset[str] = frozenset()
@@ -140,11 +66,23 @@ class Truth:
     broken: frozenset[tuple[str, Component]] = frozenset()
     hanging: frozenset[tuple[str, Component]] = frozenset()
     condemned: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] = ()
+    sick: frozenset[tuple[str, Component]] = frozenset()
     separate: frozenset[str] = frozenset()
     events_leader: str | None = None
     full: bool = False
     events_full: bool = False
-    settings: Settings = field(default_factory=lambda: Settings(ttl=2.0, drain=1.0, start=3.0, history=1.0))
+    twins: frozenset[str] = frozenset()
+    seconds: tuple[tuple[str, frozenset[str]], ...] = ()
+    dead_seconds: frozenset[str] = frozenset()
+    unnamed: tuple[tuple[str, float], ...] = ()
+    former: tuple[frozenset[str], ...] = ()
+    reattachable: bool = False
+    haunted: frozenset[tuple[str, str]] = frozenset()
+    consent: Consent = field(default_factory=Consent)
+    settings: Settings = field(
+        default_factory=lambda: Settings(ttl=2.0, drain=1.0, start=3.0, history=1.0, healing=Healing(budget=0))
+    )
 
     def of(self, cluster: Cluster) -> Truth:
         """The same truth, with that cluster where the main one is."""
@@ -242,6 +180,23 @@ class Truth:
         """Whether the machine of a site's load balancer answers the manager."""
         return site not in self.dead_edges and not (self.mute and {edge(site), all_of(site)} & self.mute)
 
+    def second_answers(self, site: str) -> bool:
+        """Whether there is another edge at a site, whose machine answers the manager."""
+        there = site in self.twins and site not in self.dead_seconds
+        return there and not (self.mute and {second(site), all_of(site)} & self.mute)
+
+    def record_addresses(self, site: str) -> tuple[str, ...]:
+        """The edges of a site that the name leads to."""
+        both = (edge(site), second(site)) if site in self.twins else (edge(site),)
+        return tuple(each for each in both if each not in dict(self.unnamed)) if self.record == site else ()
+
+    def may_hand_out(self, site: str, name: str) -> bool:
+        """Whether a client may still hold the address of a site's edge, as far as it is remembered of the site."""
+        lifetime, since = self.settings.ttl + self.settings.drain, dict(self.unnamed).get(name)
+        at = self.now if self.record == site else dict(self.memory.held).get(site)
+        last = [each for each in (at, since) if each is not None]
+        return at is not None and self.now - min(last) < lifetime
+
     @cached_property
     def members(self) -> dict[str, SimMember]:
         """The members by replica."""
@@ -262,7 +217,9 @@ class Truth:
         )
 
     def hangs(self, replica: SimReplica, component: Component) -> bool:
-        """Whether a program runs without ever being ready."""
+        """Whether a program runs without ever being ready, or any more."""
+        if component in replica.hung:
+            return True
         return bool(self.hanging) and (dict(replica.shapes).get(component, ""), component) in self.hanging
 
     def passes(self, one: str, other: str) -> bool:
@@ -355,6 +312,7 @@ class Truth:
             for name, replica in self.replicas
             if replica.warm
             and replica.runs(Component.APISERVER)
+            and Component.APISERVER not in replica.hung
             and name in self.healthy
             and replica.member is not None
             and not replica.member.learner
@@ -362,7 +320,22 @@ class Truth:
 
     def working(self, component: Component) -> frozenset[str]:
         """The replicas whose controllers of a kind work: they run, and their apiserver serves."""
-        return frozenset(name for name in self.serving if self.replica(name).runs(component))
+        replicas = ((name, self.replica(name)) for name in self.serving)
+        return frozenset(name for name, each in replicas if each.runs(component) and component not in each.hung)
+
+    @cached_property
+    def serving_the_past(self) -> frozenset[str]:
+        """The replicas whose apiserver may take writes of an epoch that is over: a quorum of its voters runs."""
+        there = [
+            frozenset(name for name in voters if self._runs_with_data(name))
+            for voters in self.former
+            if sum(self._runs_with_data(name) for name in voters) >= quorum(len(voters))
+        ]
+        return frozenset(name for live in there for name in live if self.replica(name).runs(Component.APISERVER))
+
+    def _runs_with_data(self, name: str) -> bool:
+        replica = self.replica(name)
+        return self.up(name) and replica.data and replica.runs(Component.ETCD)
 
     @cached_property
     def well_behind(self) -> dict[str, frozenset[str]]:
@@ -378,10 +351,27 @@ class Truth:
         well = self.well_behind.get(site)
         return well & dict(self.checked).get(site, frozenset()) if well else frozenset()
 
+    def reached_by(self, name: str) -> frozenset[str]:
+        """The same of any edge, by its name, or of an apiserver by its own address. Those that are second know at once
+        how their backends are.
+        """
+        if name.startswith(apiserver_of("")):
+            return frozenset({name.removeprefix(apiserver_of(""))}) & self.serving
+        for site, backends in self.seconds:
+            if name == second(site) and site not in self.dead_seconds:
+                return frozenset(each for each in backends & self.serving if self.connected(site, self._sites[each]))
+        site = name.removeprefix(edge(""))
+        return self.reached_from(site)
+
 
 def edge(site: str) -> str:
     """The name in ``Truth.mute`` of the machine of a site's load balancer."""
     return f"edge of {site}"
+
+
+def second(site: str) -> str:
+    """The same of its other edge."""
+    return f"second edge of {site}"
 
 
 def etcd_of(name: str) -> str:
@@ -390,7 +380,7 @@ def etcd_of(name: str) -> str:
 
 
 def apiserver_of(name: str) -> str:
-    """The name in ``Truth.mute`` of a replica's apiserver."""
+    """The name in ``Truth.mute`` of a replica's apiserver; beside those of edges, that of its own address."""
     return f"apiserver of {name}"
 
 

@@ -5,7 +5,7 @@ one by one, and then writes are taken again.
 from __future__ import annotations
 
 from quarterdeck.model.clusters import CALLED, QUOTA, Cluster, Full
-from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember
+from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
 from quarterdeck.model.world import Health, MemberFact, Space, World
 from quarterdeck.planner.members import has_the_data, raised
 from quarterdeck.planner.membership import hand_over
@@ -130,14 +130,21 @@ def _defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
     ill = [each.replica for each in counted if each is not first and not _is_well(view, each)]
     if ill:
         return Outcome(waiting=(f"{', '.join(ill)} to be well before {first.replica} is defragmented",))
-    site = next((each.site for each in view.world.memory.replicas if each.name == first.replica), "")
-    if first.replica == leader:
-        others = [each for each in view.world.memory.replicas if each.name != leader and view.is_healthy_voter(each)]
-        step = hand_over(view, others, f"{leader} leads, and is to be defragmented")
-        if step is not None:
-            return Outcome((step,))
-    why = "it has free room, and no other member is held up meanwhile"
-    return Outcome((Defragment(site=site, why=why, replica=first.replica, cluster=view.cluster),))
+    step = relieved(view) if first.replica == leader else None
+    return Outcome((step or defragmented(view, first, "it has free room, and no other member is held up meanwhile"),))
+
+
+def relieved(view: View) -> TransferLeadership | None:
+    """Another one leads, before who does is defragmented; None where nobody can."""
+    leader = view.membership.leader
+    others = [each for each in view.world.memory.replicas if each.name != leader and view.is_healthy_voter(each)]
+    return hand_over(view, others, f"{leader} leads, and is to be defragmented")
+
+
+def defragmented(view: View, member: MemberFact, why: str) -> Defragment:
+    """A member gives its free room back."""
+    site = next((each.site for each in view.world.memory.replicas if each.name == member.replica), "")
+    return Defragment(site=site, why=why, replica=member.replica, cluster=view.cluster)
 
 
 def _is_well(view: View, member: MemberFact) -> bool:

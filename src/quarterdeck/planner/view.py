@@ -7,6 +7,7 @@ from functools import cached_property
 
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
@@ -70,8 +71,8 @@ class View:
 
     @property
     def door(self) -> str:
-        """The site whose load balancer clients are to be led to."""
-        return self.world.front or self.heading
+        """The site whose load balancer clients are to be led to, or ``APISERVERS``."""
+        return self.world.front or (APISERVERS if self.world.direct else self.heading)
 
     @property
     def membership(self) -> Membership:
@@ -141,14 +142,17 @@ class View:
 
     @cached_property
     def behind(self) -> tuple[Replica, ...]:
-        """The wanted replicas of another revision that become the wanted one by starting programs anew."""
-        others = (each for each in self.wanted if each.revision != self.revision)
-        return tuple(each for each in others if each.name not in self.outdated)
+        """The wanted replicas that become what the wanted revision says by starting programs anew: those of another
+        one, and those of which somebody else has changed a program's files or flags. Who is cordoned stays as it is.
+        """
+        others = (each for each in self.wanted if each.revision != self.revision or self.fact(each).altered)
+        return tuple(each for each in others if each.name not in self.outdated and each.name not in self.world.cordoned)
 
     def change(self, replica: Replica) -> Change:
         """What a replica needs to be of the wanted revision."""
-        change = self.world.change(replica.revision, self.revision)
-        return as_it_is(change, self.fact(replica), self.revision)
+        fact = self.fact(replica)
+        change = as_it_is(self.world.change(replica.revision, self.revision), fact, self.revision)
+        return replace(change, restart=change.restart | fact.altered) if fact.altered else change
 
     def loads(self, replica: Replica) -> frozenset[Component]:
         """The programs of a replica that are to take up the files of the wanted revision, and have not said so yet."""
@@ -172,7 +176,7 @@ class View:
 
     @cached_property
     def held(self) -> frozenset[str]:
-        """The sites whose load balancer a client may use."""
+        """The sites whose load balancer a client may use; ``APISERVERS`` if it may use one by its own address."""
         world, memory = self.world, self.world.memory
         named = (world.record, memory.served_site, *memory.unsettled, *world.also)
         return frozenset(site for site in named if site) | {
@@ -181,18 +185,27 @@ class View:
 
     def expired(self, since: float) -> bool:
         """Whether nobody can hold an address any more that was last handed out then."""
-        return self.world.now - since >= self.ttl + self.world.settings.drain
+        return self.world.now - since >= self.world.lifetime + self.world.settings.drain
+
+    @property
+    def farewell(self) -> float:
+        """For how many seconds clients may go on coming to an apiserver that nobody is led to any more: an address of
+        its own may be held as that of a load balancer may.
+        """
+        return self.world.settings.drain + (self.world.lifetime if APISERVERS in self.held else 0.0)
 
     @cached_property
-    def ttl(self) -> float:
-        """For how many seconds clients may hold an address: the wanted time, or a longer one as long as an answer of
-        before may be held.
+    def named(self) -> frozenset[str]:
+        """The replicas whose own addresses DNS servers hand out; all, where that is not known, where clients hold
+        addresses from before, or where an older driver's change may still come.
         """
-        world, longer = self.world, self.world.memory.longer
-        handed_out = [world.settings.ttl, world.record_ttl or 0.0]
-        if longer is not None and (longer.until is None or world.now - longer.until < longer.ttl):
-            handed_out.append(longer.ttl)
-        return max(handed_out)
+        if APISERVERS not in self.held:
+            return frozenset()
+        world, fact = self.world, self.world.apiservers
+        here = world.record == APISERVERS == world.memory.served_site
+        if here and fact.alike and world.stamped and not world.memory.unsettled:
+            return fact.backends
+        return frozenset(each.name for each in world.memory.replicas)
 
     def led_to(self, servers: set[str]) -> bool:
         """Whether the name leads to where the plane is heading, and every load balancer that a client may use is seen
@@ -201,7 +214,10 @@ class View:
         """
         world = self.world
         here = world.record == self.door and world.memory.served_site == self.door
-        return here and all(_carries(world.balancer(site), servers) for site in self.held)
+        return here and all(_carries(world.balancer(site), servers - self._apart(site)) for site in self.held)
+
+    def _apart(self, site: str) -> frozenset[str]:
+        return self.world.elsewhere if site == APISERVERS else frozenset()
 
     @cached_property
     def voters(self) -> frozenset[Voter]:
@@ -249,8 +265,15 @@ class View:
 
     @cached_property
     def servers(self) -> tuple[Replica, ...]:
-        """The wanted replicas that can run an apiserver now."""
-        return tuple(replica for replica in self.wanted if self.can_serve(replica))
+        """The wanted replicas that can run an apiserver now, and are not given up for theirs."""
+        return tuple(each for each in self.wanted if self.can_serve(each) and each.name not in self.mute)
+
+    @cached_property
+    def mute(self) -> frozenset[str]:
+        """The replicas that were given up since their apiserver does not get well, and that still are not ready."""
+        program = Component.APISERVER
+        given_up = (each.replica for each in self.world.memory.condemned if each.program == program)
+        return frozenset(name for name in given_up if not self.ready(self.world.memory.replica(name)))
 
     @cached_property
     def learners(self) -> tuple[Replica, ...]:
@@ -305,7 +328,7 @@ class View:
 
 
 def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
-    return servers <= balancer.backends and not servers.isdisjoint(balancer.healthy)
+    return servers <= balancer.everywhere and not servers.isdisjoint(balancer.healthy)
 
 
 def view(world: World) -> View:
@@ -334,7 +357,9 @@ def _home(world: World) -> str | None:
 
 
 def _of_events(plane: View) -> View | None:
-    """Who is wanted in the events' cluster: all that are in the main one, as long as anybody keeps events apart."""
+    """Who is wanted in the events' cluster: all that are in the main one, as long as anybody keeps events apart; but
+    nobody joins it who never will, while it is on its way out.
+    """
     if not plane.wants_events and not plane.world.memory.events.exists:
         return None
     world = plane.world.of(Cluster.EVENTS)
@@ -343,6 +368,7 @@ def _of_events(plane: View) -> View | None:
         world.memory.replica(each.name)
         for each in plane.wanted
         if plane.wants_events and each.name not in gone and not is_stale(plane.world, each)
+        if plane.revision in plane.world.separate or plane.keeps_events_apart(each) or each.events is not None
     )
     return replace(
         plane,

@@ -8,6 +8,7 @@ import ssl
 from dataclasses import dataclass
 from enum import StrEnum
 
+from quarterdeck.dialing import connected
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.probe.http1 import Http1Connection, close_stream, describe
 from quarterdeck.probe.http2 import Http2Connection
@@ -55,12 +56,13 @@ class Dialer:
 
     async def dial(self) -> Connection:
         """A new connection, after TCP and TLS handshakes. Raises Unavailable."""
-        address = await self.resolver.resolve()
+        addresses = await self.resolver.resolve()
         host, port = self.target.host, self.target.port
-        doing = f"connecting to {address} port {port}"
+        doing = f"connecting to {' or '.join(addresses)} port {port}"
         try:
+            address, reached = await connected(addresses, port)
             reader, writer = await asyncio.open_connection(
-                address, port, ssl=self.context, server_hostname=host, ssl_shutdown_timeout=_GOODBYE
+                sock=reached, ssl=self.context, server_hostname=host, ssl_shutdown_timeout=_GOODBYE
             )
         except ssl.SSLCertVerificationError as error:
             raise Unavailable(doing, f"the certificate is not trusted: {error.verify_message}") from error

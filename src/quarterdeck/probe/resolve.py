@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import dns.asyncquery
@@ -18,13 +19,14 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.probe.target import ProbeTarget
 
 _DEADLINE = 2.0  # seconds per query
+_NEXT = 0.5  # seconds after which the next server is asked, where there is one
 
 
 class Resolver(Protocol):
-    """Says which IP address the next connection goes to. Raises Unavailable."""
+    """Says which IP addresses the next connection may go to, in this order. Raises Unavailable."""
 
-    async def resolve(self) -> str:
-        """An IP address."""
+    async def resolve(self) -> tuple[str, ...]:
+        """One at least."""
         ...
 
 
@@ -34,46 +36,57 @@ class FixedResolver:
     def __init__(self, address: str) -> None:
         self._address = address
 
-    async def resolve(self) -> str:
+    async def resolve(self) -> tuple[str, ...]:
         """The address."""
-        return self._address
+        return (self._address,)
 
 
 class DnsResolver:
-    """Asks one server over UDP, once (no retry), and keeps the answer for its time to live."""
+    """Asks one server over UDP, once (no retry); the next one where it gives no answer, and that one first from then
+    on. Keeps the answer for its time to live.
+    """
 
-    def __init__(self, host: str, server: tuple[str, int], now: Callable[[], float]) -> None:
+    def __init__(self, host: str, servers: Sequence[tuple[str, int]], now: Callable[[], float]) -> None:
         self._host = host
-        self._server = server
+        self._servers = deque(servers)
         self._now = now
-        self._address = ""
+        self._addresses: tuple[str, ...] = ()
         self._until = float("-inf")
 
-    async def resolve(self) -> str:
-        """The first address of the name's A records, or else of its AAAA records."""
+    async def resolve(self) -> tuple[str, ...]:
+        """The name's A records, or else its AAAA records."""
         if self._now() >= self._until:
             for kind in (dns.rdatatype.A, dns.rdatatype.AAAA):
                 if await self._ask(kind):
                     break
             else:
                 raise Unavailable(f"resolving {self._host}", "the name has no address")
-        return self._address
+        return self._addresses
 
     async def _ask(self, kind: dns.rdatatype.RdataType) -> bool:
+        for _ in range(len(self._servers) - 1):
+            try:
+                return await self._ask_first(kind, _NEXT)
+            except Unavailable:
+                self._servers.rotate(-1)
+        return await self._ask_first(kind, _DEADLINE)
+
+    async def _ask_first(self, kind: dns.rdatatype.RdataType, deadline: float) -> bool:
         doing = f"resolving {self._host}"
+        address, port = self._servers[0]
         asked = self._now()
         query = dns.message.make_query(self._host, kind)
         try:
-            reply = await dns.asyncquery.udp(query, self._server[0], _DEADLINE, self._server[1])
+            reply = await dns.asyncquery.udp(query, address, deadline, port)
         except dns.exception.Timeout as error:
-            raise Unavailable(doing, f"no answer within {_DEADLINE:g} s") from error
+            raise Unavailable(doing, f"no answer within {deadline:g} s") from error
         except (dns.exception.DNSException, OSError) as error:
             raise Unavailable(doing, str(error) or type(error).__name__) from error
         if reply.rcode() != dns.rcode.NOERROR:
             raise Unavailable(doing, dns.rcode.to_text(reply.rcode()))
         for rrset in reply.answer:
             if rrset.rdtype == kind:
-                self._address = next(iter(rrset)).to_text()
+                self._addresses = tuple(each.to_text() for each in rrset)
                 self._until = asked + rrset.ttl
                 return True
         return False
@@ -86,13 +99,13 @@ class SystemResolver:
         self._host = host
         self._port = port
 
-    async def resolve(self) -> str:
-        """The first address."""
+    async def resolve(self) -> tuple[str, ...]:
+        """All addresses."""
         try:
             found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         except OSError as error:
             raise Unavailable(f"resolving {self._host}", error.strerror or str(error)) from error
-        return str(found[0][4][0])
+        return tuple(str(each[4][0]) for each in found)
 
 
 class PinnedResolver:
@@ -100,12 +113,12 @@ class PinnedResolver:
 
     def __init__(self, inner: Resolver) -> None:
         self._inner = inner
-        self._address = ""
+        self._addresses: tuple[str, ...] = ()
 
-    async def resolve(self) -> str:
-        """The address of the first success."""
-        self._address = self._address or await self._inner.resolve()
-        return self._address
+    async def resolve(self) -> tuple[str, ...]:
+        """The addresses of the first success."""
+        self._addresses = self._addresses or await self._inner.resolve()
+        return self._addresses
 
 
 def resolver_for(target: ProbeTarget, now: Callable[[], float]) -> Resolver:
@@ -116,6 +129,6 @@ def resolver_for(target: ProbeTarget, now: Callable[[], float]) -> Resolver:
         return FixedResolver(str(ipaddress.ip_address(target.host)))
     except ValueError:
         pass
-    if target.dns_server is not None:
-        return DnsResolver(target.host, target.dns_server, now)
+    if target.dns_servers:
+        return DnsResolver(target.host, target.dns_servers, now)
     return SystemResolver(target.host, target.port)

@@ -8,15 +8,14 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 from pydantic import ValidationError
 
-import quarterdeck
 from quarterdeck import errors
 from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.package import python_path
 from quarterdeck.probe.protocol import (
     COMMAND,
     CONFIG,
@@ -82,9 +81,7 @@ class ProbeSession:
         return None if self._process is None else self._process.pid
 
     async def __aenter__(self) -> Self:
-        environment = dict(os.environ)
-        source = str(Path(quarterdeck.__file__).parent.parent)
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [source, environment.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": python_path()}
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -40,7 +40,8 @@ class ProbeTarget:
     """A kube-apiserver's endpoint, as a kubeconfig gives it.
 
     ``host`` is what the serving certificate is checked against. Connections go to ``address`` if one is given,
-    else to what ``dns_server`` (address, port) answers for ``host``, else to what this host's resolver says.
+    else to what the first of ``dns_servers`` (address, port) that answers says of ``host``, else to what this host's
+    resolver says.
     """
 
     host: str
@@ -48,7 +49,7 @@ class ProbeTarget:
     ca_pem: str
     client_cert_pem: str
     client_key_pem: str = field(repr=False)
-    dns_server: tuple[str, int] | None = None
+    dns_servers: tuple[tuple[str, int], ...] = ()
     address: str | None = None
 
 

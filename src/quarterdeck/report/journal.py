@@ -30,6 +30,7 @@ _PHASES = {
     "Swap": Phase.SWAP,
     "SetBackends": Phase.SERVE,
     "SetRecord": Phase.SERVE,
+    "LeadTo": Phase.SERVE,
     "NoteRecord": Phase.SERVE,
     "NoteUnsettled": Phase.SERVE,
     "NoteDraining": Phase.DRAIN,

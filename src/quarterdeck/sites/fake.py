@@ -15,7 +15,7 @@ from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
-from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import (
     Fence,
@@ -28,8 +28,8 @@ from quarterdeck.model.units import (
     UnitStatus,
     Volume,
 )
+from quarterdeck.sites.fake_faults import FakeFaults
 from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
-from quarterdeck.sites.fake_machines import FakeMachines
 from quarterdeck.sites.local.settings import require_entry_name
 
 DISK_BYTES = 100 * 2**30
@@ -37,7 +37,7 @@ MEMORY_BYTES = 64.0 * 2**30
 DISK_SYNC = 0.001
 
 
-class FakeSite(FakeMachines):
+class FakeSite(FakeFaults):
     """Offers the ports Site, Holds and Faults. What only a test may do is the hands of ``FakeMachines``."""
 
     @property
@@ -68,7 +68,12 @@ class FakeSite(FakeMachines):
     async def facts(self, below: str = "") -> SiteFacts:
         """See Site."""
         machines = [await self._facts_of(each, below) for each in await self.machines()]
-        return SiteFacts(name=self.name, machines=tuple(machines), storage_classes=await self.storage_classes())
+        return SiteFacts(
+            name=self.name,
+            machines=tuple(machines),
+            storage_classes=await self.storage_classes(),
+            reattachable=self._settings.reattachable,
+        )
 
     async def _facts_of(self, machine: Machine, below: str) -> MachineFacts:
         if machine.state is not MachineState.UP:
@@ -93,6 +98,7 @@ class FakeSite(FakeMachines):
                 exit_code=each.exit_code,
                 restarts=each.restarts,
                 refused=each.refused,
+                altered=any(self._machine(machine).files.get(file.path) != file for file in each.spec.files),
             )
             for each in self._reach(machine).units.values()
         )
@@ -234,6 +240,31 @@ class FakeSite(FakeMachines):
         """See Site."""
         self._admit(machine).disk.delete(name)
 
+    async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
+        """See Site: what used it on a machine that stands still has ended when that goes on."""
+        doing = f"attaching volume {name} to machine {machine}"
+        here, there = self._admit(machine), self._machine(source)
+        if name in here.disk.volumes and machine != source and name in there.disk.volumes:
+            raise Conflict(doing, f"machine {source} has one of that name as well")
+        if name in here.disk.volumes:
+            return here.disk.volume(name)
+        if name not in there.disk.volumes:
+            raise NotFound(doing, f"machine {source} has no such volume")
+        found = there.disk.volumes[name].storage_class
+        if found not in self._settings.reattachable:
+            raise PreconditionFailed(doing, f"volumes of storage class {found} are local to their machine")
+        self._note_data(there)
+        users = self._users(there, name)
+        if there.state is MachineState.UP:
+            self._admit(source)
+            if users:
+                raise Conflict(doing, f"machine {source} answers, and uses it")
+        here.disk.adopt(name, there.disk, PurePosixPath("/fake", machine, "volumes", found, name))
+        for each in users:
+            each.pid, each.exit_code = None, -9
+            self._started(there, each)
+        return here.disk.volume(name)
+
     async def storage_classes(self) -> tuple[str, ...]:
         """See Site."""
         return tuple(self._settings.storage_classes)
@@ -253,13 +284,14 @@ class FakeSite(FakeMachines):
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
         where = self._admit(machine)
+        host = self._network.address(where.stand.place)
         where.ledger, seat = where.ledger.admitting(self._fence).allocated(
             machine=machine,
-            host=self._network.address(where.stand.place),
+            hosts=(host,),
             plane=plane,
             replica=replica,
             ports=ports,
-            listening=self._listening(where),
+            listening={Endpoint(host, port) for port in self._listening(where)},
         )
         return seat
 
@@ -303,38 +335,6 @@ class FakeSite(FakeMachines):
     async def destroy(self) -> None:
         """See Site."""
         self._machines = {name: FakeMachine(each.stand) for name, each in self._machines.items()}
-
-    async def kill_machine(self, machine: str) -> None:
-        """See Faults."""
-        where = self._machine(machine)
-        self._note_data(where)
-        where.state = MachineState.DOWN
-        for each in where.units.values():
-            each.state, each.pid, each.refused = UnitState.STOPPED, None, ""
-
-    async def boot_machine(self, machine: str) -> None:
-        """See Faults."""
-        where = self._machine(machine)
-        if where.state is MachineState.DOWN:
-            where.state = MachineState.UP
-            for name, each in where.units.items():
-                again = where.units[name] = FakeUnit(
-                    each.spec, wanted=each.wanted, log=each.log, had_data=each.had_data
-                )
-                if again.wanted:
-                    self._started(where, again)
-
-    async def freeze_machine(self, machine: str) -> None:
-        """See Faults."""
-        where = self._machine(machine)
-        if where.state is MachineState.UP:
-            where.state = MachineState.UNREACHABLE
-
-    async def thaw_machine(self, machine: str) -> None:
-        """See Faults."""
-        where = self._machine(machine)
-        if where.state is MachineState.UNREACHABLE:
-            where.state = MachineState.UP
 
 
 def _units_folder(machine: str) -> PurePosixPath:

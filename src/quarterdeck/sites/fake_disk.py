@@ -39,6 +39,11 @@ class FakeDisk:
         first = {str(path).removeprefix(f"{folder}/").partition("/")[0] for path in self._inside(folder)}
         return tuple(sorted(first))
 
+    def sizes(self, volume: str) -> dict[str, int]:
+        """How large the files in a volume are, by their paths in it. Raises KeyError."""
+        folder = self.volumes[volume].path
+        return {str(path.relative_to(folder)): self._sizes[path] for path in self._inside(folder)}
+
     def matches(self, pattern: PurePosixPath) -> bool:
         """Whether a file is there whose name, in the folder of the pattern, is of the pattern's form."""
         return any(path.parent == pattern.parent and fnmatchcase(path.name, pattern.name) for path in self._sizes)
@@ -49,6 +54,14 @@ class FakeDisk:
         if gone is not None:
             for path in self._inside(gone.path):
                 self.take(path)
+
+    def adopt(self, name: str, other: FakeDisk, path: PurePosixPath) -> None:
+        """Have a volume of another disk, with all that is in it, at that path. Raises KeyError."""
+        made = other.volumes[name]
+        for each in other._inside(made.path):
+            self.put(path / each.relative_to(made.path), other._sizes[each], at=other._written.get(each))
+        other.delete(name)
+        self.volumes[name] = replace(made, path=path)
 
     def put(self, path: PurePosixPath, size: int, *, at: float | None = None) -> None:
         """Have a file there, written at that time."""

@@ -153,6 +153,12 @@ class FakeMachines:
                 if each.refused and has_data:
                     self._started(where, each)
 
+    def _users(self, where: FakeMachine, volume: str) -> list[FakeUnit]:
+        """The units of a machine that run and have a volume open."""
+        path = where.disk.volumes[volume].path
+        running = (each for each in where.units.values() if each.state is UnitState.RUNNING)
+        return [each for each in running if each.spec.needs is not None and path in each.spec.needs.parents]
+
     def _has_data(self, where: FakeMachine, unit: FakeUnit) -> bool:
         return unit.spec.needs is not None and where.disk.matches(unit.spec.needs)
 

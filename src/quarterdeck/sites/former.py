@@ -118,6 +118,10 @@ class FormerSite:
         """See Site."""
         self._refuse(machine)
 
+    async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
+        """See Site."""
+        self._refuse(machine)
+
     async def storage_classes(self) -> tuple[str, ...]:
         """See Site."""
         return ()

@@ -33,16 +33,30 @@ class Isolation(Protocol):
         """The name of the isolation, as users write it: ``loopback``, ``netns``."""
         ...
 
+    @property
+    def cannot_cut(self) -> str:
+        """Why a machine cannot be cut off from the others; "" if it can."""
+        ...
+
     def address(self, place: Place) -> str:
         """The machine's IP address: the same each time, known before the machine was ever prepared. No IO."""
         ...
 
-    async def prepare(self, place: Place) -> None:
-        """Make the machine's network (and what the site needs for it), or plug it in again after ``unplug``.
-
-        Called before the machine's supervisor starts, and when a frozen machine is let go on; quick when there
-        is nothing to do.
+    async def more_addresses(self, place: Place) -> tuple[str, ...]:
+        """Addresses that seats on the machine can have besides its own, so that replicas which share it have the same
+        ports all the same; none where nobody goes by that, or where they cannot be had. The machine was prepared.
         """
+        ...
+
+    async def prepare(self, place: Place) -> None:
+        """Make the machine's network, and what the site needs for it; one that is there stays as it is, cut off or not.
+
+        Called before anything is started inside the machine; quick when there is nothing to do.
+        """
+        ...
+
+    async def plug(self, place: Place) -> None:
+        """``prepare``, and undo ``unplug`` and ``deafen``. Called before the machine boots or goes on."""
         ...
 
     def launch_prefix(self, place: Place) -> tuple[str, ...]:
@@ -59,6 +73,10 @@ class Isolation(Protocol):
 
         Called before its processes are killed or frozen. Does nothing where the network cannot do that.
         """
+        ...
+
+    async def deafen(self, place: Place) -> None:
+        """Lose all that is sent to the machine, until ``plug``; what it sends arrives. Where ``cannot_cut`` is ""."""
         ...
 
     async def release(self, place: Place) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_with
 from quarterdeck.errors import Conflict, LeaseLost, PreconditionFailed
-from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import Fence
 
 
@@ -34,11 +34,19 @@ class Ledger:
         return next((each for each in self.taken if (each.plane, each.replica) == (plane, replica)), None)
 
     def allocated(
-        self, *, machine: str, host: str, plane: str, replica: str, ports: Mapping[str, int], listening: Collection[int]
+        self,
+        *,
+        machine: str,
+        hosts: Sequence[str],
+        plane: str,
+        replica: str,
+        ports: Mapping[str, int],
+        listening: Collection[Endpoint],
     ) -> tuple[Ledger, Seat]:
-        """With a seat for a replica, and that seat: the one that it has, else one with these ports or of a block, of
-        which nobody has a port and nobody listens on one. Blocks are given from the last one down: the first are those
-        that planes ask for. See ``Site.allocate`` for what it raises.
+        """With a seat for a replica, and that seat: the one that it has, else one with these ports at one of ``hosts``
+        (the machine's address first), or with those of a block, of which nobody has one and nobody listens on one.
+        Blocks are given from the last one down: the first are those that planes ask for. See ``Site.allocate`` for what
+        it raises.
         """
         doing = f"giving replica {replica} a seat on machine {machine}"
         has = self.of(plane, replica)
@@ -47,11 +55,10 @@ class Ledger:
                 names = ", ".join(each.name for each in has.seat.ports)
                 raise Conflict(doing, f"it has one with other ports ({names})")
             return self, has.seat
-        used = {each.listen.port for taken in self.taken for each in taken.seat.ports} | {*listening}
-        blocks = (ports_of(block, ports) for block in range(LAST_BLOCK, -1, -1))
-        for candidate in (ports, *blocks):
-            if used.isdisjoint(candidate.values()):
-                seat = seat_with(machine, host, candidate)
+        used = {each.listen for taken in self.taken for each in taken.seat.ports} | {*listening}
+        blocks = (seat_with(machine, hosts[0], ports_of(block, ports)) for block in range(LAST_BLOCK, -1, -1))
+        for seat in (*(seat_with(machine, host, ports) for host in hosts), *blocks):
+            if used.isdisjoint(each.listen for each in seat.ports):
                 return self.occupied(TakenSeat(plane=plane, replica=replica, seat=seat)), seat
         seen = f"of {LAST_BLOCK + 1} blocks of ports none is free"
         raise PreconditionFailed(doing, seen, "delete planes, or stop what listens there")

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Protocol, Self, runtime_checkable
 
 from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import Measure
 from quarterdeck.model.programs import Program
@@ -32,9 +33,9 @@ class Site(Protocol):
 
     def fenced(self, fence: Fence) -> Self:
         """The same site for the holder of a plane's lease. Each machine refuses it, with LeaseLost, to write or remove
-        files that units watch, to start, stop, hold or remove units, to delete volumes and to change who sits where,
-        once the holder of a higher token has done or asked such a thing there: also what was asked long before and only
-        arrives now.
+        files that units watch, to start, stop, hold or remove units, to delete or move volumes and to change who sits
+        where, once the holder of a higher token has done or asked such a thing there: also what was asked long before
+        and only arrives now.
         """
         ...
 
@@ -145,6 +146,18 @@ class Site(Protocol):
         """Delete a volume with all that is in it. Nothing happens if there is none."""
         ...
 
+    async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
+        """Have a volume of a re-attachable class (``SiteFacts.reattachable``) here, with all that is in it, that was
+        the machine ``source``'s. It is taken from there for good: from before it is here nothing at ``source`` can
+        write to it any more, whatever runs, or stands still, there. It is never two machines'; one that was taken and
+        is nowhere yet goes on to whoever asks next with the same ``machine``.
+
+        Raises PreconditionFailed for a class whose volumes are local, NotFound where there is no such volume at either,
+        Conflict when ``source`` answers and still uses it, Unavailable when it cannot be made sure of that nothing
+        there writes (then nobody has it), LeaseLost as ``fenced`` does.
+        """
+        ...
+
     async def storage_classes(self) -> tuple[str, ...]:
         """The storage classes that the site offers, the default first."""
         ...
@@ -215,10 +228,36 @@ class Holds(Protocol):
 
 @runtime_checkable
 class Faults(Protocol):
-    """What test labs and drills can do to a site (``Capability.FAULTS``)."""
+    """What test labs and drills can do to a site (``Capability.FAULTS``).
+
+    A fault that is *made* has an owner and an end: it is undone when it is told to be, when the process that made it
+    ends, however that ends, and when its time is over, whichever comes first. One at a time on each machine.
+    """
+
+    def cannot_make(self, kind: FaultKind) -> str:
+        """Why such a site cannot make such a fault, and undo it again; "" if it can."""
+        ...
+
+    async def make_fault(self, fault: Fault, seconds: float) -> None:
+        """Make a fault, for at most so long.
+
+        Raises PreconditionFailed as ``cannot_make`` says, Conflict when the machine is off, stands still or has another
+        fault already, NotFound for a unit or volume that is not there. Nothing was done then.
+        """
+        ...
+
+    async def undo_fault(self, fault: Fault) -> str:
+        """Undo a fault that this process made, now. Nothing happens to one that is over. What is left of it, in words
+        ("": nothing).
+        """
+        ...
+
+    async def faults_made(self) -> tuple[Fault, ...]:
+        """The faults that are made now, whoever made them."""
+        ...
 
     async def kill_machine(self, machine: str) -> None:
-        """Kill every process of the machine at once (volumes stay), and keep it off."""
+        """Kill every process of the machine at once (volumes stay), and keep it off until it is booted."""
         ...
 
     async def boot_machine(self, machine: str) -> None:
@@ -226,7 +265,7 @@ class Faults(Protocol):
         ...
 
     async def freeze_machine(self, machine: str) -> None:
-        """Stop every process of the machine where it stands."""
+        """Stop every process of the machine where it stands, until it is thawed."""
         ...
 
     async def thaw_machine(self, machine: str) -> None:

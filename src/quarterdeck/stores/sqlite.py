@@ -26,8 +26,10 @@ T = TypeVar("T")
 _JOURNAL = "plane, time, kind, text, outcome, operation, site, replica, detail"
 _NEWEST = "SELECT newest FROM resource_version"
 _DELETE = "DELETE FROM resources WHERE kind = ? AND name = ?"
-#: Seconds between two looks whether any process has changed something: reading one number.
+#: Seconds between two looks whether any process has changed something: when the log that all changes go to was written
+#: to last. How exact that is depends on the file system, so that the number of changes is read now and then anyway.
 _WATCH = 0.2
+_ANYWAY = 2.0
 _EVENT = "plane, type, reason, message, first, last, count"
 
 
@@ -54,6 +56,7 @@ class SqliteStore:
         Raises Corrupt, with nothing touched, for a damaged file and one of a newer version; Unavailable.
         """
         self._path = path
+        self._log = Path(f"{path}-wal")
         self._clock = clock
         self._uid = uid
         self._db = opened(path, busy_timeout=busy_timeout)
@@ -114,8 +117,25 @@ class SqliteStore:
             at, now = await self._run("reading the store", work)
             if now != seen:
                 return now
-            while await self._run("reading the store", number) == at:  # noqa: ASYNC110 - other processes write
-                await asyncio.sleep(_WATCH)
+            written = self._written()  # first: what is written after that is looked at
+            while await self._run("reading the store", number) == at:
+                written = await self._until_written(written)
+
+    async def _until_written(self, before: object) -> object:
+        """Return when the store may have been written to, and when it was."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + _ANYWAY
+        while (now := self._written()) == before and clock() < end:  # noqa: ASYNC110 - other processes write
+            await asyncio.sleep(_WATCH)
+        return now
+
+    def _written(self) -> object:
+        """What tells one write to the store's log from the next: nearly always another one."""
+        try:
+            found = self._log.stat()
+        except OSError:
+            return None  # nothing was written yet
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     async def create(self, resource: R, *, lease: Lease | None = None) -> R:
         """See ``Store``."""

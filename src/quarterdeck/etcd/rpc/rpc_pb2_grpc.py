@@ -561,6 +561,11 @@ class ClusterStub:
                 request_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberRemoveRequest.SerializeToString,
                 response_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberRemoveResponse.FromString,
                 _registered_method=True)
+        self.MemberUpdate = channel.unary_unary(
+                '/etcdserverpb.Cluster/MemberUpdate',
+                request_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberUpdateRequest.SerializeToString,
+                response_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberUpdateResponse.FromString,
+                _registered_method=True)
         self.MemberList = channel.unary_unary(
                 '/etcdserverpb.Cluster/MemberList',
                 request_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberListRequest.SerializeToString,
@@ -583,6 +588,12 @@ class ClusterServicer:
         raise NotImplementedError('Method not implemented!')
 
     def MemberRemove(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MemberUpdate(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -612,6 +623,11 @@ def add_ClusterServicer_to_server(servicer, server):
                     servicer.MemberRemove,
                     request_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberRemoveRequest.FromString,
                     response_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberRemoveResponse.SerializeToString,
+            ),
+            'MemberUpdate': grpc.unary_unary_rpc_method_handler(
+                    servicer.MemberUpdate,
+                    request_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberUpdateRequest.FromString,
+                    response_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberUpdateResponse.SerializeToString,
             ),
             'MemberList': grpc.unary_unary_rpc_method_handler(
                     servicer.MemberList,
@@ -678,6 +694,33 @@ class Cluster:
             '/etcdserverpb.Cluster/MemberRemove',
             quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberRemoveRequest.SerializeToString,
             quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberRemoveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MemberUpdate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/etcdserverpb.Cluster/MemberUpdate',
+            quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberUpdateRequest.SerializeToString,
+            quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MemberUpdateResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -117,6 +117,7 @@ class ClusterStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     MemberAdd: _aio.UnaryUnaryMultiCallable[_rpc_pb2.MemberAddRequest, _rpc_pb2.MemberAddResponse]
     MemberRemove: _aio.UnaryUnaryMultiCallable[_rpc_pb2.MemberRemoveRequest, _rpc_pb2.MemberRemoveResponse]
+    MemberUpdate: _aio.UnaryUnaryMultiCallable[_rpc_pb2.MemberUpdateRequest, _rpc_pb2.MemberUpdateResponse]
     MemberList: _aio.UnaryUnaryMultiCallable[_rpc_pb2.MemberListRequest, _rpc_pb2.MemberListResponse]
     MemberPromote: _aio.UnaryUnaryMultiCallable[_rpc_pb2.MemberPromoteRequest, _rpc_pb2.MemberPromoteResponse]
 
@@ -134,6 +135,13 @@ class ClusterServicer(metaclass=_abc_1.ABCMeta):
         request: _rpc_pb2.MemberRemoveRequest,
         context: _aio.ServicerContext[_rpc_pb2.MemberRemoveRequest, _abc.Awaitable[_rpc_pb2.MemberRemoveResponse]],
     ) -> _abc.Awaitable[_rpc_pb2.MemberRemoveResponse]: ...
+
+    @_abc_1.abstractmethod
+    def MemberUpdate(
+        self,
+        request: _rpc_pb2.MemberUpdateRequest,
+        context: _aio.ServicerContext[_rpc_pb2.MemberUpdateRequest, _abc.Awaitable[_rpc_pb2.MemberUpdateResponse]],
+    ) -> _abc.Awaitable[_rpc_pb2.MemberUpdateResponse]: ...
 
     @_abc_1.abstractmethod
     def MemberList(

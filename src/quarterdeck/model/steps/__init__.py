@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from quarterdeck.model.clusters import CLUSTER, Cluster
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
 from quarterdeck.model.steps.clusters import (
     DecideBootstrap,
     ForgetCluster,
@@ -19,10 +20,20 @@ from quarterdeck.model.steps.clusters import (
     NoteMembers,
     ReleaseMember,
 )
-from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
+from quarterdeck.model.steps.members import (
+    AddLearner,
+    Promote,
+    ReaddressMember,
+    RemoveMember,
+    Swap,
+    TransferLeadership,
+)
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.revisions import AdoptRevision, NoteUnready, RejectRevision
 from quarterdeck.model.steps.traffic import (
+    LeadTo,
     NoteDraining,
     NoteLifetime,
     NoteRecord,
@@ -32,7 +43,7 @@ from quarterdeck.model.steps.traffic import (
     SetRecord,
     StopBalancer,
 )
-from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
 
 Step: TypeAlias = (
@@ -44,13 +55,22 @@ Step: TypeAlias = (
     | AdoptRevision
     | NoteUnready
     | RejectRevision
+    | NoteDown
+    | NoteAiling
+    | ReviveUnit
+    | Condemn
+    | Pardon
+    | CordonMachine
     | StartUnit
     | StopUnit
     | RestartUnit
     | ReloadUnit
+    | AttachVolumes
+    | LeaveMachine
     | AddLearner
     | Promote
     | TransferLeadership
+    | ReaddressMember
     | RemoveMember
     | Swap
     | NoteFull
@@ -61,6 +81,7 @@ Step: TypeAlias = (
     | SetBackends
     | StopBalancer
     | SetRecord
+    | LeadTo
     | RemoveRecord
     | NoteRecord
     | NoteUnsettled
@@ -69,6 +90,11 @@ Step: TypeAlias = (
     | ForgetCluster
     | ReleaseMember
     | ReleaseReplica
+    | NoteQuorum
+    | BeginEpoch
+    | RestoreMember
+    | WithdrawConsent
+    | DeleteKept
 )
 
 
@@ -76,7 +102,7 @@ def cluster_of(step: Step) -> Cluster:
     """The etcd cluster that a step is about: that of a member which starts or stops, too. The main one if it is about
     none.
     """
-    if isinstance(step, StartUnit | StopUnit | RestartUnit):
+    if isinstance(step, StartUnit | StopUnit | RestartUnit | ReviveUnit):
         return CLUSTER.get(step.component, Cluster.MAIN)
     return getattr(step, "cluster", Cluster.MAIN)
 
@@ -94,8 +120,14 @@ NOTES = (
     NoteLifetime,
     NoteDraining,
     NoteUnready,
+    NoteDown,
+    NoteAiling,
+    Condemn,
+    Pardon,
     AdoptRevision,
     ForgetCluster,
+    NoteQuorum,
+    BeginEpoch,
 )
 
 
@@ -117,24 +149,36 @@ __all__ = [
     "NOTES",
     "AddLearner",
     "AdoptRevision",
+    "AttachVolumes",
+    "BeginEpoch",
     "Compact",
+    "Condemn",
+    "CordonMachine",
     "DecideBootstrap",
     "Defragment",
+    "DeleteKept",
     "Disarm",
     "ForgetCluster",
+    "LeadTo",
+    "LeaveMachine",
+    "NoteAiling",
     "NoteCluster",
     "NoteCreated",
     "NoteDiffering",
+    "NoteDown",
     "NoteDraining",
     "NoteFull",
     "NoteLifetime",
     "NoteMembers",
+    "NoteQuorum",
     "NoteRecord",
     "NoteUnready",
     "NoteUnsettled",
+    "Pardon",
     "PlaceReplica",
     "Plan",
     "Promote",
+    "ReaddressMember",
     "RejectRevision",
     "ReleaseMember",
     "ReleaseReplica",
@@ -142,6 +186,8 @@ __all__ = [
     "RemoveMember",
     "RemoveRecord",
     "RestartUnit",
+    "RestoreMember",
+    "ReviveUnit",
     "SetBackends",
     "SetRecord",
     "StartUnit",
@@ -150,5 +196,6 @@ __all__ = [
     "StopUnit",
     "Swap",
     "TransferLeadership",
+    "WithdrawConsent",
     "cluster_of",
 ]

@@ -49,6 +49,18 @@ class TransferLeadership(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReaddressMember(OfCluster):
+    """Have all others look for a member where its replica is now."""
+
+    replica: str
+    member: int
+
+    @property
+    def told(self) -> str:
+        return f"have member {self.replica} be found where it is"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveMember(OfCluster):
     """Take a member out for good: its data folder can never come back."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import KeptData, Memory, Replica
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.base import Base
@@ -36,6 +36,7 @@ class PlaceReplica(Base):
             storage_class=self.storage_class,
             revision=self.revision,
             seat=self.seat,
+            epoch=memory.epoch,
         )
         # Of replicas placed together one may have failed: no name may come again all the same.
         following = int(self.replica.rsplit("-", 1)[1]) + 1
@@ -45,18 +46,27 @@ class PlaceReplica(Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseReplica(Base):
-    """Remove the units, files and volumes of a replica that is no member any more, and its record."""
+    """Remove the units, files and volumes of a replica that is no member any more, and its record. With
+    ``keep`` the data of its member of the main cluster stays where it is, and that is written down.
+    """
 
     replica: str
+    keep: bool = False
     undoable: ClassVar[bool] = False
 
     @property
     def words(self) -> str:
-        return f"release {self.replica}"
+        return f"release {self.replica}" + (", and keep its data" if self.keep else "")
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(
             memory,
             replicas=tuple(record for record in memory.replicas if record.name != self.replica),
             draining=tuple(entry for entry in memory.draining if entry[0] != self.replica),
+            kept=tuple(sorted({*memory.kept, *self._kept(memory)}, key=lambda each: each.replica)),
+            condemned=tuple(each for each in memory.condemned if each.replica != self.replica),
         )
+
+    def _kept(self, memory: Memory) -> tuple[KeptData, ...]:
+        there = (each for each in memory.replicas if self.keep and each.name == self.replica)
+        return tuple(KeptData(site=each.site, machine=each.machine, replica=each.name) for each in there)

@@ -9,6 +9,11 @@ from quarterdeck.model.memory import Lifetime, Memory, Replica, since
 from quarterdeck.model.steps.base import Base
 
 
+def served(record: Replica, backends: tuple[str, ...]) -> Replica:
+    """A replica once clients are led to these."""
+    return replace(record, served=True) if record.name in backends and not record.served else record
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetBackends(Base):
     """Have a site's load balancer run, and send new connections to exactly these replicas."""
@@ -20,10 +25,7 @@ class SetBackends(Base):
         return f"load balancer {self.site}: {', '.join(self.backends)}"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        return replace(memory, replicas=tuple(map(self._served, memory.replicas)))
-
-    def _served(self, record: Replica) -> Replica:
-        return replace(record, served=True) if record.name in self.backends and not record.served else record
+        return replace(memory, replicas=tuple(served(each, self.backends) for each in memory.replicas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,20 @@ class SetRecord(Base):
     @property
     def words(self) -> str:
         return f"lead the name to {self.to}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadTo(Base):
+    """Lead the plane's name to the apiservers of exactly these replicas, without a load balancer between."""
+
+    backends: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"lead the name to the apiservers of {', '.join(self.backends)}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, replicas=tuple(served(each, self.backends) for each in memory.replicas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,3 +59,28 @@ class RestartUnit(Base):
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         return memory.with_replica(self.replica, lambda record: replace(record, restarted=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviveUnit(Base):
+    """Kill a program that does not get well, and start it again. What was done so longer than ``window`` seconds ago
+    counts no more.
+    """
+
+    replica: str
+    component: Component
+    window: float
+
+    @property
+    def words(self) -> str:
+        return f"kill {self.component} of {self.replica} and start it again"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        unit = f"{self.component} of {self.replica}"
+        kept = tuple((each, when) for each, when in memory.revived if each != unit and now - when < self.window)
+        return replace(
+            memory,
+            ailing=tuple((each, now if each == unit else when) for each, when in memory.ailing),
+            revived=(*kept, (unit, now)),
+            healed=(*memory.healed_within(self.window, now), ("", now)),
+        )

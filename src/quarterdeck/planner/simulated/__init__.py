@@ -10,8 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NOTES, PlaceReplica, RejectRevision, Step
-from quarterdeck.planner.simulated import clusters, members, placing, traffic, units, upkeep
+from quarterdeck.model.steps import NOTES, AttachVolumes, PlaceReplica, RejectRevision, Step
+from quarterdeck.planner.simulated import (
+    attaching,
+    clusters,
+    healing,
+    members,
+    placing,
+    recovery,
+    traffic,
+    units,
+    upkeep,
+)
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.guessed import from_world
 from quarterdeck.planner.simulated.members import found
@@ -22,8 +32,11 @@ from quarterdeck.planner.truth import Truth
 #: What a kind of step does to the truth, and the kinds that do nothing but to the memory.
 EFFECTS: Effects = {
     **placing.EFFECTS,
+    **attaching.EFFECTS,
     **clusters.EFFECTS,
+    **healing.EFFECTS,
     **members.EFFECTS,
+    **recovery.EFFECTS,
     **units.EFFECTS,
     **traffic.EFFECTS,
     **upkeep.EFFECTS,
@@ -35,6 +48,8 @@ def apply(truth: Truth, step: Step) -> Truth:
     """The truth after one step. Raises RefusedError when the world refuses, as the real one would."""
     if isinstance(step, PlaceReplica):
         step = placing.seated(truth, step)
+    elif isinstance(step, AttachVolumes):
+        step = attaching.seated(truth, step)
     effect = EFFECTS.get(type(step))
     changed = effect(truth, step) if effect is not None else truth
     memory = remember(changed.memory, step, truth.now)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, Space, World
 from quarterdeck.planner.members import raised
+from quarterdeck.planner.parts import Fill, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.members import CATCH_UP
 from quarterdeck.planner.simulated.time import GRACE
-from quarterdeck.planner.truth import Fill, Power, SimMachine, SimMember, SimReplica, Truth
+from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.upkeep import NOSPACE, has_no_room, is_cramped
 
 
@@ -22,8 +23,9 @@ def from_world(world: World) -> Truth:
         revision=world.revision,
         changes=world.changes,
         condemned=world.condemned,
+        cordoned=world.cordoned,
         machines=tuple(
-            SimMachine(name=each.name, site=each.site, zone=each.zone, power=power[each.state])
+            SimMachine(name=each.name, site=each.site, zone=each.zone, power=power[each.state], cordoned=each.cordoned)
             for each in world.machines
         ),
         replicas=tuple(sorted(running.items())),
@@ -31,6 +33,8 @@ def from_world(world: World) -> Truth:
         checked=tuple((each.site, each.healthy) for each in world.balancers if each.running),
         record=world.record,
         front=world.front,
+        direct=world.direct,
+        named=world.apiservers.backends,
         leader=world.membership.leader if world.membership else None,
         events_leader=world.events_membership.leader if world.events_membership else None,
         separate=world.separate,
@@ -39,6 +43,7 @@ def from_world(world: World) -> Truth:
         next_member=max(ids, default=0) + 1,
         now=world.now,
         deleting=world.deleting,
+        reattachable=bool(world.replicas) and all(each.reattachable for each in world.replicas),
         settings=world.settings,
     )
 
@@ -57,6 +62,8 @@ def _from_fact(world: World, name: str) -> SimReplica:
         events=_member_from(world.events_membership, name, world.settings.lag_bound),
         events_data=fact.events.has_data is True,
         stuck=fact.stuck,
+        hung=fact.hung,
+        altered=fact.altered,
     )
 
 

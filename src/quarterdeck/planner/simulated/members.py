@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
+from quarterdeck.planner.parts import SimMember
 from quarterdeck.planner.quorum import has_quorum, quorum
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.truth import SimMember, Truth
+from quarterdeck.planner.truth import Truth
 
+Change: TypeAlias = AddLearner | Promote | ReaddressMember | RemoveMember | TransferLeadership
 #: Ticks that a learner needs to catch up.
 CATCH_UP = 2
 
 
-def changed(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLeadership) -> Truth:
+def changed(truth: Truth, step: Change) -> Truth:
     """The truth after a change of one cluster. Raises RefusedError."""
     then = _change(truth.of(step.cluster), step)
     return then if step.cluster is Cluster.MAIN else truth.with_events(then)
@@ -28,7 +31,7 @@ def swapped(truth: Truth, step: Swap) -> Truth:
     return truth
 
 
-def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLeadership) -> Truth:
+def _change(truth: Truth, step: Change) -> Truth:
     """A membership change, by the member's id, with the refusals of etcd's strict-reconfig-check (mayAddMember,
     mayRemoveMember).
     """
@@ -44,6 +47,8 @@ def _change(truth: Truth, step: AddLearner | Promote | RemoveMember | TransferLe
             raise RefusedError(f"{name} cannot lead")
         return replace(truth, leader=name)
     replica, member = truth.replica(name), truth.members[name]
+    if isinstance(step, ReaddressMember):
+        return truth.with_replica(name, replace(replica, member=replace(member, misplaced=False)))
     if isinstance(step, Promote):
         if member.behind or name not in truth.following or not member.learner:
             raise RefusedError(f"{name} is no learner that is in sync with the leader")
@@ -84,5 +89,6 @@ EFFECTS: Effects = {
     Promote: changed,
     RemoveMember: changed,
     TransferLeadership: changed,
+    ReaddressMember: changed,
     Swap: swapped,
 }

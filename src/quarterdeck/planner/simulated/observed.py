@@ -6,7 +6,9 @@ from functools import lru_cache
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.edges import by_itself
+from quarterdeck.model.endpoints import NameFact
+from quarterdeck.model.memory import MemberWord, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import (
@@ -19,10 +21,12 @@ from quarterdeck.model.world import (
     ReplicaFact,
     World,
 )
+from quarterdeck.planner.parts import Power, SimMachine, SimMember, SimReplica
+from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.time import GRACE
 from quarterdeck.planner.simulated.units import ended
 from quarterdeck.planner.simulated.upkeep import space_of
-from quarterdeck.planner.truth import DNS, ETCD, Power, SimMachine, SimMember, SimReplica, Truth, all_of
+from quarterdeck.planner.truth import DNS, ETCD, Truth, all_of
 
 _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
 _UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
@@ -31,6 +35,9 @@ _UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
 def observe(truth: Truth) -> World:
     """The observation that a manager makes which reaches everything that is not mute."""
     known = truth.front is not None or DNS not in truth.mute
+    replicas = tuple(_replica_fact(truth, record) for record in truth.memory.replicas)
+    recorded = frozenset(truth.recorded)
+    name = NameFact(known=known, site=truth.record, replicas=truth.named & recorded, stray=not truth.named <= recorded)
     return World(
         slots=truth.slots,
         memory=truth.memory,
@@ -38,16 +45,22 @@ def observe(truth: Truth) -> World:
         revision=truth.revision,
         changes=truth.changes,
         condemned=truth.condemned,
+        cordoned=truth.cordoned,
         membership=_membership(truth),
+        words=_words(truth),
+        consent=truth.consent,
         separate=truth.separate,
         events_membership=_membership(truth.of(Cluster.EVENTS)) if truth.memory.events.exists else None,
-        replicas=tuple(_replica_fact(truth, record) for record in truth.memory.replicas),
+        replicas=replicas,
         balancers=_balancer_facts(truth),
         machines=_machine_facts(truth.machines, truth.mute),
         record=truth.record if known else None,
         record_known=known,
+        amiss=edges.record_amiss(truth),
         name_servers=0 if truth.front is not None else 1,
         front=truth.front,
+        direct=truth.direct,
+        apiservers=by_itself(name, replicas),
         deleting=truth.deleting,
         settings=truth.settings,
     )
@@ -56,7 +69,13 @@ def observe(truth: Truth) -> World:
 @lru_cache(maxsize=64)
 def _machine_facts(machines: tuple[SimMachine, ...], mute: frozenset[str]) -> tuple[MachineFact, ...]:
     return tuple(
-        MachineFact(name=each.name, site=each.site, zone=each.zone, state=_machine_state(each, mute))
+        MachineFact(
+            name=each.name,
+            site=each.site,
+            zone=each.zone,
+            state=_machine_state(each, mute),
+            cordoned=each.cordoned,
+        )
         for each in machines
     )
 
@@ -69,7 +88,9 @@ def _machine_state(machine: SimMachine, mute: frozenset[str]) -> MachineState:
 
 def _balancer_facts(truth: Truth) -> tuple[BalancerFact, ...]:
     unseen = {machine.site for machine in truth.machines if all_of(machine.site) in truth.mute}
-    sites = {site for site, _ in truth.balancers} | truth.dead_edges | unseen
+    twins = {site for site in truth.twins if site in dict((*truth.balancers, *truth.seconds)) or site in unseen}
+    twins |= (truth.dead_edges | truth.dead_seconds) & truth.twins
+    sites = ({site for site, _ in truth.balancers} | truth.dead_edges | unseen) - truth.twins
     dark = tuple(
         BalancerFact(site=site, running=False, reachable=False)
         for site in sorted(sites)
@@ -79,9 +100,9 @@ def _balancer_facts(truth: Truth) -> tuple[BalancerFact, ...]:
     lit = tuple(
         BalancerFact(site=site, running=True, backends=names, healthy=held_healthy.get(site, frozenset()))
         for site, names in truth.balancers
-        if truth.edge_answers(site)
+        if site in sites and truth.edge_answers(site)
     )
-    return (*lit, *dark)
+    return (*lit, *dark, *(edges.joined_fact(truth, site) for site in sorted(twins)))
 
 
 def _membership(truth: Truth) -> Membership | None:
@@ -110,6 +131,7 @@ def _membership(truth: Truth) -> Membership | None:
                 health=health(name, member),
                 lag=member.behind * 1_000_000 if name in heard else None,
                 published=name in heard and not member.behind,
+                misplaced=member.misplaced,
                 space=space_of(member) if _says(truth, name) else None,
                 revision=1 if _says(truth, name) else None,
             )
@@ -117,6 +139,27 @@ def _membership(truth: Truth) -> Membership | None:
         ),
         leader=leader,
         alarms=("alarm:NOSPACE",) if truth.full else (),
+    )
+
+
+def _words(truth: Truth) -> tuple[MemberWord, ...]:
+    """What members say of themselves while no quorum answers: it takes none."""
+    if truth.elected is not None and truth.etcd_answers(truth.elected) and ETCD not in truth.mute:
+        return ()
+    voters = tuple(name if name in truth.recorded else "" for name, each in truth.members.items() if not each.learner)
+    return tuple(
+        MemberWord(
+            replica=name,
+            term=1,
+            committed=1,
+            applied=0 if member.behind else 1,
+            revision=0 if member.behind else 1,
+            learner=member.learner,
+            follows=name in truth.following or name in truth.deceived,
+            voters=voters,
+        )
+        for name, member in truth.members.items()
+        if truth.etcd_answers(name)
     )
 
 
@@ -129,7 +172,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
     replica = truth.replica(record.name)
     if not truth.answers(record.name):
         state = _machine_state(truth.machine_of(record.name), truth.mute)
-        return ReplicaFact(name=record.name, machine=state, units=_UNKNOWN, ready=None)
+        return ReplicaFact(name=record.name, machine=state, units=_UNKNOWN, ready=None, reattachable=truth.reattachable)
     refused = _without_its_data(truth, record, replica)
     return ReplicaFact(
         name=record.name,
@@ -140,6 +183,9 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         has_data=replica.data,
         refused="its data is gone" if Component.ETCD in refused else "",
         restless=ended(truth, replica),
+        silent=replica.hung & replica.units,
+        hung=replica.hung & replica.units,
+        altered=replica.altered & replica.units,
         events=MemberData(
             peer_up=replica.runs(Component.EVENTS_ETCD),
             has_data=replica.events_data,
@@ -147,6 +193,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         ),
         loaded=_loaded(truth, record),
         stuck=replica.stuck,
+        reattachable=truth.reattachable,
     )
 
 

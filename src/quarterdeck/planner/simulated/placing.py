@@ -13,7 +13,7 @@ from quarterdeck.planner.truth import Truth
 
 def seated(truth: Truth, step: PlaceReplica) -> PlaceReplica:
     """The step, once the machine's site has given the replica a seat."""
-    return step if step.seat is not None else replace(step, seat=_free_seat(truth, step.machine))
+    return step if step.seat is not None else replace(step, seat=free_seat(truth, step.machine))
 
 
 def released(truth: Truth, step: ReleaseReplica) -> Truth:
@@ -22,7 +22,7 @@ def released(truth: Truth, step: ReleaseReplica) -> Truth:
     return truth.with_replica(step.replica, None)
 
 
-def _free_seat(truth: Truth, machine: str) -> Seat:
+def free_seat(truth: Truth, machine: str) -> Seat:
     """The first seat of a machine that nobody has. One port stands for all."""
     number, taken = 1, {record.seat for record in truth.memory.replicas}
     while (seat := _seat(machine, number)) in taken:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.steps import RemoveRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.truth import DNS, Truth
 
 
-def named(truth: Truth, step: SetRecord | RemoveRecord) -> Truth:
-    """The name leads to another site, or to none. Raises RefusedError."""
+def named(truth: Truth, step: SetRecord | LeadTo | RemoveRecord) -> Truth:
+    """The name leads to another site, to apiservers themselves, or to nothing. Raises RefusedError."""
     if truth.front is not None:
         raise RefusedError("the endpoint is a fixed address")
     if DNS in truth.mute:
         raise RefusedError("the DNS server does not answer")
-    return replace(truth, record=step.to if isinstance(step, SetRecord) else None)
+    if isinstance(step, RemoveRecord):
+        return replace(truth, record=None, named=frozenset())
+    if isinstance(step, LeadTo):
+        return replace(truth, record=APISERVERS, named=frozenset(step.backends))
+    return replace(edges.named(truth, step.to), record=step.to, named=frozenset())
 
 
 def balanced(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
     """A load balancer sends to others, or goes. Raises RefusedError."""
+    truth, told = _second(truth, step)
     if not truth.edge_answers(step.site):
+        if told:
+            return truth
         raise RefusedError(f"the machine of the load balancer at {step.site} does not answer")
     balancers, checked = dict(truth.balancers), dict(truth.checked)
     balancers.pop(step.site, None)
@@ -32,9 +41,26 @@ def balanced(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
     return replace(truth, balancers=by_site(balancers), checked=by_site(checked))
 
 
+def _second(truth: Truth, step: SetBackends | StopBalancer) -> tuple[Truth, bool]:
+    """The same on the other edge, if there is one that answers; whether there is."""
+    if not truth.second_answers(step.site):
+        return truth, False
+    seconds = dict(truth.seconds)
+    seconds.pop(step.site, None)
+    if isinstance(step, SetBackends):
+        seconds[step.site] = frozenset(step.backends)
+    return replace(truth, seconds=by_site(seconds)), True
+
+
 def by_site(of: dict[str, frozenset[str]]) -> tuple[tuple[str, frozenset[str]], ...]:
     """What is kept of each site, in their order."""
     return tuple(sorted(of.items(), key=lambda entry: entry[0]))
 
 
-EFFECTS: Effects = {SetBackends: balanced, StopBalancer: balanced, SetRecord: named, RemoveRecord: named}
+EFFECTS: Effects = {
+    SetBackends: balanced,
+    StopBalancer: balanced,
+    SetRecord: named,
+    LeadTo: named,
+    RemoveRecord: named,
+}

@@ -6,20 +6,25 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import ReloadUnit, RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.planner.parts import SimReplica
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
-from quarterdeck.planner.truth import SimReplica, Truth
+from quarterdeck.planner.truth import Truth
 
 
-def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
+def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) -> Truth:
     """A program starts or stops. Raises RefusedError."""
     must_answer(truth, step.replica)
     replica = truth.replica(step.replica)
-    if isinstance(step, RestartUnit):
+    if isinstance(step, RestartUnit | ReviveUnit):
         replica = _served(replica, step.component)
     data, events_data = replica.data, replica.events_data
-    if isinstance(step, StartUnit | RestartUnit):
+    hung = replica.hung - {step.component}
+    if isinstance(step, StartUnit | RestartUnit | ReviveUnit):
         _must_fit(truth, step)
+        hung |= {each for machine, each in truth.sick if machine == truth.machine_of(step.replica).name} & {
+            step.component
+        }
         units = replica.units | {step.component}
         data |= step.component is Component.ETCD
         events_data |= step.component is Component.EVENTS_ETCD
@@ -33,10 +38,27 @@ def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit) -> Truth:
         shapes=tuple(sorted(shapes.items())) if any(shapes.values()) else (),
         data=data,
         events_data=events_data,
-        warm=replica.warm and Component.APISERVER in units,
+        warm=replica.warm and Component.APISERVER in units - _killed(step),
+        hung=hung,
+        altered=replica.altered - {step.component},
     )
     crashed = (replica.crashed - {step.component}) & units | ended(truth, replica)
-    return truth.with_replica(step.replica, replace(replica, crashed=crashed))
+    return _heard(truth.with_replica(step.replica, replace(replica, crashed=crashed)), step)
+
+
+def _killed(step: object) -> frozenset[Component]:
+    return frozenset({step.component}) if isinstance(step, ReviveUnit) else frozenset()
+
+
+def _heard(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) -> Truth:
+    """Whoever has just started and follows is not silent any more."""
+    replica = truth.replica(step.replica)
+    member = replica.member
+    if isinstance(step, StopUnit) or step.component is not Component.ETCD or member is None or not member.silent:
+        return truth
+    if step.replica not in truth.following:
+        return truth
+    return truth.with_replica(step.replica, replace(replica, member=replace(member, silent=0)))
 
 
 def reloaded(truth: Truth, step: ReloadUnit) -> Truth:
@@ -69,7 +91,7 @@ def ended(truth: Truth, replica: SimReplica) -> frozenset[Component]:
     return frozenset(component for component, shape in replica.shapes if (shape, component) in truth.broken)
 
 
-def _must_fit(truth: Truth, step: StartUnit | RestartUnit) -> None:
+def _must_fit(truth: Truth, step: StartUnit | RestartUnit | ReviveUnit) -> None:
     """A seat has one set of ports; and etcd that had its data starts on nothing else."""
     if step.component in CLUSTER and _lacks_its_data(truth.of(CLUSTER[step.component]), step.replica):
         raise RefusedError(f"the data of {step.replica} is gone")
@@ -84,4 +106,4 @@ def _lacks_its_data(truth: Truth, name: str) -> bool:
     return truth.memory.replica(name).started and not truth.replica(name).data
 
 
-EFFECTS: Effects = {StartUnit: unit, StopUnit: unit, RestartUnit: unit, ReloadUnit: reloaded}
+EFFECTS: Effects = {StartUnit: unit, StopUnit: unit, RestartUnit: unit, ReviveUnit: unit, ReloadUnit: reloaded}

@@ -7,8 +7,9 @@ from dataclasses import replace
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps import Compact, Defragment, Disarm
 from quarterdeck.model.world import Space
+from quarterdeck.planner.parts import Fill, SimMember
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.truth import Fill, SimMember, Truth
+from quarterdeck.planner.truth import Truth
 
 QUOTA = 100
 #: What is in use is told as of the last write.

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from collections.abc import Sequence
+
+from quarterdeck.model.seats import Endpoint
 
 TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
 _LISTEN = "0A"
 
 
-def listening_ports(tables: str, address: str) -> frozenset[int]:
-    """The ports on which something listens at ``address``, or at every address, by the text of the tables."""
-    wanted = ipaddress.ip_address(address)
-    found = set()
+def listening_ends(tables: str, addresses: Sequence[str]) -> frozenset[Endpoint]:
+    """Where something listens at one of ``addresses``, or at every address, by the text of the tables."""
+    wanted = {ipaddress.ip_address(each): each for each in addresses}
+    found: set[Endpoint] = set()
     for line in tables.splitlines():
         fields = line.split()
         if len(fields) > 3 and fields[3] == _LISTEN:
             host, _, port = fields[1].partition(":")
             local = _address(host)
-            if local.is_unspecified or local == wanted:
-                found.add(int(port, 16))
+            at = addresses if local.is_unspecified else [wanted[local]] if local in wanted else []
+            found |= {Endpoint(each, int(port, 16)) for each in at}
     return frozenset(found)
 
 

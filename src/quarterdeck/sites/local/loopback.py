@@ -27,12 +27,20 @@ class Loopback:
 
     home_number: int
     name: str = "loopback"
+    cannot_cut: str = "its machines share this host's own network; sites of isolation netns can be cut"
 
     def address(self, place: Place) -> str:
         """The address of a machine."""
         return f"127.{self.home_number}.{place.site_number}.{place.machine_number}"
 
+    async def more_addresses(self, place: Place) -> tuple[str, ...]:
+        """None: Kubernetes keeps no Endpoints of loopback addresses, so that ports need not be the same."""
+        return ()
+
     async def prepare(self, place: Place) -> None:
+        """Nothing is needed."""
+
+    async def plug(self, place: Place) -> None:
         """Nothing is needed."""
 
     def launch_prefix(self, place: Place) -> tuple[str, ...]:
@@ -41,6 +49,9 @@ class Loopback:
 
     async def unplug(self, place: Place) -> None:
         """Cannot be done: the kernel answers for dead programs with a reset."""
+
+    async def deafen(self, place: Place) -> None:
+        """Cannot be done."""
 
     async def release(self, place: Place) -> None:
         """Nothing is kept."""

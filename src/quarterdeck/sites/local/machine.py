@@ -13,10 +13,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-import quarterdeck
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.files import file_errors, write_atomic
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus
+from quarterdeck.package import SOURCE
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
 from quarterdeck.sites.local.records import unit_folders
@@ -73,6 +73,12 @@ class LocalMachine:
     def address(self) -> str:
         """Its IP address."""
         return self._isolation.address(self.stand.place)
+
+    async def addresses(self) -> tuple[str, ...]:
+        """Its IP address, and then those that seats on it can have besides."""
+        place = self.stand.place
+        await self._isolation.prepare(place)
+        return self.address, *(await self._isolation.more_addresses(place))
 
     @property
     def is_off(self) -> bool:
@@ -166,10 +172,10 @@ class LocalMachine:
         """End its supervisord, if it has no unit and runs no job."""
         async with self._locked():
             if not self.is_off and not await asyncio.to_thread(self._is_used):
-                await asyncio.to_thread(processes.kill_all, self._mark)
+                await asyncio.to_thread(processes.kill_all, self.mark)
 
     def _is_used(self) -> bool:
-        return bool(unit_folders(self.units_folder)) or processes.runs_job(self._mark)
+        return bool(unit_folders(self.units_folder)) or processes.runs_job(self.mark)
 
     async def cut_power(self) -> None:
         """Kill every process at once, and stay off until ``boot``."""
@@ -177,35 +183,51 @@ class LocalMachine:
             with file_errors(f"switching machine {self.name} off"):
                 write_atomic(self._off, b"")
             await self._isolation.unplug(self.stand.place)
-            await asyncio.to_thread(processes.kill_all, self._mark)
+            await asyncio.to_thread(processes.kill_all, self.mark)
 
     async def boot(self) -> None:
         """Start again after ``cut_power``; nothing happens to a machine that is on."""
         async with self._locked():
             if self.is_off:
-                self._off.unlink()
+                # Whoever switched it off may have died in the middle of it: what stands still since answers nobody.
+                await asyncio.to_thread(processes.kill_all, self.mark)
                 await self._start()
+                self._off.unlink()
 
     async def freeze(self) -> None:
         """Stop every process where it stands; nothing happens to a machine that is off."""
         async with self._locked():
             if self.is_off:
                 return
-            if not await asyncio.to_thread(processes.processes_of, self._mark):
+            if not await asyncio.to_thread(processes.processes_of, self.mark):
                 await self._start()
             await self._isolation.unplug(self.stand.place)
-            await asyncio.to_thread(processes.freeze_all, self._mark)
+            await asyncio.to_thread(processes.freeze_all, self.mark)
 
     async def thaw(self) -> None:
         """Let them go on."""
         async with self._locked():
             if not self.is_off:
-                await self._isolation.prepare(self.stand.place)
-                await asyncio.to_thread(processes.thaw_all, self._mark)
+                await self._isolation.plug(self.stand.place)
+                await asyncio.to_thread(processes.thaw_all, self.mark)
+
+    async def unplug(self) -> None:
+        """Cut it off: its peers hear nothing any more, and it hears nothing."""
+        await self._isolation.unplug(self.stand.place)
+
+    async def deafen(self) -> None:
+        """Have nothing get to it; what it sends arrives."""
+        await self._isolation.deafen(self.stand.place)
+
+    async def plug(self) -> None:
+        """Undo both; nothing happens to a machine that is off."""
+        async with self._locked():
+            if not self.is_off:
+                await self._isolation.plug(self.stand.place)
 
     async def processes(self) -> tuple[int, ...]:
         """The process ids of everything that runs on it, its supervisord among them."""
-        return tuple(each.pid for each in await asyncio.to_thread(processes.processes_of, self._mark))
+        return tuple(each.pid for each in await asyncio.to_thread(processes.processes_of, self.mark))
 
     async def inside(self, *argv: str) -> bytes:
         """What a short command prints that is run inside the machine."""
@@ -216,7 +238,8 @@ class LocalMachine:
         return self.folder / "off"
 
     @property
-    def _mark(self) -> str:
+    def mark(self) -> str:
+        """What marks all of its processes."""
         return f"{self.name}-{hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]}"
 
     @asynccontextmanager
@@ -250,20 +273,20 @@ class LocalMachine:
     async def _start(self) -> None:
         if await self._answers():
             return
-        await asyncio.to_thread(processes.kill_all, self._mark)
+        await asyncio.to_thread(processes.kill_all, self.mark)
         place = self.stand.place
-        await self._isolation.prepare(place)
+        await self._isolation.plug(place)
         with file_errors(f"starting machine {self.name}"):
             self.units_folder.mkdir(exist_ok=True, mode=0o700)
             write_atomic(self.folder / "supervisord.conf", SUPERVISORD_CONF, mode=0o600)
         script = Path(__file__).with_name("machine_init.py")
         # It ignores the environment, but not where compiled modules are kept: a checkout may be read-only.
         python = (sys.executable, "-I", "-S", "-X", f"pycache_prefix={sys.pycache_prefix or ''}")
-        search_path = [*sys.path, str(Path(quarterdeck.__file__).parents[1])]
+        search_path = [*sys.path, str(SOURCE)]
         try:
             await self._run((*python, str(script), str(self.folder)), json.dumps(search_path).encode())
         except BaseException:
-            await asyncio.to_thread(processes.kill_all, self._mark)
+            await asyncio.to_thread(processes.kill_all, self.mark)
             raise
 
     async def _answers(self) -> bool:
@@ -273,7 +296,7 @@ class LocalMachine:
             try:
                 await self.client.units()
             except NotRunning:
-                left = await asyncio.to_thread(processes.processes_of, self._mark)
+                left = await asyncio.to_thread(processes.processes_of, self.mark)
                 if not left or asyncio.get_running_loop().time() > deadline:
                     return False
                 await asyncio.sleep(0.01)
@@ -292,7 +315,7 @@ class LocalMachine:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
-            env=environment | dict(env or {}) | {processes.MARK: self._mark},
+            env=environment | dict(env or {}) | {processes.MARK: self.mark},
             start_new_session=True,
         )
 

@@ -1,4 +1,4 @@
-"""The machines of a local site: what they are, what is seen of them, and what labs and drills do to them."""
+"""The machines of a local site: what they are, and what is seen of them."""
 
 from __future__ import annotations
 
@@ -77,27 +77,16 @@ class LocalMachines:
     async def facts(self, below: str = "") -> SiteFacts:
         """See Site. All planes of a process share their looks: views for their fences are of one site."""
         machines = await self._looks(below)
-        return SiteFacts(name=self.name, machines=machines, storage_classes=await self.storage_classes())
+        return SiteFacts(
+            name=self.name,
+            machines=machines,
+            storage_classes=await self.storage_classes(),
+            reattachable=self._settings.reattachable,
+        )
 
     async def storage_classes(self) -> tuple[str, ...]:
         """See Site."""
         return tuple(self._settings.storage_classes)
-
-    async def kill_machine(self, machine: str) -> None:
-        """See Faults."""
-        await self._machine(machine).cut_power()
-
-    async def boot_machine(self, machine: str) -> None:
-        """See Faults."""
-        await self._machine(machine).boot()
-
-    async def freeze_machine(self, machine: str) -> None:
-        """See Faults."""
-        await self._machine(machine).freeze()
-
-    async def thaw_machine(self, machine: str) -> None:
-        """See Faults."""
-        await self._machine(machine).thaw()
 
     async def processes(self, machine: str) -> tuple[int, ...]:
         """The process ids of everything that runs on a machine, its supervisord among them."""

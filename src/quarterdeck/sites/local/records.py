@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -9,12 +10,13 @@ from pathlib import Path
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.files import write_secret
-from quarterdeck.model.units import Priority, UnitSpec
+from quarterdeck.model.units import Priority, UnitFile, UnitSpec
 
 #: What a priority is on a host whose processors all units share. Controllers keep their leases on a busy one: they have
 #: a third of the weight of a unit that does not give way.
 NICE: Mapping[Priority, int] = {Priority.SERVING: 0, Priority.BACKGROUND: 5}
 RECORD = "unit.json"
+SEAL = "seal"
 LOG = "log"
 FILES = "files"
 
@@ -24,6 +26,7 @@ class UnitRecord:
     """A unit as its machine starts it. ``wanted``: it should run, also after a boot. ``needs`` and ``fresh``: see
     ``UnitSpec``; a start that the machine makes by itself is never a fresh one, whatever is written here. ``uid``: the
     user, and group, that it runs as; None: those of its supervisor. ``owns``: what is given to it before each start.
+    ``files``: what it was started with, each with a hash.
     """
 
     name: str
@@ -37,6 +40,7 @@ class UnitRecord:
     fresh: bool = False
     uid: int | None = None
     owns: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, spec: UnitSpec) -> UnitRecord:
@@ -52,6 +56,7 @@ class UnitRecord:
             needs=None if spec.needs is None else str(spec.needs),
             fresh=spec.fresh,
             owns=tuple(map(str, spec.owns)),
+            files=hashes_of(spec.files),
         )
 
     def differs_in_files_alone(self, spec: UnitSpec) -> bool:
@@ -68,9 +73,44 @@ class UnitRecord:
         return replace(self, argv=kept + boot_argv, needs=needs, fresh=False)
 
 
+def hashes_of(files: tuple[UnitFile, ...]) -> tuple[tuple[str, str], ...]:
+    """The files of a unit by path, each with a hash of its content."""
+    return tuple((str(each.path), _hash(each.content)) for each in files)
+
+
 def write_record(folder: Path, record: UnitRecord) -> None:
-    """Write the record of the unit in ``folder`` (0600: an environment may hold secrets)."""
-    write_secret(folder / RECORD, json.dumps(asdict(record), indent=1).encode())
+    """Write the record of the unit in ``folder`` (0600: an environment may hold secrets), with a hash of itself."""
+    said = asdict(record)
+    write_secret(folder / RECORD, json.dumps({**said, SEAL: _seal(said)}, indent=1).encode())
+
+
+def is_altered(folder: Path) -> bool:
+    """Whether somebody else has changed the record of the unit in ``folder``, or a file that it was started with. Of
+    records of before there were hashes nothing is known. Raises OSError.
+    """
+    try:
+        found = json.loads((folder / RECORD).read_bytes())
+        seal, files = found.pop(SEAL, None), [(Path(str(path)), str(known)) for path, known in found.get("files", ())]
+    except (ValueError, TypeError, AttributeError):
+        return True
+    if seal is None:
+        return False
+    return seal != _seal(found) or any(_hash_of(path) != known for path, known in files)
+
+
+def _seal(said: Mapping[str, object]) -> str:
+    return _hash(json.dumps(said, sort_keys=True).encode())
+
+
+def _hash_of(path: Path) -> str:
+    try:
+        return _hash(path.read_bytes())
+    except FileNotFoundError:
+        return ""
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_record(folder: Path) -> UnitRecord | None:
@@ -90,6 +130,7 @@ def read_record(folder: Path) -> UnitRecord | None:
             fresh=bool(found.get("fresh", False)),
             uid=None if found.get("uid") is None else int(found["uid"]),
             owns=tuple(str(each) for each in found.get("owns", ())),
+            files=tuple((str(path), str(known)) for path, known in found.get("files", ())),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ledger import Ledger
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
-from quarterdeck.sites.local.listening import TABLES, listening_ports
+from quarterdeck.sites.local.listening import TABLES, listening_ends
 from quarterdeck.sites.local.machine import LocalMachine
 
 T = TypeVar("T")
@@ -21,11 +21,12 @@ async def allocate(
 ) -> Seat:
     """See Site.allocate."""
     await where.admit(fence)
-    taken = await listening(where)
+    hosts = await where.addresses()
+    taken = await listening(where, hosts)
 
     def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
         return ledger.allocated(
-            machine=where.name, host=where.address, plane=plane, replica=replica, ports=ports, listening=taken
+            machine=where.name, hosts=hosts, plane=plane, replica=replica, ports=ports, listening=taken
         )
 
     return await _changed(where, fence, allocated)
@@ -48,9 +49,9 @@ async def seats(where: LocalMachine) -> tuple[TakenSeat, ...]:
     return (await on_disk(where.name, read_ledger, where.folder)).taken
 
 
-async def listening(where: LocalMachine) -> frozenset[int]:
-    """The ports that something listens on at the machine's address."""
-    return listening_ports((await where.inside("/bin/cat", *TABLES)).decode(), where.address)
+async def listening(where: LocalMachine, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
+    """Where something listens at these addresses of the machine."""
+    return listening_ends((await where.inside("/bin/cat", *TABLES)).decode(), hosts)
 
 
 async def _changed(where: LocalMachine, fence: Fence | None, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:

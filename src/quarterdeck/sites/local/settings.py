@@ -14,6 +14,7 @@ from quarterdeck.sites.isolation import Place
 MOST_ZONES = 16
 MOST_PER_ZONE = 15
 EDGE_NUMBER = 254
+MOST_EDGES = 8  # they are numbered from EDGE_NUMBER down
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _ENTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -23,10 +24,12 @@ class StorageClass:
     """Where volumes of a class are: below ``folder``, or below the machine's own folder when it is None.
 
     ``limit_bytes`` bounds what all volumes of the class on one machine may hold, as far as ``free_bytes`` tells.
+    ``reattachable``: a machine that does not answer can have its volumes taken from it.
     """
 
     folder: Path | None = None
     limit_bytes: int | None = None
+    reattachable: bool = False
 
 
 def _only_standard() -> Mapping[str, StorageClass]:
@@ -40,6 +43,7 @@ class LocalSiteSettings:
     name: str
     zones: tuple[str, ...] = ("a", "b", "c")
     machines_per_zone: int = 2
+    edges: int = 1
     storage_classes: Mapping[str, StorageClass] = field(default_factory=_only_standard)
 
     def __post_init__(self) -> None:
@@ -51,8 +55,15 @@ class LocalSiteSettings:
             raise InvalidInput(doing, f"zones {', '.join(self.zones)!r}", f"name 1 to {MOST_ZONES} different zones")
         if not 1 <= self.machines_per_zone <= MOST_PER_ZONE:
             raise InvalidInput(doing, f"{self.machines_per_zone} machines per zone", f"choose 1 to {MOST_PER_ZONE}")
+        if not 1 <= self.edges <= min(MOST_EDGES, len(self.zones)):
+            raise InvalidInput(doing, f"{self.edges} edges", f"choose 1 to {MOST_EDGES}, each in another zone")
         if not self.storage_classes:
             raise InvalidInput(doing, "no storage class", "name at least one")
+
+    @property
+    def reattachable(self) -> frozenset[str]:
+        """The storage classes whose volumes outlive their machines."""
+        return frozenset(name for name, each in self.storage_classes.items() if each.reattachable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,7 @@ class Stand:
 
 
 def stands(settings: LocalSiteSettings, site_number: int) -> dict[str, Stand]:
-    """The machines by name: ``east-a1``, ``east-b1``, ``east-c1``, ``east-a2``, ..., then ``east-edge``.
+    """The machines by name: ``east-a1``, ``east-b1``, ``east-c1``, ``east-a2``, ..., ``east-edge``, ``east-edge-2``.
 
     A machine keeps its number when zones are appended or the machines per zone change.
     """
@@ -80,7 +91,8 @@ def stands(settings: LocalSiteSettings, site_number: int) -> dict[str, Stand]:
         for column, zone in enumerate(settings.zones):
             dash = "-" if zone[-1].isdigit() else ""  # or machine 11 of zone z would be machine 1 of zone z1
             add(f"{zone}{dash}{row + 1}", row * MOST_ZONES + column + 1, zone, MachineRole.CONTROL)
-    add("edge", EDGE_NUMBER, settings.zones[0], MachineRole.EDGE)
+    for at, zone in enumerate(settings.zones[: settings.edges]):
+        add(f"edge-{at + 1}" if at else "edge", EDGE_NUMBER - at, zone, MachineRole.EDGE)
     return found
 
 

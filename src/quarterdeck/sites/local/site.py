@@ -14,7 +14,7 @@ from quarterdeck.errors import Conflict, Corrupt, LeaseLost, PreconditionFailed,
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
-from quarterdeck.model.seats import Seat, TakenSeat
+from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import (
     Fence,
     MachineRole,
@@ -27,14 +27,15 @@ from quarterdeck.model.units import (
 )
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import seating
+from quarterdeck.sites.local.attaching import Attaching, Holder
 from quarterdeck.sites.local.disk import on_disk
+from quarterdeck.sites.local.faults import LocalFaults
 from quarterdeck.sites.local.jobs import run_job
 from quarterdeck.sites.local.limits import available_memory, require_inotify
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
-from quarterdeck.sites.local.machines import LocalMachines
 from quarterdeck.sites.local.numbers import site_number
-from quarterdeck.sites.local.records import FILES, LOG, NICE, UnitRecord
+from quarterdeck.sites.local.records import FILES, LOG, NICE, UnitRecord, hashes_of
 from quarterdeck.sites.local.round_trip import round_trip
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.supervisor_client import Outdated
@@ -56,7 +57,7 @@ from quarterdeck.sites.local.unit_files import (
 )
 
 
-class LocalSite(LocalMachines):
+class LocalSite(LocalFaults):
     """A site below ``home``/sites; offers the ports Site, Holds and Faults. All it knows is on disk."""
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
@@ -108,7 +109,9 @@ class LocalSite(LocalMachines):
                     f"reloading {spec.name} on machine {machine}", "it does not run as the one that is given"
                 )
             await self.write_files(machine, await on_disk(where.name, changed_files, spec.files))
-            await on_disk(where.name, keep_record, folder, known, replace(known, digest=spec.digest))
+            await on_disk(
+                where.name, keep_record, folder, known, replace(known, digest=spec.digest, files=hashes_of(spec.files))
+            )
             with suppress(Outdated):  # that one tells the digest of before until the unit is started anew
                 await where.client.read_again(spec.name, self._fence)
 
@@ -233,6 +236,18 @@ class LocalSite(LocalMachines):
         await self._machine(machine).admit(self._fence)
         await on_disk(machine, self._volumes(machine).delete, name)
 
+    async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
+        """See Site."""
+        attaching = Attaching(
+            reattachable=self._settings.reattachable,
+            marks=[each.mark for each in self._machines.values() if each.folder.is_dir()],
+            fence=self._fence,
+        )
+        return await attaching.attach(name, self._holder(machine), self._holder(source))
+
+    def _holder(self, machine: str) -> Holder:
+        return Holder(self._machine(machine), self._volumes(machine))
+
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         """See Site."""
         await self._machine(machine).reach()
@@ -292,8 +307,8 @@ class LocalSite(LocalMachines):
         """See Site."""
         where = self._machine(machine)
         await where.reach()
-        taken = await seating.listening(where)
-        return tuple(port for port in ports if port in taken)
+        taken = await seating.listening(where, (where.address,))
+        return tuple(port for port in ports if Endpoint(where.address, port) in taken)
 
     async def measure(self, machine: str, what: Measure) -> float:
         """See Site: all machines share this host's memory and clock."""

@@ -25,7 +25,7 @@ from quarterdeck.sites.local.courtesy import Courtesy
 from quarterdeck.sites.local.data_guard import note_data, refusal
 from quarterdeck.sites.local.machine_init import PR_SET_PDEATHSIG
 from quarterdeck.sites.local.own_user import give_again
-from quarterdeck.sites.local.records import FILES, LOG, UnitRecord, read_record
+from quarterdeck.sites.local.records import FILES, LOG, RECORD, UnitRecord, is_altered, read_record
 
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
 LONGEST_PAUSE = 5  # seconds
@@ -47,6 +47,8 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     _told = ""
     fresh = False  # the next start, and no other, may begin without data
     refused = ""
+    _altered = False
+    _looked_at: tuple[tuple[int, int, int], ...] | None = None
 
     def get_execv_args(self) -> Any:
         """The program to execute; supervisor asks for it before each start. Raises ProcessException when the unit must
@@ -66,6 +68,17 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
             # What cannot be read or written now is tried again at the next look.
             with suppress(OSError):
                 self.config.marked = note_data(self.config.folder, self.config.record)
+
+    def is_altered(self) -> bool:
+        """Whether somebody else has changed the unit's record or files. They are only read when one was touched."""
+        try:
+            paths = [self.config.folder / RECORD, *(Path(path) for path, _ in self.config.record.files)]
+            touched = tuple(_touched(path) for path in paths)
+            if touched != self._looked_at:
+                self._altered, self._looked_at = is_altered(self.config.folder), touched
+        except OSError:
+            return False  # it is not known
+        return self._altered
 
     def spawn(self) -> Any:
         """Start the process. A signal that comes before its program was executed must not be lost to a handler of
@@ -120,6 +133,15 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         self._told = msg
         with Path(self.config.stdout_logfile).open("a") as log:
             log.write(f"quarterdeck: cannot start: {msg}\n")
+
+
+def _touched(path: Path) -> tuple[int, int, int]:
+    """What changes whenever a file does; of one that is not there, nothing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _not_given(record: UnitRecord) -> str:

@@ -57,6 +57,7 @@ class SupervisorClient:
                 exit_code=each["exit_code"],
                 restarts=each["restarts"],
                 refused=each.get("refused", ""),  # a supervisord of an older quarterdeck may still run
+                altered=bool(each.get("altered", False)),
             )
             for each in json.loads(str(answer))
         )

@@ -20,6 +20,8 @@ from quarterdeck.sites.local.class_roots import ClassRoot
 from quarterdeck.sites.local.settings import StorageClass, require_entry_name
 
 _DELETED = ".deleted-"
+#: What was taken from another machine, and is nobody's yet.
+_ARRIVING = ".arriving-"
 #: How often it is measured how long a disk takes, and with how many bytes: as a log is written.
 _SYNCS = 5
 _SYNCED = 4096
@@ -93,9 +95,14 @@ class VolumeFolders:
                 away.append(storage_class)
                 continue
             found += (
-                VolumeFacts(name=name, storage_class=storage_class, entries=_names(root.folder / name / below))
+                VolumeFacts(
+                    name=name.removeprefix(_ARRIVING),
+                    storage_class=storage_class,
+                    entries=_names(root.folder / name / below),
+                    arriving=name.startswith(_ARRIVING),
+                )
                 for name in (_names(root.folder) if there else ())
-                if not name.startswith(".")
+                if not name.startswith(".") or name.startswith(_ARRIVING)
             )
         return VolumesSeen(tuple(found), tuple(away))
 
@@ -113,9 +120,9 @@ class VolumeFolders:
         """See Site.delete_volume. It disappears at once, even if deleting is cut short."""
         doing = f"deleting volume {name} on machine {self._machine}"
         require_entry_name(doing, name)
-        volume = self._find(doing, name)
-        if volume is not None:
-            volume.rename(volume.with_name(_DELETED + secrets.token_hex(6)))
+        for volume in (self._find(doing, name), self._find(doing, _ARRIVING + name)):
+            if volume is not None:
+                volume.rename(volume.with_name(_DELETED + secrets.token_hex(6)))
         for root in self._roots.values():
             for left in root.folder.glob(f"{_DELETED}*"):
                 remove_folder(left)
@@ -151,6 +158,43 @@ class VolumeFolders:
                 times.append(time.monotonic() - since)
         return statistics.median(times)
 
+    def folder_of(self, name: str) -> Path | None:
+        """Where a volume is; None if there is none."""
+        return self._find(f"looking for volume {name} on machine {self._machine}", name)
+
+    def class_of(self, name: str) -> str | None:
+        """The storage class of a volume, also of one that is just arriving; None if there is none."""
+        found = self.folder_of(name) or self.arriving(name)
+        return None if found is None else self._class_of(found)
+
+    def volume(self, name: str) -> Volume:
+        """A volume that is there; raises NotFound."""
+        doing = f"looking for volume {name} on machine {self._machine}"
+        found = self._find(doing, name)
+        if found is None:
+            raise NotFound(doing, "there is no such volume")
+        return self._seen(found)
+
+    def arriving(self, name: str) -> Path | None:
+        """Where a volume is that was taken from another machine, and is not settled here; None if there is none."""
+        return self._find(f"looking for volume {name} on machine {self._machine}", _ARRIVING + name)
+
+    def take(self, name: str, storage_class: str, source: VolumeFolders) -> None:
+        """Take a volume from another machine, for which it is gone at once. Nothing happens if somebody was faster."""
+        doing = f"attaching volume {name} to machine {self._machine}"
+        require_entry_name(doing, name)
+        root, there = self._root(doing, storage_class), source.folder_of(name) or source.arriving(name)
+        root.make(doing)
+        if there is not None:
+            with suppress(FileNotFoundError):
+                there.rename(root.folder / (_ARRIVING + name))
+
+    def settle(self, name: str) -> None:
+        """Have a volume that is arriving be this machine's."""
+        found = self.arriving(name)
+        if found is not None:
+            found.rename(found.with_name(name))
+
     def _root(self, doing: str, storage_class: str) -> ClassRoot:
         try:
             return self._roots[storage_class]
@@ -183,6 +227,27 @@ class VolumeFolders:
             used_bytes=used,
             changed=changed,
         )
+
+
+def set_aside(volume: Path, aside: Path) -> None:
+    """Empty a volume at once: what is in it goes to ``aside``, on the same disk. Raises OSError."""
+    seen = volume.stat()
+    volume.rename(aside)
+    volume.mkdir(mode=0o700)
+    if (seen.st_uid, seen.st_gid) != (os.geteuid(), os.getegid()):
+        os.chown(volume, seen.st_uid, seen.st_gid)
+
+
+def put_back(volume: Path, aside: Path) -> Path | None:
+    """Undo ``set_aside``, unless something else is in the volume by now, or it was deleted: then where it is kept."""
+    if not aside.is_dir():
+        return None
+    try:
+        volume.rmdir()
+    except OSError:
+        return aside
+    aside.rename(volume)
+    return None
 
 
 def _names(folder: Path) -> tuple[str, ...]:

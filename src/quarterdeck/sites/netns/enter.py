@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-import quarterdeck
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.package import SOURCE
 from quarterdeck.sites.netns import control, syscalls
 
 EX_UNAVAILABLE = 69  # sysexits.h
@@ -21,8 +21,7 @@ _BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from quarterdeck.sites.ne
 
 def enter_argv(home: Path, where: str) -> tuple[str, ...]:
     """What to put before an argv to run it there. Whatever its environment, it finds this package, and passes on."""
-    here = str(Path(quarterdeck.__file__).absolute().parents[1])
-    return (sys.executable, "-I", "-S", "-c", _BOOT, here, str(home.absolute()), where, "--")
+    return (sys.executable, "-I", "-S", "-c", _BOOT, str(SOURCE), str(home.absolute()), where, "--")
 
 
 def enter(home: Path, where: str) -> None:

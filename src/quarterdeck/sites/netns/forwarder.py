@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from quarterdeck.sites.netns.layout import FORWARDER_SIDE
+from quarterdeck.sites.netns.layout import FORWARDER_SIDE, site_of
 
 _IPV4 = 0x0800
 _SOL_PACKET = 263
@@ -34,7 +34,7 @@ _BLOCK, _FRAMES_PER_BLOCK, _BLOCKS = 1 << 20, (1 << 20) // _FRAME, 32
 _STATUS = struct.Struct("=I")
 _HEADER = struct.Struct("=IIIHHII")  # tpacket2_hdr: status, length, captured, where the frame is, ..., s, ns
 _VNET_HEADER = 10
-_SOURCE_SITE, _TARGET_SITE = (_VNET_HEADER + 14 + at for at in (14, 18))  # third bytes of the addresses
+_SOURCE, _TARGET = (slice(_VNET_HEADER + 14 + at, _VNET_HEADER + 14 + at + 4) for at in (12, 16))  # addresses
 _LARGEST_QUEUE = 256 << 20
 """Bytes on the way at most; what comes on top is lost, as on any router."""
 
@@ -90,7 +90,7 @@ class DelayLine:
         """Take a packet in."""
         if self._bytes + len(packet) > _LARGEST_QUEUE:
             return
-        way = (packet[_SOURCE_SITE], packet[_TARGET_SITE])
+        way = (site_of(packet[_SOURCE]), site_of(packet[_TARGET]))
         due = arrived + self.delays.get(way, 0)
         self._ways.setdefault(way, deque()).append((due, packet))
         self._bytes += len(packet)

@@ -14,6 +14,7 @@ class NetnsIsolation:
     """Each machine of a home is a network namespace of the home's lab. Holds nothing but the home."""
 
     name = "netns"
+    cannot_cut = ""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -22,8 +23,18 @@ class NetnsIsolation:
         """10.89.SITE.MACHINE."""
         return address(place.site_number, place.machine_number)
 
+    async def more_addresses(self, place: Place) -> tuple[str, ...]:
+        """Those that the lab leads to the machine; none from a keeper that an older quarterdeck has started."""
+        return await Lab(self._home).seat_addresses(place.site, place.machine)
+
     async def prepare(self, place: Place) -> None:
-        """Start the lab if it does not run; make the site and the machine, or plug it in."""
+        """Start the lab if it does not run; make the site and the machine, if they are not there."""
+        lab = await Lab.open(self._home)
+        if (await lab.layout()).machine(place.site, place.machine) is None:
+            await self.plug(place)
+
+    async def plug(self, place: Place) -> None:
+        """The same, and put the machine's cable back."""
         lab = await Lab.open(self._home)
         await lab.add_site(place.site, place.site_number)
         await lab.add_machine(place.site, place.machine, place.machine_number)
@@ -37,6 +48,10 @@ class NetnsIsolation:
         lab = Lab(self._home)
         if await lab.runs() and (await lab.layout()).machine(place.site, place.machine):
             await lab.cut_machine(place.site, place.machine)
+
+    async def deafen(self, place: Place) -> None:
+        """Have its cable carry one way."""
+        await Lab(self._home).deafen_machine(place.site, place.machine)
 
     async def release(self, place: Place) -> None:
         """Remove the machine from the lab, and from what comes back with the next keeper."""

@@ -15,8 +15,8 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-import quarterdeck
-from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.errors import InvalidInput, QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.package import python_path
 from quarterdeck.sites.netns import control, enter
 from quarterdeck.sites.netns.layout import CLIENT, HUB, Cut, Layout, Link, address, inside
 from quarterdeck.sites.netns.processes import ProcessId, members
@@ -61,6 +61,13 @@ class Lab:
         await self._ask("machine", site, machine, str(number))
         return address((await self.layout()).number(site), number)
 
+    async def seat_addresses(self, site: str, machine: str) -> tuple[str, ...]:
+        """The addresses that lead to a machine besides its own. Raises NotFound."""
+        try:
+            return tuple((await self._ask("addresses", site, machine)).split())
+        except InvalidInput:  # its keeper was started by a quarterdeck that knew of none
+            return ()
+
     async def remove_machine(self, site: str, machine: str) -> None:
         """Remove a machine's network, and with the last machine the site. End its processes before."""
         await self._ask("remove", site, machine)
@@ -69,8 +76,12 @@ class Lab:
         """Pull a machine's cable out: whoever talks to it hears nothing any more. Raises NotFound."""
         await self._ask("unplug", site, machine)
 
+    async def deafen_machine(self, site: str, machine: str) -> None:
+        """Have its cable carry what it sends alone. Raises NotFound."""
+        await self._ask("deafen", site, machine)
+
     async def restore_machine(self, site: str, machine: str) -> None:
-        """Put it back."""
+        """Put it back, and have it carry both ways."""
         await self._ask("plug", site, machine)
 
     async def set_link(
@@ -166,7 +177,7 @@ class Lab:
                 stdout=log,
                 stderr=log,
                 pass_fds=(write,),
-                env={**os.environ, "PYTHONPATH": _python_path()},
+                env={**os.environ, "PYTHONPATH": python_path()},
                 cwd="/",
                 timeout=_STARTING,
                 check=False,
@@ -203,12 +214,6 @@ class Lab:
         for process in (keeper, guard):
             if process is not None:
                 process.wait(time.monotonic() + _ENDING)
-
-
-def _python_path() -> str:
-    """Where Python finds this package, for a process with another working folder."""
-    here = str(Path(quarterdeck.__file__).absolute().parents[1])
-    return os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 async def available() -> tuple[bool, str]:

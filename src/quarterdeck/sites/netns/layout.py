@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from ipaddress import IPv4Address
 from types import MappingProxyType
 from typing import Self
 
@@ -28,6 +29,10 @@ ROUTER_SIDE, FORWARDER_SIDE = "wan0", "wan1"
 GATEWAY = "10.88.0.1"
 """The router's address, the same on every bridge and outside of all their subnets: no machine number is taken."""
 
+_SEATS = IPv4Address("100.64.0.0")
+MOST_SEATS = 16
+"""Addresses that replicas of one machine have besides its own: more share none while they are exchanged."""
+
 
 def address(site_number: int, machine_number: int) -> str:
     """The IP address of a machine; both numbers are 1 to 254."""
@@ -40,6 +45,34 @@ def address(site_number: int, machine_number: int) -> str:
 def subnet(site_number: int) -> str:
     """The network of a site, without its length, which is 24."""
     return f"10.89.{site_number}.0"
+
+
+def seats_network(site_number: int) -> str:
+    """The network of the addresses that seats have besides their machines', of a whole site: /18 of 100.64.0.0/10,
+    which no network of a plane is likely to be part of.
+    """
+    return _seats_address(site_number, 0, 0)
+
+
+def seats_of_machine(site_number: int, machine_number: int) -> str:
+    """The part of it that leads to one machine: /26."""
+    return _seats_address(site_number, machine_number, 0)
+
+
+def seat_addresses(site_number: int, machine_number: int) -> tuple[str, ...]:
+    """The addresses of a machine's seats besides its own; both numbers are 1 to 254."""
+    return tuple(_seats_address(site_number, machine_number, seat) for seat in range(1, MOST_SEATS + 1))
+
+
+def _seats_address(site: int, machine: int, seat: int) -> str:
+    return str(_SEATS + (site << 14 | machine << 6 | seat))
+
+
+def site_of(packed: bytes) -> int:
+    """The number of the site that an address of the lab leads to, by its four bytes."""
+    if packed[0] == _SEATS.packed[0]:
+        return (packed[1] & 0x3F) << 2 | packed[2] >> 6
+    return packed[2]
 
 
 def inside(site: str, machine: str) -> str:
@@ -94,16 +127,19 @@ class LabSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabMachine:
-    """A machine: a network namespace on its site's bridge. ``plugged`` is false while it is cut off."""
+    """A machine: a network namespace on its site's bridge. ``plugged`` is false while it is cut off, and
+    ``deaf`` is true while nothing gets to it.
+    """
 
     site: str
     name: str
     number: int
     plugged: bool = True
+    deaf: bool = False
 
-    def with_plugged(self, plugged: bool) -> Self:
-        """With its cable in or out."""
-        return replace(self, plugged=plugged)
+    def with_cable(self, *, plugged: bool, deaf: bool = False) -> Self:
+        """With its cable in or out, or in one way alone."""
+        return replace(self, plugged=plugged, deaf=deaf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from quarterdeck.errors import InvalidInput, NotFound, Unavailable
 from quarterdeck.files import write_atomic
 from quarterdeck.sites.netns import syscalls
 from quarterdeck.sites.netns.delays import Forwarder
-from quarterdeck.sites.netns.layout import SHARED, LabMachine, LabSite, Layout, Way
+from quarterdeck.sites.netns.layout import SHARED, LabMachine, LabSite, Layout, Way, seat_addresses
 from quarterdeck.sites.netns.wiring import Wiring
 
 Answer = tuple[str, tuple[int, ...]]
@@ -69,8 +69,13 @@ class Service:
                 self._site(LabSite(name=name, number=int(number)))
             case ["machine", site, name, number]:
                 self._machine(LabMachine(site=site, name=name, number=int(number)))
+            case ["addresses", site, name]:
+                place = self._layout.number(site), self._known(site, name).number
+                return " ".join(seat_addresses(*place)), ()
             case ["unplug", site, name]:
                 self._plug(self._known(site, name), plugged=False)
+            case ["deafen", site, name]:
+                self._plug(self._known(site, name), plugged=True, deaf=True)
             case ["plug", site, name]:
                 self._plug(self._known(site, name), plugged=True)
             case ["remove", site, name]:
@@ -114,13 +119,19 @@ class Service:
         site = layout.number(machine.site)
         self._wiring.add_host(site, machine.number)
         self._wiring.plug(site, machine.number, plugged=machine.plugged)
+        if machine.deaf:
+            self._wiring.deafen(site, machine.number, deaf=True)
 
-    def _plug(self, machine: LabMachine, *, plugged: bool) -> None:
-        if machine.plugged == plugged:
+    def _plug(self, machine: LabMachine, *, plugged: bool, deaf: bool = False) -> None:
+        if (machine.plugged, machine.deaf) == (plugged, deaf):
             return
+        site = self._layout.number(machine.site)
         with _kernel(f"plugging machine {machine.name} {'in' if plugged else 'out'}"):
-            self._wiring.plug(self._layout.number(machine.site), machine.number, plugged=plugged)
-        self._save(self._layout.with_machine(machine.with_plugged(plugged)))
+            if machine.plugged != plugged:
+                self._wiring.plug(site, machine.number, plugged=plugged)
+            if machine.deaf != deaf:
+                self._wiring.deafen(site, machine.number, deaf=deaf)
+        self._save(self._layout.with_machine(machine.with_cable(plugged=plugged, deaf=deaf)))
 
     def _remove(self, site: str, name: str) -> None:
         machine = self._layout.machine(site, name)

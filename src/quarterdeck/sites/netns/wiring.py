@@ -14,10 +14,12 @@ from socket import AF_INET
 from pyroute2 import IPRoute  # type: ignore[import-untyped]
 
 from quarterdeck.sites.netns import syscalls
-from quarterdeck.sites.netns.layout import FORWARDER_SIDE, GATEWAY, ROUTER_SIDE, subnet
+from quarterdeck.sites.netns.layout import FORWARDER_SIDE, GATEWAY, ROUTER_SIDE, seats_network, seats_of_machine, subnet
 
 _WAN_TABLE = 100
 _CUT_PRIORITY, _DELAY_PRIORITY = 100, 200
+_DEAF_PRIORITY, _LOCAL_PRIORITY = 5, 10
+_LOCAL_TABLE = 255  # RT_TABLE_LOCAL: what is a machine's own
 _BLACKHOLE = 6  # FR_ACT_BLACKHOLE: the router drops the packet and tells nobody
 _TO_TABLE = 1  # FR_ACT_TO_TBL
 
@@ -49,13 +51,15 @@ class Wiring:
         self._netlink.link("set", index=index, state="up")
         self._netlink.addr("add", index=index, address=GATEWAY, prefixlen=32)
         self._netlink.route("add", dst=f"{subnet(site)}/24", oif=index, prefsrc=GATEWAY, scope="link")
+        if site:
+            self._netlink.route("add", dst=f"{seats_network(site)}/18", oif=index, prefsrc=GATEWAY, scope="link")
 
     def remove_site(self, site: int) -> None:
         """Remove a site's bridge, whose machines are gone."""
         self._netlink.link("del", index=self._index(_bridge(site)))
 
     def add_host(self, site: int, host: int) -> None:
-        """Make a namespace with the address 10.89.SITE.HOST on the site's bridge."""
+        """Make a namespace with the address 10.89.SITE.HOST, and those of its seats, on the site's bridge."""
         with self._new_namespace() as (namespace, netlink):
             port = _port(site, host)
             peer = {"ifname": "eth0", "net_ns_fd": namespace, "address": _hardware_address(site, host)}
@@ -67,6 +71,14 @@ class Wiring:
             address = subnet(site).removesuffix("0") + str(host)
             netlink.addr("add", index=index, address=address, prefixlen=24)
             netlink.route("add", dst="default", gateway=GATEWAY, oif=index, flags=["onlink"])
+            # The kernel's own rule for what is for this host is the very first: no other could lose that.
+            netlink.rule("add", priority=_LOCAL_PRIORITY, table=_LOCAL_TABLE, family=AF_INET)
+            netlink.rule("del", priority=0, table=_LOCAL_TABLE, family=AF_INET)
+            if site:
+                netlink.route("add", dst=f"{seats_network(site)}/18", oif=index, prefsrc=address, scope="link")
+                # All of them are its own, without one being added to an interface (ip-route(8), type local).
+                own = {"type": "local", "table": _LOCAL_TABLE, "scope": "host"}
+                netlink.route("add", dst=f"{seats_of_machine(site, host)}/26", oif=1, **own)
             self._hosts[site, host] = namespace
 
     def remove_host(self, site: int, host: int) -> None:
@@ -77,6 +89,13 @@ class Wiring:
     def plug(self, site: int, host: int, *, plugged: bool) -> None:
         """Put a host's cable in, or pull it out: its peers then hear nothing any more."""
         self._netlink.link("set", index=self._index(_port(site, host)), state="up" if plugged else "down")
+
+    def deafen(self, site: int, host: int, *, deaf: bool) -> None:
+        """Have a host lose all that comes, or take it again. What it sends arrives, and so do answers to its ARP."""
+        with self._inside(site, host) as netlink:
+            netlink.rule(
+                "add" if deaf else "del", priority=_DEAF_PRIORITY, iifname="eth0", action=_BLACKHOLE, family=AF_INET
+            )
 
     def namespace(self, site: int, host: int) -> int:
         """The descriptor of a host's namespace, which stays open."""
@@ -111,12 +130,25 @@ class Wiring:
         action = {"action": _BLACKHOLE}
         if priority == _DELAY_PRIORITY:
             action = {"action": _TO_TABLE, "table": _WAN_TABLE}
-        self._netlink.rule(
-            command, priority=priority, iifname=_bridge(source), dst=subnet(target), dst_len=24, **action
-        )
+        networks = [(subnet(target), 24), *([(seats_network(target), 18)] if target else [])]
+        for network, length in networks:
+            self._netlink.rule(
+                command, priority=priority, iifname=_bridge(source), dst=network, dst_len=length, **action
+            )
 
     def _index(self, name: str) -> int:
         return _index(self._netlink, name)
+
+    @contextlib.contextmanager
+    def _inside(self, site: int, host: int) -> Iterator[IPRoute]:
+        """A netlink socket in a host's namespace."""
+        syscalls.setns(self._hosts[site, host], syscalls.CLONE_NEWNET)
+        try:
+            netlink = IPRoute()
+        finally:
+            syscalls.setns(self._router, syscalls.CLONE_NEWNET)
+        with netlink:
+            yield netlink
 
     @contextlib.contextmanager
     def _new_namespace(self) -> Iterator[tuple[int, IPRoute]]:

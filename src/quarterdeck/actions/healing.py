@@ -1,0 +1,23 @@
+"""Machines that had to be healed again and again are cordoned, as a person would."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from quarterdeck.actions.handlers import Handlers
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.cordons import Cordon
+from quarterdeck.api.site import Site
+from quarterdeck.model.steps import CordonMachine
+from quarterdeck.model.world import World
+from quarterdeck.stores.amend import amend
+
+
+async def cordon_machine(plane: Plane, step: CordonMachine, _: World) -> None:
+    """Have no plane put a replica there."""
+    since = datetime.fromtimestamp(plane.clock(), UTC).replace(microsecond=0)
+    made = Cordon(machine=step.machine, by=f"quarterdeck for plane {plane.name}", since=since)
+    await amend(plane.store, Site, step.site, lambda seen: seen.with_cordon(made))
+
+
+HANDLERS: Handlers = {CordonMachine: cordon_machine}

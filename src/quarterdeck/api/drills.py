@@ -1,0 +1,55 @@
+"""Drills that are made again and again: what is to fail, how often, and when in the day."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, time
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.names import shortened
+from quarterdeck.api.schema import InSchema
+from quarterdeck.api.values import Seconds
+from quarterdeck.model.faults import Fail
+
+_HOUR = r"([01]\d|2[0-3]):[0-5]\d"
+_WINDOW = re.compile(rf"{_HOUR}-{_HOUR}")
+#: Not more often than this (seconds): a plane is to be as it was in between.
+_OFTEN = 3600.0
+
+
+def _window(text: str) -> str:
+    if not _WINDOW.fullmatch(text) or text[:5] == text[6:]:
+        raise ValueError(f"{shortened(text)} is no part of a day, such as 02:00-04:00")
+    return text
+
+
+class DrillSchedule(Model):
+    """A failure that is tried ``every`` so often (seconds), as ``drill NAME --fail`` does; in ``window``, a part of the
+    day in UTC, if that is given. It may go over midnight.
+    """
+
+    fail: Fail
+    every: Annotated[Seconds, Field(ge=_OFTEN)]
+    window: Annotated[str, AfterValidator(_window), InSchema({"pattern": f"^{_HOUR}-{_HOUR}$"})] | None = None
+
+    def open_at(self, now: datetime) -> bool:
+        """Whether it may be made then."""
+        if self.window is None:
+            return True
+        begin, end = (time.fromisoformat(each) for each in self.window.split("-"))
+        at = now.astimezone(UTC).time()
+        return begin <= at < end if begin < end else at >= begin or at < end
+
+
+def _named_once(drills: tuple[DrillSchedule, ...]) -> tuple[DrillSchedule, ...]:
+    names = [each.fail for each in drills]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"names {name.value} twice")
+    return drills
+
+
+DrillSchedules = Annotated[tuple[DrillSchedule, ...], AfterValidator(_named_once), InSchema({"uniqueItems": True})]

@@ -1,0 +1,132 @@
+"""What a drill would be: what it strikes, and what is to be said against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from quarterdeck.actions.volumes import main_volume
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.memory import memory_from_status
+from quarterdeck.app.reach import manager_of, require_in_reach
+from quarterdeck.components.settings import unit_name
+from quarterdeck.drills import refusals
+from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
+from quarterdeck.drills.refusals import Standing
+from quarterdeck.engine import operations
+from quarterdeck.engine.belongings import drills_of
+from quarterdeck.engine.facts import Status, look
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.places import network_of
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.model.faults import Fault, FaultKind
+from quarterdeck.model.units import MachineRole
+from quarterdeck.planner.losses import Loss
+from quarterdeck.planner.view import View, view
+from quarterdeck.sites.port import Faults, Site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillPlan:
+    """What a drill would be. ``struck`` says what fails, in sentences; ``refused`` why it cannot be, and ``dangers``
+    why it should not.
+    """
+
+    name: str
+    wish: Wish
+    hold: float
+    struck: tuple[str, ...]
+    refused: tuple[str, ...]
+    dangers: tuple[str, ...]
+    faults: tuple[tuple[Faults, Fault], ...]
+
+    def require(self, *, dangerous: bool) -> None:
+        """Raise PreconditionFailed for one that cannot be, or should not."""
+        doing = f"drilling plane {self.name} ({self.wish.fail})"
+        if self.refused:
+            raise PreconditionFailed(doing, "; ".join(self.refused))
+        if self.dangers and not dangerous:
+            raise PreconditionFailed(doing, "; ".join(self.dangers), "--dangerous makes it all the same")
+
+
+async def planned(home: Home, name: str, wish: Wish, *, hold: float) -> DrillPlan:
+    """What a drill would strike, and what is to be said against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
+    plane = await operations.existing(home.store, name)
+    await require_in_reach(home, plane)
+    return await planned_on(home, wish, hold, await look(home, name))
+
+
+async def planned_on(home: Home, wish: Wish, hold: float, status: Status) -> DrillPlan:
+    """The same, by this look at the plane."""
+    plane = status.plane
+    where = plane.spec.placement.site
+    site, hub = await _sites(home, plane)
+    counted = await drills_of(home.store, plane.name)
+    turned = replace(wish, turn=len(counted) and counted[-1].spec.number)
+    machines = await site.machines()
+    ground = Ground(
+        plane=plane.name,
+        site=where,
+        world=status.world,
+        machines=machines,
+        hub=[each for each in await hub.machines() if each.role is MachineRole.CONTROL] if hub is not None else (),
+    )
+    aimed = aim(ground, turned)
+    at = hub if aimed.hub and hub is not None else site
+    if not isinstance(at, Faults):
+        raise PreconditionFailed(f"drilling plane {plane.name}", f"nothing can be made to fail at site {at.name}")
+    faults = tuple((at, _fault(plane.name, each)) for each in aimed.hits)
+    cannot = dict.fromkeys(at.cannot_make(fault.kind) for _, fault in faults)
+    standing = Standing(
+        paused=operations.why_paused(plane, datetime.now(UTC)),
+        doing=status.operation.metadata.name if status.operation is not None else "",
+        manager=await manager_of(home, plane.name),
+        unwell="" if status.plan.done else "; ".join(status.plan.waiting) or "something is left to do",
+        deleting=plane.metadata.deletion_timestamp is not None,
+        cannot=tuple(f"site {at.name} cannot make that: {each}" for each in cannot if each),
+        made=tuple(each.words for each in await at.faults_made()),
+    )
+    return DrillPlan(
+        name=plane.name,
+        wish=turned,
+        hold=hold,
+        struck=tuple(fault.words for _, fault in faults),
+        refused=refusals.reasons(wish.fail, standing),
+        dangers=refusals.dangers(await _views(home, plane, status, aimed, edges_of(machines)), dns=aimed.hub),
+        faults=faults,
+    )
+
+
+async def _sites(home: Home, plane: ControlPlane) -> tuple[Site, Site | None]:
+    """The plane's site, and where the DNS server runs that its name is on, if that is quarterdeck's own."""
+    resource = await home.site(plane.spec.placement.site)
+    own = plane.spec.endpoint.mode is EndpointMode.HOSTS
+    return home.sites.open(resource), home.sites.hub(resource.spec.isolation) if own else None
+
+
+def _fault(plane: str, hit: Hit) -> Fault:
+    unit = unit_name(plane, hit.replica, hit.component) if hit.component is not None else ""
+    of_data = hit.kind in (FaultKind.LOSE_DATA, FaultKind.CORRUPT)
+    return Fault(
+        kind=hit.kind, machine=hit.machine, unit=unit, volume=main_volume(plane, hit.replica) if of_data else ""
+    )
+
+
+async def _views(
+    home: Home, plane: ControlPlane, status: Status, aimed: Aim, edges: frozenset[str]
+) -> Mapping[str, tuple[View, Loss]]:
+    """All planes that have anything where it strikes, as they are, with what they would lose."""
+    found = {plane.name: (view(status.world), aimed.loss)}
+    if all(each.component is not None for each in aimed.hits):
+        return found  # a program is the plane's own
+    network, site = await network_of(home.store, plane), plane.spec.placement.site
+    for other in await home.store.list(ControlPlane):
+        if other.name == plane.name or await network_of(home.store, other) is not network:
+            continue
+        on = {each.machine for each in memory_from_status(other.status.memory).replicas if each.site == site}
+        if aimed.hub or on & aimed.machines or (edges & aimed.machines and on):
+            seen = (await look(home, other.name)).world
+            found[other.name] = view(seen), aimed.loss if aimed.hub else loss_of(seen, site, aimed.machines, edges)
+    return found

@@ -1,0 +1,156 @@
+"""Failure drills: something fails for real, and what comes of it is measured."""
+
+from __future__ import annotations
+
+import signal
+from typing import Annotated, Any
+
+import typer
+from pydantic import JsonValue
+from typer.core import TyperGroup
+
+from quarterdeck.api.drill import Drill, DrillPhase
+from quarterdeck.api.values import seconds_in
+from quarterdeck.app import Wish
+from quarterdeck.cli.arguments import Name, OutputOption, Yes
+from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
+from quarterdeck.cli.opening import go_inside_to_drive, opened
+from quarterdeck.cli.output import show, show_one
+from quarterdeck.cli.plane_text import age
+from quarterdeck.cli.work import confirm, ended_by
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.components import Component
+from quarterdeck.model.faults import Fail
+
+
+class Drills(TyperGroup):
+    """``drill NAME`` is short for ``drill run NAME``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See click: a name that is no command is that of a plane."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=Drills,
+    help="Failure drills: 'drill NAME --fail machine' has something fail for real, measures what comes of it, and makes"
+    " it well again.",
+    no_args_is_help=True,
+)
+
+
+@app.command("run")
+def run_(
+    name: Name,
+    fail: Annotated[Fail, typer.Option("--fail", help="What is to fail.", show_default=False)],
+    replica: Annotated[str, typer.Option(help="Whose; another one each time without it.", show_default=False)] = "",
+    component: Annotated[Component, typer.Option(help="Which program (unit, hang).")] = Component.APISERVER,
+    zone: Annotated[str, typer.Option(help="Which zone (zone).", show_default=False)] = "",
+    hold: Annotated[str, typer.Option(help="For how long it fails at most.")] = "30s",
+    dangerous: Annotated[
+        bool, typer.Option("--dangerous", help="Also what the plane would not survive, or may not.")
+    ] = False,
+    yes: Yes = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Have something of a plane fail, and say what came of it. Exit code 1 if it is not passed."""
+    seconds = _seconds(hold)
+    go_inside_to_drive(name)
+    wish = Wish(fail=fail, replica=replica, component=component, zone=zone)
+    run(_planned(name, wish, seconds, dangerous=dangerous))
+    confirm(f"have this fail now, for at most {hold}?", yes=yes)
+    made = run(_made(name, wish, seconds, dangerous=dangerous))
+    if output in (Output.JSON, Output.YAML):
+        show_one(_fact(made), output)
+    else:
+        show([_row(made)], _COLUMNS, output, wide=_WIDE)
+        for each in (*((made.status.message,) if made.status.message else ()), *made.status.left):
+            err.print(each, highlight=False, soft_wrap=True)
+    if made.status.phase is not DrillPhase.PASSED:
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
+    """List a plane's last drills, and what came of each."""
+    go_inside(name)
+
+    async def ask() -> tuple[Drill, ...]:
+        async with looking() as looks:
+            return await looks.drills(name)
+
+    found = run(ask())
+    if output in (Output.JSON, Output.YAML):
+        show([_fact(each) for each in found], (), output)
+    elif not found:
+        out.print(f"plane {name} had no drill yet; make one with 'quarterdeck drill {name} --fail unit'")
+    else:
+        show([_row(each) for each in found], _COLUMNS, output, wide=_WIDE)
+
+
+async def _planned(name: str, wish: Wish, hold: float, *, dangerous: bool) -> None:
+    async with opened() as quarterdeck:
+        plan = await quarterdeck.plan_drill(name, wish, hold=hold)
+    for each in plan.struck:
+        err.print(f"to come: {each}", highlight=False, soft_wrap=True)
+    for each in plan.dangers:
+        err.print(f"[yellow]![/yellow] {each}", highlight=False, soft_wrap=True)
+    plan.require(dangerous=dangerous)
+
+
+async def _made(name: str, wish: Wish, hold: float, *, dangerous: bool) -> Drill:
+    def tell(words: str) -> None:
+        err.print(words, highlight=False, soft_wrap=True)
+
+    with ended_by(signal.SIGTERM, signal.SIGHUP):
+        async with opened() as quarterdeck:
+            return await quarterdeck.drill(name, wish, hold=hold, dangerous=dangerous, tell=tell)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = seconds_in(text)
+    except ValueError as error:
+        raise InvalidInput("reading --hold", str(error)) from error
+    if not 0 < seconds <= 3600:
+        raise InvalidInput("reading --hold", f"{text} is no time for something to fail", "give up to an hour")
+    return seconds
+
+
+_COLUMNS = ("drill", "fail", "result", "detected", "served again", "redundant", "failed", "lost writes", "age")
+_WIDE = ("requests", "last failure", "undone", "longest stall", "struck")
+
+
+def _row(drill: Drill) -> dict[str, JsonValue]:
+    status = drill.status
+    return {
+        "drill": drill.name,
+        "fail": drill.spec.fail.value,
+        "result": status.phase.value.lower(),
+        "detected": _told(status.detected),
+        "served again": "always" if status.served_again == 0 and _over(drill) else _told(status.served_again),
+        "redundant": _told(status.redundant),
+        "failed": status.failed if _over(drill) else None,
+        "lost writes": status.lost if _over(drill) else None,
+        "age": age(status.started_at.timestamp()) if status.started_at is not None else None,
+        "requests": status.requests if _over(drill) else None,
+        "last failure": _told(status.last_failure),
+        "undone": _told(status.undone),
+        "longest stall": f"{status.longest_stall_milliseconds:.0f} ms" if _over(drill) else None,
+        "struck": "; ".join(drill.spec.struck),
+    }
+
+
+def _over(drill: Drill) -> bool:
+    return drill.status.phase in (DrillPhase.PASSED, DrillPhase.FAILED)
+
+
+def _told(seconds: float | None) -> str | None:
+    return None if seconds is None else f"{seconds:.1f} s"
+
+
+def _fact(drill: Drill) -> dict[str, JsonValue]:
+    fact: dict[str, JsonValue] = drill.model_dump(mode="json", by_alias=True)
+    return fact

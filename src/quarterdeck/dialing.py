@@ -1,0 +1,56 @@
+"""Connecting to a name that has several addresses, as RFC 8305 would have clients do it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Sequence
+
+#: Seconds after which the next address is tried as well, while the ones before it have not answered.
+_NEXT = 0.25
+
+
+async def connected(addresses: Sequence[str], port: int) -> tuple[str, socket.socket]:
+    """A TCP connection to whichever of some IP addresses takes one first, and that address. Each is tried as soon as
+    the one before it refuses, or has not answered for a moment. Raises the OSError of the last that refused.
+    """
+    waiting, trying = deque(addresses), dict[asyncio.Task[socket.socket], str]()
+    refused = OSError("it has no address")
+    try:
+        while waiting or trying:
+            if waiting:
+                address = waiting.popleft()
+                trying[asyncio.create_task(_connect(address, port))] = address
+            done, _ = await asyncio.wait(
+                trying, timeout=_NEXT if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                address = trying.pop(task)
+                try:
+                    return address, task.result()
+                except OSError as error:
+                    refused = error
+        raise refused
+    finally:
+        await _leave([*trying])
+
+
+async def _connect(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        await asyncio.get_running_loop().sock_connect(made, (address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+async def _leave(tasks: Sequence[asyncio.Task[socket.socket]]) -> None:
+    """Try no longer; one that came second has been for nothing."""
+    for task in tasks:
+        task.cancel()
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(ended, socket.socket):
+            ended.close()

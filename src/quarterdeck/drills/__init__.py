@@ -1,0 +1,1 @@
+"""Failure drills: what each strikes, when it is refused, and what its course comes to. PURE."""

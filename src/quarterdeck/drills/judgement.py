@@ -1,0 +1,91 @@
+"""What the course of a drill comes to: from looks at the plane, and from what clients saw, to times and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from quarterdeck.model.faults import Fail
+from quarterdeck.model.world import World
+from quarterdeck.planner.survival import Answer, survivals
+from quarterdeck.planner.view import view
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """A plane as one look found it, ``at`` so many seconds. ``done``: nothing is left to do; ``troubles``: what is not
+    well, in sentences; ``survives``: the failures that it survives as it is.
+    """
+
+    at: float
+    done: bool
+    troubles: frozenset[str] = frozenset()
+    survives: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """When a client's request ended, in seconds on any clock, and how."""
+
+    at: float
+    ok: bool
+
+
+def sight(world: World, *, at: float, done: bool, troubles: Iterable[str]) -> Sight:
+    """What there is to be seen of a world."""
+    found = frozenset(str(each.failure) for each in survivals(view(world)) if each.answer is Answer.YES)
+    return Sight(at=at, done=done, troubles=frozenset(troubles), survives=found)
+
+
+def whole(before: Sight, now: Sight) -> bool:
+    """Whether a plane is as it was: nothing left to do, no new trouble, and it survives all that it did."""
+    return now.done and now.troubles <= before.troubles and before.survives <= now.survives
+
+
+def detected(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
+    """Seconds until a look found the plane not to be as it was; None: none did, it was over before."""
+    return next((each.at - struck for each in after if not whole(before, each)), None)
+
+
+def redundant(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
+    """Seconds until the plane was as it was, and stayed so; None: it is not yet."""
+    if not after or not whole(before, after[-1]):
+        return None
+    since = after[-1]
+    for each in reversed(after):
+        if not whole(before, each):
+            break
+        since = each
+    return 0.0 if since is after[0] else since.at - struck
+
+
+def served_again(answers: Sequence[Answered], struck: float) -> float | None:
+    """Seconds until clients were served again for good: the first answer after the last failure. 0: none failed; None:
+    none was served since.
+    """
+    failures = [each.at for each in answers if not each.ok and each.at >= struck]
+    if not failures:
+        return 0.0
+    last = max(failures)
+    return min((each.at - struck for each in answers if each.ok and each.at > last), default=None)
+
+
+def last_failure(answers: Sequence[Answered], struck: float) -> float | None:
+    """Seconds until the last request that failed; None: none did."""
+    return max((each.at - struck for each in answers if not each.ok and each.at >= struck), default=None)
+
+
+def verdict(fail: Fail, *, redundant_after: float | None, lost: int, missed: int, audited: bool) -> str:
+    """Why what was seen is not as it must be, in words; "" if it is. Requests may fail: which, and when, is for people
+    to judge by what failed.
+    """
+    said = []
+    if lost:
+        said.append(f"{lost} acknowledged write{'s were' if lost > 1 else ' was'} lost")
+    if missed:
+        said.append(f"{missed} event{'s were' if missed > 1 else ' was'} missed")
+    if not audited:
+        said.append("what was written could not be read at the end")
+    if redundant_after is None:
+        said.append(f"the plane is not as it was before {fail} failed")
+    return "; ".join(said)

@@ -1,0 +1,83 @@
+"""Which drill is due, and what has been proven by those that were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from quarterdeck.api.conditions import ConditionStatus
+from quarterdeck.api.drill import Drill, DrillPhase
+from quarterdeck.api.drills import DrillSchedule
+from quarterdeck.model.faults import Fail
+
+#: After a plane is made, and after a drill that did not come to its end, before the next one.
+FIRST = timedelta(hours=1)
+AGAIN = timedelta(hours=1)
+
+
+def due(
+    schedules: Sequence[DrillSchedule], drills: Sequence[Drill], *, now: datetime, made: datetime | None
+) -> Fail | None:
+    """What is to fail now, if anything: what has waited the longest of what is over its time, inside its window.
+    ``made``: since when there is the plane.
+    """
+    waiting = [
+        (since, each.fail)
+        for each in schedules
+        if each.open_at(now) and (since := _since(each, drills, now, made)) is not None
+    ]
+    return min(waiting, key=lambda each: each[0])[1] if waiting else None
+
+
+def proven(
+    schedules: Sequence[DrillSchedule], drills: Sequence[Drill], now: datetime
+) -> tuple[ConditionStatus, str, str]:
+    """The condition that says when each was last proven: its status, reason and message."""
+    lasts = {each.fail: _last(drills, each.fail) for each in schedules}
+    words = [f"{fail}: {_told(last)}" for fail, last in lasts.items()]
+    failed = [fail for fail, last in lasts.items() if last is not None and last.status.phase is DrillPhase.FAILED]
+    late = [each.fail for each in schedules if _late(each, lasts[each.fail], now)]
+    if failed:
+        return ConditionStatus.FALSE, "DrillFailed", "; ".join(words)
+    if late:
+        return ConditionStatus.FALSE, "Overdue", "; ".join(words)
+    if any(last is None for last in lasts.values()):
+        return ConditionStatus.UNKNOWN, "NotProven", "; ".join(words)
+    return ConditionStatus.TRUE, "Proven", "; ".join(words)
+
+
+def _since(schedule: DrillSchedule, drills: Sequence[Drill], now: datetime, made: datetime | None) -> datetime | None:
+    """Since when a drill is due; None: it is not."""
+    tried = [each for each in drills if each.spec.fail is schedule.fail and each.status.started_at is not None]
+    every = timedelta(seconds=schedule.every)
+    if not tried:
+        since = (made or now) + min(FIRST, every)
+    else:
+        last = max(tried, key=_began)
+        over = last.status.phase in (DrillPhase.PASSED, DrillPhase.FAILED)
+        since = _began(last) + (every if over else min(AGAIN, every))
+    return since if since <= now else None
+
+
+def _began(drill: Drill) -> datetime:
+    assert drill.status.started_at is not None
+    return drill.status.started_at
+
+
+def _last(drills: Sequence[Drill], fail: Fail) -> Drill | None:
+    """The last that came to its end."""
+    over = (DrillPhase.PASSED, DrillPhase.FAILED)
+    found = [each for each in drills if each.spec.fail is fail and each.status.phase in over]
+    return max((each for each in found if each.status.started_at is not None), key=_began, default=None)
+
+
+def _late(schedule: DrillSchedule, last: Drill | None, now: datetime) -> bool:
+    """Whether it was not proven for twice as long as it is to be."""
+    return last is not None and now - _began(last) > 2 * timedelta(seconds=schedule.every)
+
+
+def _told(last: Drill | None) -> str:
+    if last is None:
+        return "never"
+    when = f"{_began(last):%F %T %Z}"
+    return when if last.status.phase is DrillPhase.PASSED else f"failed {when}: {last.status.message}"

@@ -1,0 +1,50 @@
+"""The metrics of several processes, told as those of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import Metric as Family
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+
+def merged(texts: Sequence[bytes]) -> bytes:
+    """One text of several. What two processes count alike is added up; of all else the first one's word counts."""
+    families: dict[str, Family] = {}
+    for text in texts:
+        for found in text_string_to_metric_families(text.decode()):
+            known = families.setdefault(found.name, found)
+            if known is not found:
+                known.samples = _together(known.samples, found.samples, counted=found.type != "gauge")
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Told(families.values()))
+    return generate_latest(registry)
+
+
+def _together(some: Iterable[Sample], others: Iterable[Sample], *, counted: bool) -> list[Sample]:
+    found = {_series(each): each for each in some}
+    for each in others:
+        known = found.get(_series(each))
+        if known is None:
+            found[_series(each)] = each
+        elif counted:
+            found[_series(each)] = each._replace(value=known.value + each.value)
+    return list(found.values())
+
+
+def _series(sample: Sample) -> tuple[str, frozenset[tuple[str, str]]]:
+    return sample.name, frozenset(sample.labels.items())
+
+
+class _Told(Collector):
+    """Families as they were told."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = tuple(families)
+
+    def collect(self) -> Iterator[Family]:
+        """See ``Collector``."""
+        yield from self._families

@@ -1,0 +1,99 @@
+"""A site's load balancer is on one machine or more: what is seen of each of these edges, joined to what the planner
+goes by. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from quarterdeck.model.endpoints import APISERVERS, BalancerStatus, NameFact
+from quarterdeck.model.world import BalancerFact, EdgeFact, ReplicaFact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeSeen:
+    """A load balancer on one machine of a site. ``status``: what it says of itself (None: it does not answer).
+    ``may_be_used``: clients may hold its address; ``given_up``: it has been silent for so long that nobody is to be led
+    to it.
+    """
+
+    name: str
+    address: str
+    status: BalancerStatus | None
+    may_be_used: bool = True
+    given_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The zone and the host of an edge's machine, as in ``EdgeFact``."""
+
+    zone: str = ""
+    host: str = ""
+
+
+def joined(
+    site: str, edges: Sequence[EdgeSeen], record: Collection[str], places: Mapping[str, Where] | None = None
+) -> BalancerFact:
+    """A site's load balancer, by what each of its edges says; ``record`` are the addresses that the name has."""
+    heard = [each.status for each in edges if each.status is not None]
+    running = [each for each in heard if each.running]
+    backends = frozenset[str]().union(*(each.backends for each in running))
+    where = places or {}
+    return BalancerFact(
+        site=site,
+        running=bool(running),
+        reachable=bool(heard) and not any(each.status is None and each.may_be_used for each in edges),
+        backends=backends,
+        healthy=frozenset.intersection(*(each.healthy for each in running)) if running else frozenset(),
+        alike=not running or all(each.running and each.backends == backends for each in heard),
+        common=frozenset.intersection(*(each.backends for each in heard)) if heard else frozenset(),
+        connections=sum(each.connections for each in running),
+        edges=tuple(
+            _edge(each, where.get(each.name, Where()), _named(each, edges, backends, record)) for each in edges
+        ),
+    )
+
+
+def _named(seen: EdgeSeen, edges: Sequence[EdgeSeen], backends: frozenset[str], record: Collection[str]) -> bool:
+    """Whether the name is to have an edge. It comes in when it leads to all that others do, and goes when it is given
+    up. A name that has none of them yet gets whoever leads somewhere.
+    """
+    if seen.given_up or seen.address in record:
+        return not seen.given_up
+    first = all(each.address not in record for each in edges)
+    return seen.status is not None and bool(seen.status.healthy) and (first or seen.status.backends == backends)
+
+
+def _edge(seen: EdgeSeen, where: Where, named: bool) -> EdgeFact:
+    leads = None if seen.status is None else bool(seen.status.healthy)
+    return EdgeFact(name=seen.name, named=named, leads=leads, zone=where.zone, host=where.host)
+
+
+def amiss(name: NameFact, edges: Sequence[EdgeSeen], fact: BalancerFact | None) -> str:
+    """Why a name that leads to a site is to be set once more; "" if it is as it should be."""
+    if name.uneven:
+        return "a DNS server that was away when it changed is to know it as well"
+    if name.stray:
+        return "it is to lead to apiservers, and to nothing else"
+    named = {each.name for each in fact.edges if each.named} if fact is not None else set[str]()
+    wanted = {each.address for each in edges if each.name in named}
+    if name.addresses is None or not wanted or wanted == {*name.addresses}:
+        return ""
+    return f"it is to lead to {' and '.join(sorted(named))}, and to nothing else"
+
+
+def by_itself(name: NameFact, replicas: Sequence[ReplicaFact]) -> BalancerFact:
+    """The name where it leads to apiservers themselves, as a load balancer: it asks nobody how its backends are."""
+    if not name.known or name.site != APISERVERS:
+        return BalancerFact(site=APISERVERS, running=False, reachable=name.known)
+    ready = {each.name for each in replicas if each.ready}
+    return BalancerFact(
+        site=APISERVERS,
+        running=True,
+        backends=name.replicas,
+        healthy=name.replicas & ready,
+        alike=not name.torn and not name.stray,
+        common=name.replicas,
+    )

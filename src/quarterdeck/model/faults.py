@@ -1,0 +1,80 @@
+"""What may fail: the failures that a drill tries, and the faults that a site makes for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Fail(StrEnum):
+    """What a drill has fail, as people name it."""
+
+    UNIT = "unit"
+    HANG = "hang"
+    MACHINE = "machine"
+    FREEZE = "freeze"
+    ZONE = "zone"
+    LEADER = "leader"
+    PARTITION = "partition"
+    ONEWAY = "oneway"
+    SLOW_DISK = "slow-disk"
+    DISK_FULL = "disk-full"
+    DATA_LOSS = "data-loss"
+    CORRUPT = "corrupt"
+    QUORUM = "quorum"
+    MANAGER = "manager"
+    EDGE = "edge"
+    DNS = "dns"
+    CLOCK = "clock"
+
+
+class FaultKind(StrEnum):
+    """What can be done to a machine, or to what is on it."""
+
+    KILL_UNIT = "kill-unit"  # its process is killed; the machine starts it again
+    HANG_UNIT = "hang-unit"  # its process stands still
+    POWER_OFF = "power-off"  # every process is killed at once, and the machine stays off
+    FREEZE = "freeze"  # every process stands still
+    CUT = "cut"  # nothing gets to the machine, and nothing from it
+    DEAFEN = "deafen"  # nothing gets to the machine; what it sends arrives
+    LOSE_DATA = "lose-data"  # a volume is empty all at once; what was in it is kept aside
+    SLOW_DISK = "slow-disk"  # a disk takes long to sync
+    FILL_DISK = "fill-disk"  # a disk has no room left
+    CORRUPT = "corrupt"  # a volume has other data than was written
+    SET_CLOCK = "set-clock"  # the machine's clock is wrong
+
+
+#: Over as soon as they are made: there is nothing to undo.
+MOMENTARY = frozenset({FaultKind.KILL_UNIT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault on one machine. ``unit``: whose process it is about, or is killed with what it is about; ``volume``:
+    what is lost.
+    """
+
+    kind: FaultKind
+    machine: str
+    unit: str = ""
+    volume: str = ""
+
+    @property
+    def words(self) -> str:
+        """It, for people."""
+        return _WORDS[self.kind].format(machine=self.machine, unit=self.unit, volume=self.volume)
+
+
+_WORDS = {
+    FaultKind.KILL_UNIT: "unit {unit} on machine {machine} is killed",
+    FaultKind.HANG_UNIT: "unit {unit} on machine {machine} stands still",
+    FaultKind.POWER_OFF: "machine {machine} is off",
+    FaultKind.FREEZE: "machine {machine} stands still",
+    FaultKind.CUT: "machine {machine} is cut off",
+    FaultKind.DEAFEN: "nothing gets to machine {machine}, and what it sends arrives",
+    FaultKind.LOSE_DATA: "volume {volume} on machine {machine} has lost its data",
+    FaultKind.SLOW_DISK: "the disk of machine {machine} is slow",
+    FaultKind.FILL_DISK: "the disk of machine {machine} is full",
+    FaultKind.CORRUPT: "volume {volume} on machine {machine} has other data than was written",
+    FaultKind.SET_CLOCK: "the clock of machine {machine} is wrong",
+}

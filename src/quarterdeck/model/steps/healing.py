@@ -1,0 +1,95 @@
+"""Replicas that are dead, and programs that do not get well, are noted; replicas are condemned, and
+pardoned when they are well in time; machines that had to be healed again and again are cordoned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from quarterdeck.model.memory import Condemned, Memory, since
+from quarterdeck.model.steps.base import Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteDown(Base):
+    """Write down which wanted replicas are dead as far as is seen (or that none is)."""
+
+    replicas: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"note that {', '.join(self.replicas) or 'nothing'} is down"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, down=since(memory.down, self.replicas, now))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteAiling(Base):
+    """Write down which programs (``unit``) hang or cannot be started (or that none does)."""
+
+    units: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"note that {', '.join(self.units) or 'nothing'} does not get well"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, ailing=since(memory.ailing, self.units, now))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condemn(Base):
+    """Have a replica exchanged that is dead, or of which a ``program`` does not get well ("": it is dead). ``machine``
+    is its own; what was condemned longer than ``window`` seconds ago counts no more.
+    """
+
+    replica: str
+    machine: str
+    window: float
+    program: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"condemn {self.replica}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        others = (each for each in memory.condemned if each.replica != self.replica)
+        made = Condemned(replica=self.replica, why=self.why, since=now, program=self.program)
+        return replace(
+            memory,
+            down=tuple(entry for entry in memory.down if entry[0] != self.replica),
+            condemned=(*others, made),
+            healed=(*memory.healed_within(self.window, now), (self.machine, now)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pardon(Base):
+    """Keep a replica that was condemned: it is well again, and was not taken out yet."""
+
+    replica: str
+
+    @property
+    def words(self) -> str:
+        return f"pardon {self.replica}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, condemned=tuple(each for each in memory.condemned if each.replica != self.replica))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CordonMachine(Base):
+    """Have a machine be given no new replica, of no plane, until a person says otherwise. From then on what was healed
+    there counts for the budget alone: a person's word is not taken back for what was before it.
+    """
+
+    machine: str
+
+    @property
+    def words(self) -> str:
+        return f"cordon machine {self.machine}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        healed = tuple(("" if machine == self.machine else machine, when) for machine, when in memory.healed)
+        return replace(memory, healed=healed)

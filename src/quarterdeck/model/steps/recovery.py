@@ -1,0 +1,114 @@
+"""The main cluster begins anew from what a member that survived has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from quarterdeck.model.clusters import ClusterMemory
+from quarterdeck.model.memory import MemberWord, Memory, Seed
+from quarterdeck.model.steps.base import Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteQuorum(Base):
+    """Write down since when the quorum is lost, or that it is not."""
+
+    lost: bool
+
+    @property
+    def words(self) -> str:
+        return "note that the quorum is lost" if self.lost else "note that the quorum is back"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        if not self.lost:
+            return replace(memory, quorum_lost=None)
+        return replace(memory, quorum_lost=now if memory.quorum_lost is None else memory.quorum_lost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginEpoch(Base):
+    """Write down that the cluster begins anew, as ``epoch``, from the data of ``survivor``: nobody is asked any
+    more, and nothing is started, that was there before. The ``founder`` is the next replica that is placed.
+    ``others``: who could take the survivor's place.
+    """
+
+    epoch: int
+    survivor: str
+    founder: str
+    revision: int
+    seen: int
+    others: tuple[MemberWord, ...] = ()
+    undoable: ClassVar[bool] = False
+
+    @property
+    def words(self) -> str:
+        return f"begin epoch {self.epoch} of etcd from {self.survivor}, at etcd revision {self.revision:,}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        """Written again it changes nothing. The events' cluster begins anew with it."""
+        if memory.epoch == self.epoch:
+            return memory
+        seed = Seed(
+            survivor=self.survivor,
+            founder=self.founder,
+            revision=self.revision,
+            seen=self.seen,
+            others=self.others,
+        )
+        return replace(
+            memory,
+            epoch=self.epoch,
+            seed=seed,
+            next_ordinal=memory.next_ordinal + 1,
+            bootstrap=(self.founder,),
+            created=False,
+            cluster_id=0,
+            full=None,
+            quorum_lost=None,
+            events=ClusterMemory(epoch=memory.events.epoch),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreMember(Base):
+    """Make the data of the replica that founds an epoch from that of the survivor, which stays as it is."""
+
+    replica: str
+    survivor: str
+
+    @property
+    def words(self) -> str:
+        return f"make the data of {self.replica} from that of {self.survivor}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        if memory.seed is None or memory.seed.founder != self.replica:
+            return memory
+        return replace(memory, seed=replace(memory.seed, restored=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawConsent(Base):
+    """Forget the user's word for an epoch: the quorum that it was given up for is back."""
+
+    epoch: int
+
+    @property
+    def words(self) -> str:
+        return f"forget the word for epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteKept(Base):
+    """Delete the data of a replica of a former epoch, which was kept on a machine: the plane is deleted."""
+
+    replica: str
+    machine: str
+    undoable: ClassVar[bool] = False
+
+    @property
+    def words(self) -> str:
+        return f"delete the data of {self.replica} that was kept on machine {self.machine}"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, kept=tuple(each for each in memory.kept if each.replica != self.replica))

@@ -1,0 +1,131 @@
+"""Programs that do not get well on machines that answer: they hang, or cannot be started.
+
+Whether a program ails is only asked where all that it depends on is well, and nobody rests for its next revision: then
+it is nothing but this program, or its machine. What the first replica of a new revision does not run is the roll's.
+"""
+
+from __future__ import annotations
+
+from quarterdeck.model.clusters import CLUSTER
+from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.world import Health
+from quarterdeck.planner.members import all_raised
+from quarterdeck.planner.revisions import ends_by_itself
+from quarterdeck.planner.rolling import on_trial, unit
+from quarterdeck.planner.view import View
+
+#: The programs that are looked after.
+LOOKED_AFTER = (Component.ETCD, Component.EVENTS_ETCD, Component.APISERVER, *CONTROLLERS)
+
+
+def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
+    """The programs that ail. One that did before does so until it is well, whatever state it goes through meanwhile."""
+    world = view.world
+    if not world.memory.created or view.home is None or view.resting is not None or all_raised(world):
+        return ()
+    noted = dict(view.world.memory.ailing)
+    trial = {(record, component) for record, changed in on_trial(view) for component in changed}
+    given_up = view.world.memory.given_up.union(view.world.memory.leaving, view.world.cordoned)
+    return tuple(
+        (record, each)
+        for record in view.wanted
+        if record.name not in given_up and view.reachable(record)
+        for each in LOOKED_AFTER
+        if is_due(view, record, each) and not is_well(view, record, each)
+        if unit(each, record) in noted or _begins(view, record, each)
+        if (record, each) not in trial or each is Component.EVENTS_ETCD or runs_well_elsewhere(view, record, each)
+    )
+
+
+def is_calm(view: View, record: Replica) -> bool:
+    """Whether the plane is where it is to be, and nobody but ``record`` is still to come, or to be exchanged for
+    something else than what ails. Who is to go waits for those that stay to be well, and would do so for ever.
+    """
+    if view.heading != view.world.slots[0].site or view.missing:
+        return False
+    changed = view.outdated - view.world.memory.leaving
+    if any(each.name in changed for each in view.wanted):
+        return False
+    others = [view.member(each) for each in view.wanted if each.name != record.name]
+    return view.home == view.heading and all(each is not None and not each.learner for each in others)
+
+
+def is_due(view: View, record: Replica, component: Component) -> bool:
+    """Whether a program is to run, and all that it depends on is known to be well."""
+    if component in CLUSTER:
+        return _is_due_as_a_member(view, record, component)
+    if component is Component.APISERVER:
+        return view.can_serve(record) and view.has_the_data(record)
+    return view.ready(record) and view.can_serve(record)
+
+
+def _is_due_as_a_member(view: View, record: Replica, component: Component) -> bool:
+    """Whether it has what a member needs, and all other members of its cluster are well."""
+    world = view.world.of(CLUSTER[component])
+    if world.membership is None or world.membership.of(record.name) is None:
+        return False
+    fact, known = world.replica(record.name), world.memory.replica(record.name)
+    # One that hung before it was ever heard of is not known to have been started.
+    begun = fact.has_data if known.started else fact.unit(component) is UnitState.RUNNING
+    others = (each for each in world.membership.members if each.replica != record.name)
+    return bool(begun) and all(each.health is Health.HEALTHY for each in others)
+
+
+def is_well(view: View, record: Replica, component: Component) -> bool:
+    """Whether a program does its work, as far as it says; a load balancer's word on an apiserver counts as well."""
+    fact = view.fact(record)
+    if component in CLUSTER:
+        member = view.world.member(record.name, CLUSTER[component])
+        return member is None or member.health is not Health.DOWN
+    if component is Component.APISERVER:
+        return view.ready(record) or any(record.name in each.healthy for each in view.world.balancers)
+    running = fact.unit(component) is UnitState.RUNNING
+    return running and component not in fact.silent and component not in fact.restless
+
+
+def _begins(view: View, record: Replica, component: Component) -> bool:
+    """Whether there is something that is no mere start: it was well as the process that it is, it ends again and again,
+    or it cannot be started.
+    """
+    fact = view.fact(record)
+    state = fact.unit(component)
+    if state in IDLE:
+        return cannot_start(view, record, component)
+    hangs = state is UnitState.RUNNING and component in fact.hung
+    return hangs or ends_by_itself(view.world, record, component)
+
+
+def cannot_start(view: View, record: Replica, component: Component) -> bool:
+    """Whether the program was to be started just now, and could not be."""
+    return any(_starts(each.step, record, component) for each in view.world.failing)
+
+
+def _starts(step: object, record: Replica, component: Component) -> bool:
+    return isinstance(step, StartUnit) and (step.replica, step.component) == (record.name, component)
+
+
+def may_be_starting(view: View, record: Replica, component: Component) -> bool:
+    """Whether a program that is not well may only need its time."""
+    fact = view.fact(record)
+    running = fact.unit(component) is UnitState.RUNNING
+    return running and component not in fact.hung and component not in fact.restless
+
+
+def is_idle(view: View, record: Replica, component: Component) -> bool:
+    """Whether a program does not even run: then starting it was tried again and again."""
+    return view.unit(record, component) in IDLE
+
+
+def runs_well_elsewhere(view: View, record: Replica, component: Component) -> bool:
+    """Whether the same program of the same revision is well on another replica: so it is the machine."""
+    others = (each for each in view.wanted if each.name != record.name and each.revision == record.revision)
+    return any(_surely_well(view, each, component) for each in others)
+
+
+def _surely_well(view: View, record: Replica, component: Component) -> bool:
+    if component is Component.ETCD:
+        return view.is_healthy_voter(record)
+    return is_due(view, record, component) and is_well(view, record, component)

@@ -1,0 +1,140 @@
+"""Members of dead machines come back on others with their data, where their volumes can be attached there.
+
+That is quicker than to copy all data to a new member, and no vote is lost meanwhile; where the quorum is lost it is the
+only way to have it back with all that it had. A volume stays in its zone, as disks of clouds do. What cannot be
+attached, as it is not sure that nothing writes there, is no reason to wait: another member comes by way of a learner,
+as for volumes that are local.
+"""
+
+from __future__ import annotations
+
+from quarterdeck.model.memory import LeftBehind, Replica
+from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import World
+from quarterdeck.planner.claims import Aside
+from quarterdeck.planner.machines import busy, machine_for
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.quorum import quorum
+from quarterdeck.planner.survivors import Fate, Survivors, survivors
+from quarterdeck.planner.view import View
+
+
+def go_on(view: View) -> Outcome:
+    """A replica is where its volume is: what was begun is brought to an end, whatever became of its machine."""
+    return Outcome(
+        tuple(
+            _attach(view.world, record, at, f"its volume was taken from machine {record.machine}")
+            for record in view.world.memory.replicas
+            if (at := view.fact(record).volume_at)
+        )
+    )
+
+
+def _attach(world: World, record: Replica, machine: str, why: str) -> AttachVolumes:
+    return AttachVolumes(
+        site=record.site,
+        why=why,
+        replica=record.name,
+        machine=machine,
+        source=record.machine,
+        window=world.settings.healing.window,
+    )
+
+
+def leave(world: World) -> tuple[tuple[LeaveMachine, ...], tuple[LeftBehind, ...]]:
+    """What replicas have left on machines that answer again is removed; and what they have left on others."""
+    up = {(each.site, each.name) for each in world.machines if each.state is MachineState.UP}
+    steps = tuple(
+        LeaveMachine(
+            site=each.site, why="it is on another machine with its data", replica=each.replica, machine=each.machine
+        )
+        for each in world.memory.left
+        if (each.site, each.machine) in up
+    )
+    return steps, tuple(each for each in world.memory.left if (each.site, each.machine) not in up)
+
+
+def readdress(view: View) -> Outcome:
+    """The others look for a member where its replica is."""
+    return Outcome(
+        tuple(
+            ReaddressMember(
+                site=record.site,
+                why=f"it is on machine {record.machine} now",
+                replica=record.name,
+                member=member.id,
+                cluster=view.cluster,
+            )
+            for record in view.world.memory.replicas
+            if (member := view.member(record)) is not None and member.misplaced
+        )
+    )
+
+
+def attached(view: View, record: Replica, why: str, taken: frozenset[str] = frozenset()) -> AttachVolumes | None:
+    """What has a replica of a dead machine on another one, which is none of ``taken``; None where that cannot be, or
+    has just failed.
+    """
+    world, fact = view.world, view.fact(record)
+    if not (fact.reattachable and record.started and not fact.volume_at) or fact.machine is MachineState.UP:
+        return None
+    used = {each.machine for each in world.memory.replicas if each is not record and busy(world, each)}
+    machine = machine_for(world, record.slot, used | taken | {record.machine})
+    if machine is None:
+        return None
+    step = _attach(world, record, machine.name, why)
+    return step if Aside(world.failing).told(step) is None else None
+
+
+def rescue(view: View) -> Outcome:
+    """A quorum that is lost comes back with members of dead machines, as many as it takes, before anything is given up.
+
+    Nobody can be serving without the members whose machines do not answer us, unless these are a quorum: then none is
+    taken from them without a person's word that they are gone.
+    """
+    left = survivors(view.world)
+    if left is None or not left.lost or left.began or left.awaited:
+        return Outcome()
+    steps = may_return(view, left)
+    if not steps:
+        return Outcome()
+    why_not = _waits(view.world, left)
+    return Outcome(waiting=(why_not,)) if why_not else Outcome(steps)
+
+
+def may_return(view: View, left: Survivors) -> tuple[AttachVolumes, ...]:
+    """What brings a lost quorum back with members of dead machines; none where they are not enough."""
+    lacking = quorum(len(left.fates)) - len(left.of(Fate.ALIVE))
+    gone, found = left.of(Fate.DEAD), list[AttachVolumes]()
+    if not left.others_may_live or _asked(view.world, even_if_others_live=True):
+        gone += left.of(Fate.CUT_OFF)
+    for name in gone:
+        record = next((each for each in view.world.memory.replicas if each.name == name), None)
+        why = "the quorum is lost, and this member comes back with all its data"
+        taken = frozenset(each.machine for each in found)
+        step = attached(view, record, why, taken) if record is not None else None
+        found += [step] if step is not None else []
+    return tuple(found[:lacking]) if len(found) >= lacking else ()
+
+
+def _waits(world: World, left: Survivors) -> str:
+    """Why no volume is taken from a dead machine yet; "" if it is time."""
+    healing, since = world.settings.healing, world.memory.quorum_lost
+    if _asked(world):
+        return ""
+    if not healing.budget:
+        return (
+            f"machines of {', '.join(left.of(Fate.DEAD))} to come back, or a person's word: see 'quarterdeck recover'"
+        )
+    patience = healing.later if left.of(Fate.CUT_OFF) else healing.after
+    if since is not None and world.now - since >= patience:
+        return ""
+    return f"the quorum to come back, for {patience:g} s; then volumes of dead machines are attached to others"
+
+
+def _asked(world: World, *, even_if_others_live: bool = False) -> bool:
+    """Whether a person has said that it is to go on, and that even if others may live."""
+    consent = world.consent
+    there = consent.even_if_others_live or not even_if_others_live
+    return consent.epoch == world.memory.epoch + 1 and there

@@ -1,0 +1,99 @@
+"""What a simulated world is made of: machines, what is on them for each replica, and members of etcd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from quarterdeck.model.clusters import CLUSTER
+from quarterdeck.model.components import Component
+
+
+class Power(StrEnum):
+    """The state of a simulated machine."""
+
+    ON = "on"
+    OFF = "off"
+    FROZEN = "frozen"
+
+
+class Fill(StrEnum):
+    """What is in the database of a simulated member."""
+
+    ROOM = "room"
+    FREE = "free"  # it has no room left, but for what defragmenting gives back
+    HISTORY = "history"  # nor that, before history is forgotten
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimMember:
+    """A member: ``behind`` in ticks of copying still to do (a voter too may lag), ``silent`` in ticks for which the
+    leader has heard nothing of it, ``unserved`` in ticks until it publishes itself again (a joiner that got its own
+    publication in a snapshot). ``misplaced``: the others look for it elsewhere than it is.
+    """
+
+    id: int
+    learner: bool
+    behind: int = 0
+    silent: int = 0
+    unserved: int = 0
+    fill: Fill = Fill.ROOM
+    misplaced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimReplica:
+    """What is on a machine for one replica. ``units`` are wanted to run, each of the revision in ``shapes``;
+    ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting; ``stuck``:
+    revisions whose files it was given, and did not take up; ``hung``: programs that run, and do nothing until they are
+    killed; ``altered``: those whose files somebody has changed since they were started. ``events`` and ``events_data``
+    are its member of the events' cluster, and whether there is any data for that one.
+    """
+
+    units: frozenset[Component] = frozenset()
+    shapes: tuple[tuple[Component, str], ...] = ()
+    crashed: frozenset[Component] = frozenset()
+    data: bool = False
+    warm: bool = False
+    stuck: frozenset[str] = frozenset()
+    hung: frozenset[Component] = frozenset()
+    altered: frozenset[Component] = frozenset()
+    member: SimMember | None = None
+    events: SimMember | None = None
+    events_data: bool = False
+
+    def of_events(self) -> SimReplica:
+        """The same, with its member of the events' cluster where that of the main one is."""
+        return replace(
+            self,
+            units=_as_main(self.units),
+            crashed=_as_main(self.crashed),
+            hung=_as_main(self.hung),
+            data=self.events_data,
+            member=self.events,
+        )
+
+    def runs(self, component: Component) -> bool:
+        """Whether a unit runs, as long as the machine does."""
+        return component in self.units and component not in self.crashed
+
+
+NOTHING = SimReplica()
+
+
+def _as_main(components: frozenset[Component]) -> frozenset[Component]:
+    if not components & CLUSTER.keys():
+        return components
+    others = components - CLUSTER.keys()
+    return others | {Component.ETCD} if Component.EVENTS_ETCD in components else others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimMachine:
+    """A machine of the simulated sites."""
+
+    name: str
+    site: str
+    zone: str
+    power: Power = Power.ON
+    cordoned: bool = False

@@ -1,0 +1,65 @@
+"""Simulated volumes go from one machine to another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.model.steps import AttachVolumes, LeaveMachine
+from quarterdeck.planner.parts import Power, SimMachine, SimMember
+from quarterdeck.planner.simulated.effects import Effects, RefusedError
+from quarterdeck.planner.simulated.placing import free_seat
+from quarterdeck.planner.truth import Truth, all_of
+
+
+def seated(truth: Truth, step: AttachVolumes) -> AttachVolumes:
+    """The step, once the machine's site has given the replica a seat."""
+    return step if step.seat is not None else replace(step, seat=free_seat(truth, step.machine))
+
+
+def attached(truth: Truth, step: AttachVolumes) -> Truth:
+    """A replica's data is on another machine, and nothing of it runs any more. Raises RefusedError."""
+    _must_answer(truth, step.machine)
+    if truth.memory.replica(step.replica).machine != step.source:
+        raise RefusedError(f"the volume of {step.replica} is not on machine {step.source}")
+    if not truth.reattachable:
+        raise RefusedError(f"the volume of {step.replica} is local")
+    replica = truth.replica(step.replica)
+    if truth.answers(step.replica) and replica.units:
+        raise RefusedError(f"machine {step.source} answers, and uses it")
+    moved = replace(
+        replica,
+        units=frozenset(),
+        shapes=(),
+        crashed=frozenset(),
+        warm=False,
+        stuck=frozenset(),
+        hung=frozenset(),
+        altered=frozenset(),
+        member=_misplaced(replica.member),
+        events=_misplaced(replica.events),
+    )
+    return replace(truth.with_replica(step.replica, moved), haunted=haunted(truth, step))
+
+
+def haunted(truth: Truth, step: AttachVolumes) -> frozenset[tuple[str, str]]:
+    """Who still writes to the volume at its former machine: nobody, as the site makes sure of."""
+    return truth.haunted
+
+
+def _misplaced(member: SimMember | None) -> SimMember | None:
+    return None if member is None else replace(member, misplaced=True)
+
+
+def left(truth: Truth, step: LeaveMachine) -> Truth:
+    """Nothing is left there of it. Raises RefusedError."""
+    _must_answer(truth, step.machine)
+    return truth
+
+
+def _must_answer(truth: Truth, name: str) -> None:
+    where: SimMachine = next(each for each in truth.machines if each.name == name)
+    if where.power is not Power.ON or {where.name, all_of(where.site)} & truth.mute:
+        raise RefusedError(f"machine {name} does not answer")
+
+
+EFFECTS: Effects = {AttachVolumes: attached, LeaveMachine: left}

@@ -1,0 +1,66 @@
+"""The load balancer of a simulated site that has two edges, as it is seen, and what the name makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.model.edges import EdgeSeen, amiss, joined
+from quarterdeck.model.endpoints import BalancerStatus, NameFact
+from quarterdeck.model.world import BalancerFact
+from quarterdeck.planner.truth import DNS, Truth, edge, second
+
+
+def seen_edges(truth: Truth, site: str) -> tuple[EdgeSeen, EdgeSeen]:
+    """What a manager sees of both. One that is silent is given up at once, if the other leads somewhere."""
+    first, other = _status(truth, site, truth.edge_answers(site)), None
+    if truth.second_answers(site):
+        names = dict(truth.seconds).get(site)
+        other = BalancerStatus(
+            running=names is not None, backends=names or frozenset(), healthy=truth.reached_by(second(site))
+        )
+    others_lead = any(each is not None and each.healthy for each in (first, other))
+
+    def edge_seen(name: str, status: BalancerStatus | None) -> EdgeSeen:
+        may_be_used = truth.may_hand_out(site, name) or DNS in truth.mute
+        given_up = status is None and others_lead
+        return EdgeSeen(name=name, address=name, status=status, may_be_used=may_be_used, given_up=given_up)
+
+    return edge_seen(edge(site), first), edge_seen(second(site), other)
+
+
+def _status(truth: Truth, site: str, answers: bool) -> BalancerStatus | None:
+    if not answers:
+        return None
+    names = dict(truth.balancers).get(site)
+    checked = dict(truth.checked).get(site, frozenset())
+    return BalancerStatus(running=names is not None, backends=names or frozenset(), healthy=checked)
+
+
+def joined_fact(truth: Truth, site: str) -> BalancerFact:
+    """Both as the planner goes by them."""
+    return joined(site, seen_edges(truth, site), truth.record_addresses(site))
+
+
+def record_amiss(truth: Truth) -> str:
+    """Why the name is to be set once more."""
+    site = truth.record
+    if site is None or site not in truth.twins or truth.front is not None or DNS in truth.mute:
+        return ""
+    name = NameFact(site=site, addresses=truth.record_addresses(site))
+    return amiss(name, seen_edges(truth, site), joined_fact(truth, site))
+
+
+def named(truth: Truth, site: str) -> Truth:
+    """The name has the addresses of those edges of a site that it should, and not those of the others any more. Where
+    by now neither would be, whoever changes it had seen both.
+    """
+    if site not in truth.twins:
+        return truth
+    since, edges = dict(truth.unnamed), joined_fact(truth, site).edges
+    neither = not any(each.named for each in edges)
+    for each in edges:
+        if each.named or neither:
+            since.pop(each.name, None)
+        else:
+            since.setdefault(each.name, truth.now)
+    return replace(truth, unnamed=tuple(sorted(since.items())))

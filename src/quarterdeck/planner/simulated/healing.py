@@ -1,0 +1,18 @@
+"""Simulated machines are cordoned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.model.steps import CordonMachine
+from quarterdeck.planner.simulated.effects import Effects
+from quarterdeck.planner.truth import Truth
+
+
+def cordoned(truth: Truth, step: CordonMachine) -> Truth:
+    """The machine is given no new replica."""
+    machines = tuple(replace(each, cordoned=True) if each.name == step.machine else each for each in truth.machines)
+    return replace(truth, machines=machines)
+
+
+EFFECTS: Effects = {CordonMachine: cordoned}

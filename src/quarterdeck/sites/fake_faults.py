@@ -1,0 +1,133 @@
+"""What tests and drills do to the machines of a site in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import cached_property
+
+from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
+from quarterdeck.sites.fake_machines import FakeMachines
+
+_CAN = frozenset({FaultKind.KILL_UNIT, FaultKind.HANG_UNIT, FaultKind.POWER_OFF, FaultKind.FREEZE, FaultKind.LOSE_DATA})
+
+
+@dataclass(slots=True)
+class _Made:
+    fault: Fault
+    end: asyncio.TimerHandle
+    aside: dict[str, int]
+
+
+class FakeFaults(FakeMachines):
+    """The port ``Faults``. Nobody can see a fake unit stand still, but for that it is told by ``faults_made``."""
+
+    @cached_property
+    def _made(self) -> dict[str, _Made]:
+        """Those that are made now, by machine."""
+        return {}
+
+    def cannot_make(self, kind: FaultKind) -> str:
+        """See Faults."""
+        return "" if kind in _CAN else "it is in memory alone"
+
+    async def make_fault(self, fault: Fault, seconds: float) -> None:
+        """See Faults."""
+        where, doing = self._machine(fault.machine), f"having {fault.words}"
+        if why := self.cannot_make(fault.kind):
+            raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
+        self._require_well(where, fault, doing)
+        if fault.kind in MOMENTARY:
+            self.crash(fault.machine, fault.unit)
+            return
+        aside: dict[str, int] = {}
+        if fault.kind is FaultKind.POWER_OFF:
+            await self.kill_machine(fault.machine)
+        elif fault.kind is FaultKind.FREEZE:
+            await self.freeze_machine(fault.machine)
+        elif fault.kind is FaultKind.LOSE_DATA:
+            aside = where.disk.sizes(fault.volume)
+            for each in aside:
+                self.take_file(fault.machine, fault.volume, each)
+            if fault.unit:
+                self.crash(fault.machine, fault.unit)
+        end = asyncio.get_running_loop().call_later(seconds, self._end, fault)
+        self._made[fault.machine] = _Made(fault, end, aside)
+
+    async def undo_fault(self, fault: Fault) -> str:
+        """See Faults."""
+        made = self._made.get(fault.machine)
+        if made is None or made.fault != fault:
+            return ""
+        made.end.cancel()
+        return self._end(fault)
+
+    async def faults_made(self) -> tuple[Fault, ...]:
+        """See Faults."""
+        return tuple(each.fault for each in self._made.values())
+
+    def _end(self, fault: Fault) -> str:
+        made, where = self._made.pop(fault.machine), self._machine(fault.machine)
+        if fault.kind is FaultKind.POWER_OFF:
+            self._boot(where)
+        elif fault.kind is FaultKind.FREEZE:
+            self._thaw(where)
+        elif fault.kind is FaultKind.LOSE_DATA:
+            if fault.volume not in where.disk.volumes or where.disk.sizes(fault.volume):
+                return f"what volume {fault.volume} had is kept"
+            for name, size in made.aside.items():
+                self.put_file(fault.machine, fault.volume, name, size)
+        return ""
+
+    def _require_well(self, where: FakeMachine, fault: Fault, doing: str) -> None:
+        if fault.machine in self._made:
+            raise Conflict(doing, self._made[fault.machine].fault.words, "one fault at a time on each machine")
+        try:
+            self._reach(fault.machine)
+        except Unavailable as error:
+            raise Conflict(doing, error.seen) from error
+        if fault.unit:
+            unit = where.units.get(fault.unit)
+            if unit is None or unit.state is not UnitState.RUNNING:
+                raise NotFound(doing, f"unit {fault.unit} does not run on machine {fault.machine}")
+        if fault.kind is FaultKind.LOSE_DATA and fault.volume not in where.disk.volumes:
+            raise NotFound(doing, f"machine {fault.machine} has no volume of that name")
+
+    async def kill_machine(self, machine: str) -> None:
+        """See Faults."""
+        where = self._machine(machine)
+        self._note_data(where)
+        where.state = MachineState.DOWN
+        for each in where.units.values():
+            each.state, each.pid, each.refused = UnitState.STOPPED, None, ""
+
+    async def boot_machine(self, machine: str) -> None:
+        """See Faults."""
+        self._boot(self._machine(machine))
+
+    def _boot(self, where: FakeMachine) -> None:
+        if where.state is MachineState.DOWN:
+            where.state = MachineState.UP
+            for name, each in where.units.items():
+                again = where.units[name] = FakeUnit(
+                    each.spec, wanted=each.wanted, log=each.log, had_data=each.had_data
+                )
+                if again.wanted:
+                    self._started(where, again)
+
+    async def freeze_machine(self, machine: str) -> None:
+        """See Faults."""
+        where = self._machine(machine)
+        if where.state is MachineState.UP:
+            where.state = MachineState.UNREACHABLE
+
+    async def thaw_machine(self, machine: str) -> None:
+        """See Faults."""
+        self._thaw(self._machine(machine))
+
+    def _thaw(self, where: FakeMachine) -> None:
+        if where.state is MachineState.UNREACHABLE:
+            where.state = MachineState.UP

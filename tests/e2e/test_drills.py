@@ -1,0 +1,69 @@
+"""Drills of a real plane: what fails is noticed, measured and made well again, also when the drill is killed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import pytest
+from support.conditions import until
+from support.leftovers import processes_of
+from support.plane_lab import PlaneLab
+
+from quarterdeck.model.units import MachineState
+
+pytestmark = pytest.mark.timeout(240)
+
+#: Seconds within which a machine is on again after whoever had it off was killed.
+BACK = 20.0
+#: Whoever is there for a drill alone.
+HELPERS = {"drill", "quarterdeck.sites.local.fault_guard", "quarterdeck.probe.worker"}
+
+
+def drilled(lab: PlaneLab, *argv: str) -> dict[str, Any]:
+    """A drill that is passed, without anything lost."""
+    fact: dict[str, Any] = lab.run("drill", "demo", *argv, "--yes", "-o", "json", deadline=120).json
+    status: dict[str, Any] = fact["status"]
+    assert (status["phase"], status["lost"], status["missed"]) == ("Passed", 0, 0), fact
+    assert status["acknowledged"] > 0
+    assert status["requests"] > 0
+    return status
+
+
+def off(lab: PlaneLab, site: str) -> list[str]:
+    machines = lab.on_site(site, lambda driver: driver.machines())
+    return [each.name for each in machines if each.state is MachineState.DOWN]
+
+
+def helpers(lab: PlaneLab) -> list[str]:
+    found = []
+    for process in processes_of(lab.root):
+        with suppress(psutil.NoSuchProcess):
+            found += HELPERS.intersection(process.cmdline())
+    return found
+
+
+def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> None:
+    site = demo.plane("demo").spec.placement.site
+    demo.refused("drill", "demo", "--fail", "quorum", "--yes", code=5, says=["would not survive it", "--dangerous"])
+
+    killed = drilled(demo, "--fail", "unit")
+    assert killed["undone"] is None
+    assert killed["redundant"] is not None
+
+    # Its process is killed in the middle: the machine is on again all the same, and the drill says what became of it.
+    cut_short = demo.start("drill", "demo", "--fail", "machine", "--hold", "10m", "--yes")
+    until(lambda: off(demo, site), "a machine is off", seconds=40)
+    cut_short.kill()
+    until(lambda: not off(demo, site), "it is on again", seconds=BACK)
+    demo.run("wait", "demo", deadline=60)
+
+    lost = drilled(demo, "--fail", "machine", "--hold", "5s")
+    assert 0 < lost["detected"] < lost["undone"] < lost["redundant"]
+    told = demo.run("drill", "list", "demo", "-o", "json").json
+    phases = [(each["spec"]["fail"], each["status"]["phase"]) for each in told[-3:]]
+    assert phases == [("unit", "Passed"), ("machine", "Interrupted"), ("machine", "Passed")]
+    assert off(demo, site) == []
+    until(lambda: not helpers(demo), "nobody is left of the drills")
+    demo.status("demo", code=0)

@@ -1,0 +1,147 @@
+"""What breaks for good under a plane in use is mended by a manager, without a command: a machine that dies, a program
+that hangs, a file that somebody changed. And a person drains a machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.conditions import until
+from support.plane_lab import PlaneLab, did
+from support.watched import CLIENTS, Watched, watched
+
+from quarterdeck.model.components import Component
+from quarterdeck.planner.members import serves
+
+pytestmark = pytest.mark.timeout(600)
+
+NAME = "demo"
+#: Seconds after which no request may fail any more that a machine's death cost nobody but who had it there.
+IN_FLIGHT = 2.0
+#: Seconds until a load balancer cuts those who wait for an apiserver that stands still: three checks and their pauses.
+CHECKS = 10.0 + 1.0
+#: A machine dead -> known to be, and from then to full redundancy, with 20 MB of data: many times what must be reached,
+#: for a host that does other things as well.
+DETECTED, MENDED = 60.0, 240.0
+BULK = [f"bulk-{number}" for number in range(20)]
+
+
+@pytest.fixture
+def kept(demo: PlaneLab) -> Iterator[PlaneLab]:
+    """The plane demo, kept by a manager and healed quickly; as it was afterwards."""
+    document = yaml.safe_load(demo.run("get", NAME, "-o", "yaml").out)
+    was = {**document, "metadata": {"name": NAME}}
+    del was["status"]
+    spec = {**was["spec"], "healing": {"budget": 9, "hungAfterSeconds": 5}}
+    demo.run("apply", "-f", str(demo.file(yaml.safe_dump({**was, "spec": spec}))))
+    manager = demo.start("serve", "--log-format", "json")
+    until(lambda: '"serving"' in manager.said, "it serves")
+    try:
+        yield demo
+    finally:
+        manager.process.send_signal(signal.SIGTERM)
+        manager.end(30)
+        demo.boot_all()
+        demo.run("apply", "-f", str(demo.file(yaml.safe_dump(was))))
+        demo.run("wait", NAME)
+
+
+def test_what_breaks_for_good_is_mended_while_clients_are_served(kept: PlaneLab) -> None:
+    with watched(kept, NAME, "heals") as clients:
+        a_machine_that_dies_is_replaced(kept, clients)
+        a_program_that_hangs_is_started_anew(kept, clients)
+        what_somebody_changed_is_put_back(kept, clients)
+        a_machine_is_drained(kept, clients)
+
+
+def a_machine_that_dies_is_replaced(lab: PlaneLab, clients: Watched) -> None:
+    with_data(lab)
+    lost = member(lab, "voter")
+    after, since = lab.last_entry(NAME), time.time()
+    lab.kill_machine(lost["site"], lost["machine"])
+    clients.excuse("its machine died", since=since, until=since + IN_FLIGHT, most=CLIENTS)
+    seen = lab.journal(NAME, lambda seen: "NoteDown" in {each.kind for each in seen}, "it is known", after=after)
+    detected = next(each.time for each in seen if each.kind == "NoteDown") - since
+    until(lambda: lost["replica"] not in serving(lab) and whole(lab), "another one serves", seconds=MENDED, pause=0.5)
+    mended = time.time() - since - detected
+    print(f"\na machine died: known after {detected:.1f} s, as wanted {mended:.1f} s later, with 20 MB of data")
+    assert detected <= DETECTED
+    assert mended <= MENDED
+    clients.goes_on("after the machine was replaced")
+    told = {each["reason"] for each in lab.run("events", NAME, "-o", "json").json}
+    assert {"MemberDown", "ReplicaCondemned"} <= told
+
+
+def a_program_that_hangs_is_started_anew(lab: PlaneLab, clients: Watched) -> None:
+    hangs = member(lab, "voter")
+    after, since = lab.last_entry(NAME), time.time()
+    pid = lab.pid(hangs["site"], hangs["machine"], Component.APISERVER)
+    os.kill(pid, signal.SIGSTOP)
+    clients.excuse("an apiserver stood still", since=since, until=since + CHECKS, most=CLIENTS)
+    lab.journal(NAME, lambda seen: did(seen, "ReviveUnit"), "it is started anew", after=after)
+    print(f"an apiserver hung: started anew after {time.time() - since:.1f} s")
+    until(lambda: whole(lab), "it is well", pause=0.2)
+    assert lab.pid(hangs["site"], hangs["machine"], Component.APISERVER) != pid
+    assert hangs["replica"] in serving(lab), "its replica is the same"
+    clients.goes_on("after it was started anew")
+
+
+def what_somebody_changed_is_put_back(lab: PlaneLab, clients: Watched) -> None:
+    """A flag in the record that a machine starts a unit by; it is what the unit would have after a boot."""
+    changed = member(lab, "voter")
+    (record,) = lab.home.glob(f"**/{changed['machine']}/units/*-{Component.CONTROLLER_MANAGER}/unit.json")
+    said, after = record.read_text(), lab.last_entry(NAME)
+    found = json.loads(said)
+    record.write_text(json.dumps({**found, "argv": [*found["argv"], "--v=9"]}))
+    program = str(Component.CONTROLLER_MANAGER)
+    lab.journal(NAME, lambda seen: did(seen, "StartUnit", text=program), "it is started anew", after=after)
+    until(lambda: whole(lab), "it is well", pause=0.2)
+    assert json.loads(record.read_text())["argv"] == found["argv"]
+    pid = lab.pid(changed["site"], changed["machine"], Component.CONTROLLER_MANAGER)
+    assert "--v=9" not in Path(f"/proc/{pid}/cmdline").read_text()
+    clients.goes_on("after it was put back")
+
+
+def a_machine_is_drained(lab: PlaneLab, clients: Watched) -> None:
+    leaves = member(lab, "voter")
+    lab.boot_all()  # the one that died has room again
+    try:
+        lab.run("site", "drain", leaves["site"], leaves["machine"], "--yes")
+        assert leaves["machine"] not in lab.machines(leaves["site"])
+        assert leaves["replica"] not in serving(lab)
+        clients.goes_on("after the machine was drained")
+    finally:
+        lab.run("site", "uncordon", leaves["site"], leaves["machine"])
+
+
+def with_data(lab: PlaneLab) -> None:
+    """20 MB of it."""
+    with lab.client(NAME).http(timeout=60.0) as http:
+        for name in BULK:
+            body = {"metadata": {"name": name}, "data": {"bulk": os.urandom(500_000).hex()}}
+            http.post("/api/v1/namespaces/default/configmaps", json=body)
+
+
+def member(lab: PlaneLab, kind: str) -> dict[str, Any]:
+    """The first member of that kind: what its machine had costs those alone who used it."""
+    found: dict[str, Any] = next(each for each in lab.status(NAME)["members"] if each["member"] == kind)
+    return found
+
+
+def serving(lab: PlaneLab) -> set[str]:
+    """The replicas that vote, and serve clients."""
+    world = lab.look(NAME).world
+    return {each.name for each in world.memory.replicas if serves(world, each)}
+
+
+def whole(lab: PlaneLab) -> bool:
+    """Whether nothing is left to do but on machines that are off."""
+    return lab.look(NAME).plan.done and len(serving(lab)) == 3

@@ -1,0 +1,5 @@
+module quarterdeck.dev/tests/checker
+
+go 1.25.0
+
+require github.com/anishathalye/porcupine v1.3.1

@@ -1,0 +1,108 @@
+"""A lost quorum and the user's word: whatever comes between, one epoch begins, from what survived; nothing of the one
+before takes writes where it can be reached, none of its data is lost, and the plane is as wanted in the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from model.explorer import Explorer
+from model.faults import Kind
+from model.invariants import Broken
+from model.stories import until
+from model.walk import Planner, State, Walker
+from model.worlds import empty, settled
+from quarterdeck.model.steps import Plan, ReleaseReplica, StopUnit
+from quarterdeck.model.world import Consent, World
+from quarterdeck.planner.parts import Power
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulated import tick
+from quarterdeck.planner.truth import Truth
+
+pytestmark = pytest.mark.timeout(600)
+
+#: What may come between: a driver that dies, freezes or is slow, and a machine that dies besides.
+BETWEEN = frozenset(
+    {
+        Kind.TAKEOVER,
+        Kind.SOME_STEPS,
+        Kind.REPLY_LOST,
+        Kind.LATE,
+        Kind.SLOW,
+        Kind.REFUSED,
+        Kind.CRASH,
+        Kind.UNSEEN_SUPERVISOR,
+    }
+)
+
+
+#: Of who says that they are gone who do not answer.
+ALL_THE_SAME = Consent(epoch=1, even_if_others_live=True)
+
+
+def lost(power: Power, consent: Consent, *, replicas: int = 3, left: int = 1, apart: bool = False) -> Truth:
+    """The machines of all but ``left`` of the replicas are in that state, and the user has said what is to be done."""
+    truth = replace(empty("east", replicas), separate=frozenset({""}) if apart else frozenset())
+    truth = settled(truth)
+    gone = {truth.machine_of(each.name).name for each in truth.memory.replicas[left:]}
+    machines = tuple(replace(each, power=power) if each.name in gone else each for each in truth.machines)
+    return tick(replace(truth, machines=machines, consent=consent))
+
+
+def searched(truth: Truth, *, faults: int, kinds: frozenset[Kind] = BETWEEN, planner: Planner = plan) -> Explorer:
+    explorer = Explorer(Walker(planner=planner, kinds=kinds))
+    explorer.explore(State(truth, faults=faults, calm=False))
+    return explorer
+
+
+@pytest.mark.parametrize("faults", [0, 1])
+def test_two_of_three_die_for_good_and_may_come_back_at_any_moment(faults: int) -> None:
+    explorer = searched(lost(Power.OFF, Consent(epoch=1)), faults=faults)
+    print(f"{explorer.states:,} states, {explorer.walker.steps:,} steps")
+    assert explorer.states > 20
+
+
+def test_a_cut_off_majority_that_comes_back_is_stopped_before_anything_else_is_done() -> None:
+    """With a fault between it is searched by ./test soak."""
+    assert searched(lost(Power.FROZEN, ALL_THE_SAME), faults=0).states > 20
+
+
+def test_the_plane_keeps_its_events_anew() -> None:
+    assert searched(lost(Power.OFF, Consent(epoch=1), apart=True), faults=0).states > 20
+
+
+def test_three_of_five_die_for_good() -> None:
+    assert searched(lost(Power.OFF, Consent(epoch=1), replicas=5, left=2), faults=0).states > 20
+
+
+def test_the_survivor_dies_as_well_before_it_was_copied() -> None:
+    truth = until(lost(Power.OFF, Consent(epoch=1), replicas=5, left=2), lambda now, _: now.memory.epoch == 1)
+    assert truth.memory.seed is not None
+    gone = truth.machine_of(truth.memory.seed.survivor).name
+    machines = tuple(replace(each, power=Power.OFF) if each.name == gone else each for each in truth.machines)
+    truth = replace(truth, machines=machines, consent=Consent(epoch=2))
+    assert searched(truth, faults=0).states > 20
+
+
+def without_a_fence(world: World) -> Plan:
+    """What comes back of a former epoch runs on."""
+    now = plan(world)
+    former = {each.name for each in world.memory.replicas if world.memory.is_former(each)}
+    steps = tuple(step for step in now.now if not (isinstance(step, StopUnit) and step.replica in former))
+    return replace(now, now=steps, waiting=now.waiting or ("nothing",))
+
+
+def without_keeping(world: World) -> Plan:
+    """What is let go of a former epoch takes its data along."""
+    now = plan(world)
+    return replace(
+        now, now=tuple(replace(step, keep=False) if isinstance(step, ReleaseReplica) else step for step in now.now)
+    )
+
+
+@pytest.mark.parametrize("planner", [without_a_fence, without_keeping])
+def test_a_planner_that_does_not_keep_epochs_apart_is_found(planner: Planner) -> None:
+    with pytest.raises(Broken, match=r"^17:"):
+        searched(lost(Power.OFF, Consent(epoch=1)), faults=0, planner=planner)

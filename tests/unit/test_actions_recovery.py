@@ -1,0 +1,239 @@
+"""The main cluster begins anew: what is made of the survivor's data, and what of the epoch before is left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+from support.fake_plane import FakePlane
+from support.small_plane import NAME, SmallPlane, small_plane
+
+from quarterdeck.actions.addresses import candidates, peer_url
+from quarterdeck.actions.carry_out import carry_out
+from quarterdeck.actions.status import write_status
+from quarterdeck.actions.units import _begins_without_data, token_of
+from quarterdeck.api.controlplane import NewEpoch
+from quarterdeck.components.etcd import BUMP
+from quarterdeck.components.ports import seat_with
+from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed
+from quarterdeck.model.steps import DeleteKept, ReleaseReplica, RestoreMember, StopUnit, WithdrawConsent
+from quarterdeck.model.units import UnitSpec, UnitState
+from quarterdeck.sites.fake import FakeSite
+from quarterdeck.sites.fake_machines import Behaviour
+
+A1 = "east-a1"
+RESTORE = RestoreMember(site="east", why="", replica="east-4", survivor="east-1")
+
+
+#: What could take the place of the survivor.
+OTHER = MemberWord(
+    replica="east-2", term=2, committed=4, applied=4, revision=4, learner=False, follows=False, voters=()
+)
+
+
+class Jobs:
+    """What jobs were run with, and what becomes of them."""
+
+    def __init__(self, exit_code: int = 0, output: str = "") -> None:
+        self.argv: list[tuple[str, ...]] = []
+        self.ends = Behaviour(exit_code=exit_code, output=output)
+
+    def behave(self, spec: UnitSpec) -> Behaviour:
+        if not spec.name.startswith("restore"):
+            return Behaviour()
+        self.argv.append(spec.argv)
+        return self.ends
+
+
+async def begun(jobs: Jobs | None = None, *, restored: bool = False) -> SmallPlane:
+    """A plane of three whose second epoch is about to begin with east-4, from what east-1 has on the same machine."""
+    behave = (jobs or Jobs()).behave
+    small = await small_plane(site=lambda settings, number: FakeSite(settings, number=number, behave=behave))
+    memory = small.plane.memory
+    old = memory.replicas[0]
+    seat = seat_with(A1, "127.1.1.9", dict(zip(_PORTS, range(7000, 7009), strict=False)))
+    founder = Replica(name="east-4", slot=old.slot, machine=A1, storage_class="standard", seat=seat, epoch=1)
+    seed = Seed(survivor="east-1", founder="east-4", revision=5, seen=7, restored=restored, others=(OTHER,))
+    then = replace(
+        memory,
+        epoch=1,
+        seed=seed,
+        bootstrap=("east-4",),
+        created=False,
+        replicas=(*(replace(each, storage_class="standard") for each in memory.replicas), founder),
+    )
+    await write_status(small.plane, memory=then)
+
+    async def etcdutl() -> PurePosixPath:
+        return PurePosixPath("/programs/etcdutl")
+
+    small.plane.etcdutl = etcdutl
+    await small.sites["east"].create_volume(A1, f"{NAME}-east-1", "standard")
+    small.sites["east"].put_file(A1, f"{NAME}-east-1", "etcd/member/snap/db", 1_000)
+    small.sites["east"].put_file(A1, f"{NAME}-east-1", "etcd/member/wal/0.wal", 1_000)
+    return replace(small, world=replace(small.world, memory=small.plane.memory, membership=None))
+
+
+_PORTS = (
+    "kube-apiserver",
+    "etcd-client",
+    "etcd-peer",
+    "etcd-metrics",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "events-client",
+    "events-peer",
+    "events-metrics",
+)
+
+
+async def test_the_founders_data_is_made_of_the_survivors_database_with_revisions_that_nobody_has_seen() -> None:
+    jobs = Jobs()
+    small = await begun(jobs)
+    await carry_out(small.plane, RESTORE, small.world)
+    (argv,) = jobs.argv
+    paths = {each.name: each.path for each in await small.sites["east"].volumes(A1)}
+    source, target = paths[f"{NAME}-east-1"], paths[f"{NAME}-east-4"]
+    assert argv[:4] == ("/programs/etcdutl", "snapshot", "restore", f"{source}/etcd/member/snap/db")
+    uid = small.plane.resource.metadata.uid
+    assert {
+        f"--bump-revision={BUMP}",
+        "--mark-compacted",
+        f"--data-dir={target}/etcd",
+        f"--initial-cluster=east-4={peer_url(small.plane, small.record('east-4'))}",
+        f"--initial-cluster-token={NAME}-{uid}-epoch-1",
+    } <= set(argv)
+    assert small.plane.memory.seeding is None
+
+
+async def test_what_a_try_that_broke_off_left_is_made_anew_and_the_survivors_data_is_as_it_was() -> None:
+    small = await begun()
+    site = small.sites["east"]
+    await site.create_volume(A1, f"{NAME}-east-4", "standard")
+    site.put_file(A1, f"{NAME}-east-4", "etcd/member/wal/half.wal", 1)
+    await carry_out(small.plane, RESTORE, small.world)
+    assert await site.list_volume(A1, f"{NAME}-east-4", "etcd/member/wal") == ()
+    assert await site.list_volume(A1, f"{NAME}-east-1", "etcd/member/wal") == ("0.wal",)
+
+
+async def test_a_restore_that_fails_is_told_in_its_own_words_and_is_not_taken_for_done() -> None:
+    small = await begun(Jobs(exit_code=1, output="Error: database is corrupt\n"))
+    with pytest.raises(Unavailable, match="etcdutl ended with 1: Error: database is corrupt"):
+        await carry_out(small.plane, RESTORE, small.world)
+    assert small.plane.memory.seeding is not None
+
+
+async def test_without_the_survivors_volume_or_room_for_a_copy_nothing_is_made() -> None:
+    small = await begun()
+    site = small.sites["east"]
+    site.put_file(A1, f"{NAME}-east-1", "etcd/member/snap/db", 1 << 50)
+    with pytest.raises(Unavailable, match="has room for"):
+        await carry_out(small.plane, RESTORE, small.world)
+    await site.delete_volume(A1, f"{NAME}-east-1")
+    with pytest.raises(Unavailable, match=f"volume {NAME}-east-1 is gone"):
+        await carry_out(small.plane, RESTORE, small.world)
+
+
+async def test_the_data_of_a_member_that_has_started_is_never_made_anew() -> None:
+    small = await begun()
+    memory = small.plane.memory.with_replica("east-4", lambda each: replace(each, started=True))
+    await write_status(small.plane, memory=memory)
+    with pytest.raises(PreconditionFailed, match="has data of its own"):
+        await carry_out(small.plane, RESTORE, small.world)
+
+
+async def test_a_founder_that_has_lost_its_copy_does_not_found_an_empty_cluster() -> None:
+    """Any other founder that never was healthy begins without data."""
+    small = await begun(restored=True)
+    plane, founder = small.plane, small.record("east-4")
+    assert not _begins_without_data(plane, founder, Cluster.MAIN)
+    assert _begins_without_data(plane, founder, Cluster.EVENTS)
+    await write_status(plane, memory=replace(plane.memory, seed=None))
+    assert _begins_without_data(plane, founder, Cluster.MAIN)
+
+
+async def test_nobody_asks_members_of_an_epoch_that_is_over_and_its_token_is_no_longer_used() -> None:
+    small = await begun()
+    assert [each.name for each in candidates(small.plane)] == ["east-4"]
+    assert token_of(small.plane, Cluster.MAIN).endswith("-epoch-1")
+    first = await small_plane()
+    assert token_of(first.plane, Cluster.MAIN) == f"{NAME}-{first.plane.resource.metadata.uid}"
+
+
+@pytest.mark.parametrize(
+    ("replica", "component", "kills"),
+    [
+        ("east-1", Component.APISERVER, True),
+        ("east-1", Component.CONTROLLER_MANAGER, True),
+        ("east-1", Component.ETCD, False),
+        ("east-2", Component.ETCD, False),
+        ("east-3", Component.ETCD, True),
+    ],
+)
+async def test_what_is_of_an_epoch_that_is_over_is_killed_but_for_etcd_which_writes_what_may_be_copied(
+    replica: str, component: Component, kills: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = await begun()
+    killed: list[bool] = []
+
+    async def stop_unit(machine: str, unit: str, *, kill: bool = False) -> None:
+        assert unit == f"{NAME}-{replica}-{component}"
+        killed.append(kill)
+
+    monkeypatch.setattr(small.sites["east"], "stop_unit", stop_unit)
+    await carry_out(small.plane, StopUnit(site="east", why="", replica=replica, component=component), small.world)
+    assert killed == [kills]
+
+
+async def test_the_data_of_a_former_epoch_outlives_its_replica_and_goes_with_the_plane() -> None:
+    small = await begun(restored=True)
+    site = small.sites["east"]
+    await carry_out(small.plane, ReleaseReplica(site="east", why="", replica="east-1", keep=True), small.world)
+    assert await site.list_volume(A1, f"{NAME}-east-1", "etcd/member/wal") == ("0.wal",)
+    assert small.plane.memory.kept == (KeptData(site="east", machine=A1, replica="east-1"),)
+    assert all(unit.state is UnitState.STOPPED for unit in await site.units(A1))
+    await carry_out(small.plane, DeleteKept(site="east", why="", replica="east-1", machine=A1), small.world)
+    assert f"{NAME}-east-1" not in {each.name for each in await site.volumes(A1)}
+    assert small.plane.memory.kept == ()
+
+
+async def test_members_that_are_left_without_a_quorum_speak_for_themselves() -> None:
+    fake = FakePlane()
+    plane = await fake.open()
+    observer = EtcdObserver(plane=plane)
+    await observer.observe(plane.memory)
+    assert observer.words == ()
+    for name in ("east-2", "west-1"):
+        fake.etcd.cluster.stop(fake.url(name))
+    assert await observer.observe(plane.memory) is None
+    (said,) = observer.words
+    assert (said.replica, said.follows, set(said.voters)) == ("east-1", False, {"east-1", "east-2", "west-1"})
+    assert said.applied == said.committed > 0
+
+
+async def test_a_learner_that_is_left_speaks_for_itself_and_does_not_say_who_votes() -> None:
+    fake = FakePlane()
+    plane = await fake.open()
+    for node in fake.etcd.cluster.nodes:
+        node.learner = node.address is not None and node.address.name == "west-1"
+    for name in ("east-1", "east-2"):
+        fake.etcd.cluster.stop(fake.url(name))
+    observer = EtcdObserver(plane=plane)
+    assert await observer.observe(plane.memory) is None
+    (said,) = observer.words
+    assert (said.replica, said.learner, said.voters) == ("west-1", True, ())
+
+
+async def test_the_word_for_an_epoch_goes_and_one_for_another_stays() -> None:
+    small = await begun()
+    spec = small.plane.resource.spec.model_copy(update={"new_epoch": NewEpoch(epoch=3)})
+    small.plane.resource = await small.plane.store.update(small.plane.resource.model_copy(update={"spec": spec}))
+    await carry_out(small.plane, WithdrawConsent(site="", why="", epoch=2), small.world)
+    assert small.plane.resource.spec.new_epoch == NewEpoch(epoch=3)
+    await carry_out(small.plane, WithdrawConsent(site="", why="", epoch=3), small.world)
+    assert small.plane.resource.spec.new_epoch is None

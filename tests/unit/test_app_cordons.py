@@ -1,0 +1,197 @@
+"""A person's word on machines and replicas: who says what is left alone, what a drain comes to, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.cli_lab import Cli
+
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.cordons import Cordon
+from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.operation import OperationType
+from quarterdeck.api.site import Site
+from quarterdeck.app import Asker, Examined, Quarterdeck, drains
+from quarterdeck.app.inplace import with_spec
+from quarterdeck.engine import cordons, operations
+from quarterdeck.engine.drive import Engine
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.slots import Slot
+from quarterdeck.stores.amend import amend
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ANN = Asker(who="ann@desk", now=lambda: NOW)
+
+
+@pytest.fixture
+async def face(tmp_path: Path) -> AsyncIterator[Quarterdeck]:
+    async with Quarterdeck.open(tmp_path / "home", asker=ANN) as made:
+        for name in ("alpha", "beta"):
+            await operations.create(made._home, new_control_plane(name, site="east"), ANN)
+            await amend(made._home.store, ControlPlane, name, with_replicas)
+            await finished(made, name)
+        yield made
+
+
+def with_replicas(plane: ControlPlane) -> ControlPlane:
+    """One in each zone of east."""
+    names = {f"{plane.name}-{number}": zone for number, zone in enumerate("abc", 1)}
+    memory = Memory(
+        created=True,
+        served_site="east",
+        replicas=tuple(
+            Replica(name=name, slot=Slot(site="east", zone=zone), machine=f"east-{zone}1")
+            for name, zone in names.items()
+        ),
+    )
+    return plane.model_copy(update={"status": plane.status.model_copy(update={"memory": memory_to_status(memory)})})
+
+
+async def finished(face: Quarterdeck, name: str) -> None:
+    await operations.supersede(face._home.store, name, ANN)
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plane runs, so that what is asked of one is taken to be possible."""
+
+    async def examined(
+        engine: Engine, plane: ControlPlane, names: tuple[str, ...], site: str, machine: str | None
+    ) -> Examined:
+        wanted = with_spec(plane, replace_replicas=names)
+        return Examined(kind=OperationType.REPLACE, wanted=wanted, current=plane)
+
+    monkeypatch.setattr(drains, "_examined", examined)
+
+
+async def test_a_cordon_says_who_and_when_and_goes_as_it_came(face: Quarterdeck) -> None:
+    assert await face.sites.cordon("east", "east-b1")
+    assert not await face.sites.cordon("east", "east-b1"), "it is no news"
+    assert (await face.sites.get("east")).spec.cordons == (Cordon(machine="east-b1", by="ann@desk", since=NOW),)
+    found = {each.machine.name: each.cordoned for each in await face.sites.machines("east")}
+    assert found["east-b1"] == "cordoned by ann@desk since 2026-01-02 03:04:05 UTC"
+    assert [name for name, words in found.items() if words] == ["east-b1"]
+    assert await face.sites.uncordon("east", "east-b1")
+    assert not await face.sites.uncordon("east", "east-b1")
+    assert (await face.sites.get("east")).spec.cordons == ()
+
+
+async def test_a_site_is_cordoned_as_a_whole_and_no_machine_of_it_is_uncordoned_alone(face: Quarterdeck) -> None:
+    await face.sites.cordon("east", "east-b1")
+    await face.sites.cordon("east")
+    assert all(each.cordoned for each in await face.sites.machines("east") if str(each.machine.role) == "control")
+    with pytest.raises(Conflict, match="all machines of site east are cordoned by ann@desk"):
+        await face.sites.uncordon("east", "east-c1")
+    await face.sites.uncordon("east")
+    assert (await face.sites.get("east")).spec.cordons == ()
+
+
+async def test_the_machine_of_load_balancers_is_none_to_be_cordoned_and_it_is_said_whose_they_are(
+    face: Quarterdeck,
+) -> None:
+    for call in (face.sites.cordon, face.plan_drain):
+        with pytest.raises(InvalidInput, match=r"never a replica .those of alpha, beta run there"):
+            await call("east", "east-edge")
+    with pytest.raises(NotFound, match="machines of site east: east-a1, east-b1"):
+        await face.sites.cordon("east", "east-z9")
+    with pytest.raises(NotFound, match="'north'"):
+        await face.sites.cordon("north")
+
+
+async def test_a_document_of_a_site_that_does_not_speak_of_cordons_leaves_them(face: Quarterdeck) -> None:
+    await face.sites.cordon("east", "east-b1")
+    declared = Site.model_validate({"metadata": {"name": "east"}, "spec": {"machinesPerZone": 3}})
+    await face.sites.apply(declared)
+    assert [each.machine for each in (await face.sites.get("east")).spec.cordons] == ["east-b1"]
+    await face.sites.apply(
+        Site.model_validate({"metadata": {"name": "east"}, "spec": {"machinesPerZone": 3, "cordons": ()}})
+    )
+    assert (await face.sites.get("east")).spec.cordons == ()
+
+
+async def test_a_drain_cordons_the_machine_and_asks_each_plane_for_the_exchange_of_what_it_has_there(
+    face: Quarterdeck, simulated: None
+) -> None:
+    drain = await face.plan_drain("east", "east-b1")
+    assert (await face.sites.get("east")).spec.cordons == (), "nothing is changed before it is asked for"
+    asked = await face.drain(drain)
+    assert [(each.spec.plane, each.spec.type) for each in asked] == [
+        ("alpha", OperationType.REPLACE),
+        ("beta", OperationType.REPLACE),
+    ]
+    assert (await face.plane("alpha")).spec.replace_replicas == ("alpha-2",)
+    assert [each.machine for each in (await face.sites.get("east")).spec.cordons] == ["east-b1"]
+    assert await face.left_to_drain("east", "east-b1") == ("alpha/alpha-2", "beta/beta-2")
+    assert await face.left_to_drain("east", "east-b2") == ()
+
+
+async def test_a_drain_that_one_plane_cannot_follow_changes_nothing_and_names_it(face: Quarterdeck) -> None:
+    await face.pause("alpha")
+    await face.cordon("beta", "beta-2")
+    drain = await face.plan_drain("east", "east-b1")
+    with pytest.raises(PreconditionFailed) as refused:
+        await face.drain(drain)
+    assert refused.value.seen == (
+        "plane alpha: pause: it is paused; plane beta: replacing replicas of plane beta: cordoned: beta-2"
+    )
+    assert "'resume alpha'" in refused.value.next_step
+    assert "'replica uncordon beta beta-2'" in refused.value.next_step
+    assert (await face.sites.get("east")).spec.cordons == ()
+
+
+async def test_a_whole_site_is_drained_by_moving_what_is_placed_there(face: Quarterdeck) -> None:
+    drain = await face.plan_drain("east")
+    assert drain.served == ("alpha", "beta")
+    with pytest.raises(PreconditionFailed, match="plane alpha: placement: the plane is placed at east"):
+        drain.require()
+    await face.drain(await face.plan_drain("west"))
+    assert (await face.sites.get("west")).spec.cordons[0].machine is None
+
+
+async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else_is_asked_for(
+    face: Quarterdeck,
+) -> None:
+    assert await face.cordon("alpha", "alpha-2")
+    assert not await face.cordon("alpha", "alpha-2")
+    plane = await face.plane("alpha")
+    assert plane.spec.cordoned == ("alpha-2",)
+    assert await cordons.of_plane(face._home.store, plane) == (
+        "replica alpha-2: cordoned by ann@desk since 2026-01-02 03:04:05 UTC",
+    )
+    changed = with_spec(plane, service_cidr="10.0.0.0/12")
+    operation = await operations.change(face._home, changed, OperationType.APPLY, ANN)
+    assert operation.spec.from_ is not None
+    await face.cordon("alpha", "alpha-3")
+    assert operation.spec.to is not None
+    assert operations.reached(operation.spec.to, await face.plane("alpha")), "and it is no part of what was asked for"
+    back = operations.back(await face.plane("alpha"), operation.spec.from_)
+    assert back.spec.cordoned == ("alpha-2", "alpha-3"), "an abort takes no cordon back"
+    assert await face.uncordon("alpha", "alpha-2")
+    assert not await face.uncordon("alpha", "alpha-2")
+    with pytest.raises(NotFound, match="replicas there are: alpha-1, alpha-2, alpha-3"):
+        await face.cordon("alpha", "alpha-9")
+
+
+async def test_what_a_person_wants_replaced_is_not_cordoned(face: Quarterdeck) -> None:
+    await amend(face._home.store, ControlPlane, "alpha", lambda seen: with_spec(seen, replace_replicas=("alpha-2",)))
+    with pytest.raises(Conflict, match="wants it replaced"):
+        await face.cordon("alpha", "alpha-2")
+
+
+def test_the_command_line_says_what_is_cordoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = Cli(tmp_path, monkeypatch, capsys)
+    assert "machine east-b1 of site east is cordoned\n" in cli("site", "cordon", "east", "east-b1").out
+    assert "cordoned already" in cli("site", "cordon", "east", "east-b1").out
+    assert "east-b1" in cli("site", "list").out
+    assert "machine: east-b1" in cli("site", "show", "east").out
+    assert "cordoned by " in cli("site", "machines", "east").out
+    assert "machine east-b2: cordoned" in cli("site", "drain", "east", "east-b2", "--yes").out
+    assert "cordoned no more" in cli("site", "uncordon", "east").out
+    cli.plane()
+    cli.refused("replica", "cordon", "demo", "demo-1", code=3, says=("demo-1", "replicas there are: none"))

@@ -1,0 +1,316 @@
+"""What a drill strikes, when it is refused, what its course comes to, and when it is due."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from model.seen import Seen, dead, seen, voters_at
+from pydantic import ValidationError
+
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.conditions import ConditionStatus
+from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
+from quarterdeck.api.drills import DrillSchedule
+from quarterdeck.drills import judgement
+from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, loss_of
+from quarterdeck.drills.judgement import Answered, Sight
+from quarterdeck.drills.refusals import Standing, dangers, reasons
+from quarterdeck.drills.schedule import due, proven
+from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
+from quarterdeck.model.components import Component
+from quarterdeck.model.faults import Fail, FaultKind
+from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.model.world import BalancerFact, EdgeFact, World
+from quarterdeck.planner.losses import Loss
+from quarterdeck.planner.view import view
+
+NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
+HUB = Machine(name="hub-a1", site="hub", zone="a", address="127.0.0.1")
+
+
+def served(*replicas: Seen) -> World:
+    names = frozenset(each.name for each in replicas)
+    east = BalancerFact(site="east", running=True, backends=names, healthy=names)
+    return replace(seen(*replicas, to="east", count=len(replicas), leader="east-1"), balancers=(east,), name_servers=1)
+
+
+def ground(*replicas: Seen) -> Ground:
+    machines = [
+        Machine(name=f"east-{zone}{row}", site="east", zone=zone, address="127.0.0.1")
+        for zone in "abc"
+        for row in (1, 2)
+    ]
+    edge = Machine(name="east-edge", site="east", zone="a", address="127.0.0.1", role=MachineRole.EDGE)
+    world = served(*(replicas or voters_at("east", 3)))
+    return Ground(plane="demo", site="east", world=world, machines=(*machines, edge), hub=(HUB,))
+
+
+def struck(fail: Fail, **named: object) -> Aim:
+    return aim(ground(), Wish(fail=fail, **named))  # type: ignore[arg-type]
+
+
+def answers_to(fail: Fail, **named: object) -> tuple[str, ...]:
+    aimed = struck(fail, **named)
+    return dangers({"demo": (view(ground().world), aimed.loss)}, dns=aimed.hub)
+
+
+# What is struck
+
+
+def test_every_failure_that_there_is_strikes_something_or_says_why_it_cannot() -> None:
+    for fail in Fail:
+        if fail is Fail.MANAGER:
+            with pytest.raises(PreconditionFailed, match="the service"):
+                struck(fail)
+        else:
+            assert struck(fail).hits, fail
+
+
+def test_each_drill_strikes_another_replica_unless_one_is_named() -> None:
+    machines = [struck(Fail.MACHINE, turn=turn).machines for turn in range(4)]
+    assert machines == [{"east-a1"}, {"east-b1"}, {"east-c1"}, {"east-a1"}]
+    assert struck(Fail.MACHINE, replica="east-3", turn=0).machines == {"east-c1"}
+
+
+def test_a_zone_goes_with_all_its_machines_and_the_load_balancers_that_are_there() -> None:
+    a, b = struck(Fail.ZONE, zone="a"), struck(Fail.ZONE, zone="b")
+    assert (a.machines, b.machines) == ({"east-a1", "east-a2", "east-edge"}, {"east-b1", "east-b2"})
+    assert (a.loss.edges, b.loss.edges) == ({"east"}, frozenset())
+    assert b.loss.replicas == {"east-2"}
+
+
+def test_a_quorum_is_as_many_machines_as_cost_it() -> None:
+    assert len(struck(Fail.QUORUM).hits) == 2
+    assert len(aim(ground(*voters_at("east", 5)), Wish(fail=Fail.QUORUM)).hits) == 3
+    assert len(aim(ground(Seen("east-1")), Wish(fail=Fail.QUORUM)).hits) == 1
+
+
+def test_of_several_edges_or_dns_servers_one_is_struck_by_turns_and_that_is_survived() -> None:
+    here, edges = ground(), (EdgeFact(name="east-edge"), EdgeFact(name="east-edge-2"))
+    other = Machine(name="east-edge-2", site="east", zone="b", address="127.0.0.1", role=MachineRole.EDGE)
+    world = replace(here.world, balancers=(replace(here.world.balancer("east"), edges=edges),))
+    both = replace(here, world=world, machines=(*here.machines, other), hub=(HUB, replace(HUB, name="hub-b1")))
+    for fail, names in ((Fail.EDGE, ("east-edge", "east-edge-2")), (Fail.DNS, ("hub-a1", "hub-b1"))):
+        for turn, name in enumerate((*names, names[0])):
+            aimed = aim(both, Wish(fail=fail, turn=turn))
+            assert aimed.machines == {name}
+            assert aimed.loss.edges == ({name} if fail is Fail.EDGE else frozenset())
+            spread = view(replace(world, name_servers=2))
+            assert dangers({"demo": (spread, aimed.loss)}, dns=aimed.hub) == ()
+    zone = aim(both, Wish(fail=Fail.ZONE, zone="b"))
+    assert zone.loss.edges == {"east-edge-2"}
+
+
+def test_the_leader_is_who_leads_now() -> None:
+    here = ground()
+    membership = here.world.membership
+    assert membership is not None
+    led = replace(here, world=replace(here.world, membership=replace(membership, leader="east-2")))
+    hit = Hit(machine="east-b1", kind=FaultKind.KILL_UNIT, replica="east-2", component=Component.ETCD)
+    assert aim(led, Wish(fail=Fail.LEADER)).hits == (hit,)
+    unknown = replace(here, world=replace(here.world, membership=replace(membership, leader=None)))
+    with pytest.raises(PreconditionFailed, match="is not known"):
+        aim(unknown, Wish(fail=Fail.LEADER))
+
+
+def test_what_is_named_must_be_there_and_have_a_meaning() -> None:
+    with pytest.raises(NotFound, match="no replica east-9; there are: east-1, east-2, east-3"):
+        struck(Fail.MACHINE, replica="east-9")
+    with pytest.raises(NotFound, match="no zone z"):
+        struck(Fail.ZONE, zone="z")
+    for wrong in ({"fail": Fail.EDGE, "replica": "east-1"}, {"fail": Fail.MACHINE, "zone": "a"}):
+        with pytest.raises(InvalidInput, match="strikes none in particular"):
+            struck(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="a program is named"):
+        struck(Fail.LEADER, component=Component.ETCD)
+    with pytest.raises(PreconditionFailed, match="DNS servers that quarterdeck does not run"):
+        aim(replace(ground(), hub=()), Wish(fail=Fail.DNS))
+    with pytest.raises(PreconditionFailed, match="it has no replica"):
+        aim(replace(ground(), site="west"), Wish(fail=Fail.MACHINE))
+
+
+# When it is refused
+
+
+@pytest.mark.parametrize("fail", [Fail.UNIT, Fail.HANG, Fail.MACHINE, Fail.FREEZE, Fail.LEADER, Fail.DATA_LOSS])
+def test_what_is_survived_is_no_danger(fail: Fail) -> None:
+    assert answers_to(fail) == ()
+
+
+def test_what_is_not_survived_is_a_danger_and_says_why() -> None:
+    assert answers_to(Fail.QUORUM) == ("plane demo would not survive it: 2 of 3 members are where it fails",)
+    assert answers_to(Fail.EDGE) == (
+        "plane demo would not survive it: the only load balancer of site east is where it fails",
+    )
+    assert answers_to(Fail.DNS) == ("plane demo would not survive it: one DNS server",)
+    assert answers_to(Fail.ZONE, zone="b") == ()
+    assert answers_to(Fail.ZONE, zone="a") != ()
+
+
+def test_whoever_else_has_something_there_counts_too() -> None:
+    one = served(Seen("east-1"))
+    loss = loss_of(one, "east", struck(Fail.MACHINE, replica="east-1").machines, frozenset({"east-edge"}))
+    here = {"demo": (view(ground().world), struck(Fail.MACHINE).loss), "other": (view(one), loss)}
+    assert dangers(here, dns=False) == ("plane other would not survive it: the only member is where it fails",)
+
+
+def test_a_member_that_is_down_makes_another_ones_failure_a_danger() -> None:
+    here = ground(*voters_at("east", 2), dead("east-3"))
+    aimed = aim(here, Wish(fail=Fail.MACHINE, replica="east-1"))
+    (said,) = dangers({"demo": (view(here.world), aimed.loss)}, dns=False)
+    assert "member east-3 is down" in said
+
+
+def test_what_is_not_known_to_be_survived_is_a_danger_as_well() -> None:
+    here = ground(*voters_at("east", 2), replace(Seen("east-3"), lag=None))
+    aimed = aim(here, Wish(fail=Fail.MACHINE, replica="east-1"))
+    (said,) = dangers({"demo": (view(here.world), aimed.loss)}, dns=False)
+    assert said.startswith("whether plane demo would survive it is not known: ")
+
+
+@pytest.mark.parametrize(
+    ("standing", "said"),
+    [
+        (Standing(paused="it is paused"), "it is paused: nobody would mend what breaks"),
+        (Standing(doing="demo-3", unwell="waiting"), "operation demo-3 is under way"),
+        (Standing(unwell="waiting for east-1"), "it is not as wanted now: waiting for east-1"),
+        (Standing(deleting=True), "it is being deleted"),
+        (Standing(cannot=("site east cannot make that: no",)), "site east cannot make that: no"),
+        (Standing(made=("machine east-a1 is off",)), "another fault is made already: machine east-a1 is off"),
+    ],
+)
+def test_some_planes_are_not_drilled_however_much_it_is_wanted(standing: Standing, said: str) -> None:
+    assert reasons(Fail.MACHINE, standing) == (said,)
+    assert reasons(Fail.MACHINE, Standing()) == ()
+
+
+def test_what_only_a_manager_mends_needs_one() -> None:
+    assert "no manager keeps it" in reasons(Fail.DATA_LOSS, Standing())[0]
+    assert reasons(Fail.DATA_LOSS, Standing(manager="somebody")) == ()
+
+
+# What it comes to
+
+WELL = frozenset({"machine", "zone"})
+
+
+def looks(*found: tuple[float, bool]) -> list[Sight]:
+    """Looks at these times, at a plane that was well or not."""
+    return [Sight(at=at, done=True, survives=WELL if well else frozenset()) for at, well in found]
+
+
+BEFORE = looks((0.0, True))[0]
+
+
+def test_times_are_counted_from_the_failure_to_the_first_look_that_sees_it_and_to_the_last_that_does_not() -> None:
+    course = looks((10.2, True), (10.5, False), (11.0, True), (11.5, False), (12.0, True), (14.0, True))
+    assert judgement.detected(BEFORE, course, 10.0) == pytest.approx(0.5)
+    assert judgement.redundant(BEFORE, course, 10.0) == pytest.approx(2.0)
+
+
+def test_what_was_over_before_a_look_was_never_detected_and_what_is_not_over_has_no_end() -> None:
+    assert judgement.detected(BEFORE, looks((10.2, True)), 10.0) is None
+    assert judgement.redundant(BEFORE, looks((10.2, True), (11.0, True)), 10.0) == 0.0
+    assert judgement.redundant(BEFORE, looks((10.2, True), (11.0, False)), 10.0) is None
+    assert judgement.redundant(BEFORE, [], 10.0) is None
+
+
+def test_a_plane_is_as_before_when_nothing_is_left_and_no_trouble_is_new() -> None:
+    assert not judgement.whole(BEFORE, replace(BEFORE, done=False))
+    assert not judgement.whole(BEFORE, replace(BEFORE, troubles=frozenset({"no"})))
+    old = replace(BEFORE, troubles=frozenset({"one DNS server"}))
+    assert judgement.whole(old, old)
+    assert judgement.whole(BEFORE, replace(BEFORE, survives=WELL | {"edge"}))
+
+
+def test_clients_are_served_again_with_the_first_answer_after_the_last_failure() -> None:
+    def told(*found: tuple[float, bool]) -> list[Answered]:
+        return [Answered(at=at, ok=ok) for at, ok in found]
+
+    course = told((9.0, False), (10.1, True), (10.4, False), (10.5, True), (11.0, False), (11.3, True), (12.0, True))
+    assert judgement.served_again(course, 10.0) == pytest.approx(1.3)
+    assert judgement.last_failure(course, 10.0) == pytest.approx(1.0)
+    assert judgement.served_again(told((9.0, False), (10.1, True)), 10.0) == 0.0
+    assert judgement.last_failure(told((9.0, False)), 10.0) is None
+    assert judgement.served_again(told((10.1, True), (10.4, False)), 10.0) is None
+
+
+def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_drill() -> None:
+    well = {"redundant_after": 1.0, "lost": 0, "missed": 0, "audited": True}
+    assert judgement.verdict(Fail.MACHINE, **well) == ""  # type: ignore[arg-type]
+    for worse, said in (
+        ({"lost": 1}, "1 acknowledged write was lost"),
+        ({"missed": 2}, "2 events were missed"),
+        ({"audited": False}, "could not be read"),
+        ({"redundant_after": None}, "not as it was before machine failed"),
+    ):
+        assert said in judgement.verdict(Fail.MACHINE, **{**well, **worse})  # type: ignore[arg-type]
+
+
+# When it is due
+
+WEEK = DrillSchedule(fail=Fail.MACHINE, every="7d")  # type: ignore[arg-type]
+NIGHT = DrillSchedule(fail=Fail.UNIT, every="1d", window="23:00-02:00")  # type: ignore[arg-type]
+OLD = NOW - timedelta(days=100)
+
+
+def drill(fail: Fail, ago: timedelta, phase: DrillPhase = DrillPhase.PASSED) -> Drill:
+    return Drill(
+        metadata=Metadata(name="demo-drill-1"),
+        spec=DrillSpec(plane="demo", number=1, fail=fail, hold=30.0),
+        status=DrillStatus(phase=phase, started_at=NOW - ago, message="why not"),
+    )
+
+
+def is_due(*drills: Drill, now: datetime = NOW, made: datetime = OLD) -> Fail | None:
+    return due((WEEK, NIGHT), drills, now=now, made=made)
+
+
+def test_a_drill_is_due_so_long_after_the_last_one_and_not_at_once_on_a_new_plane() -> None:
+    assert is_due() is Fail.MACHINE
+    assert is_due(made=NOW - timedelta(minutes=59)) is None
+    assert is_due(drill(Fail.MACHINE, timedelta(days=6, hours=23))) is None
+    assert is_due(drill(Fail.MACHINE, timedelta(days=7))) is Fail.MACHINE
+    assert is_due(drill(Fail.MACHINE, timedelta(days=7), DrillPhase.FAILED)) is Fail.MACHINE
+
+
+def test_one_that_did_not_come_to_its_end_is_soon_tried_again() -> None:
+    assert is_due(drill(Fail.MACHINE, timedelta(minutes=59), DrillPhase.INTERRUPTED)) is None
+    assert is_due(drill(Fail.MACHINE, timedelta(minutes=61), DrillPhase.INTERRUPTED)) is Fail.MACHINE
+
+
+def test_a_window_may_go_over_midnight_and_who_has_waited_the_longest_comes_first() -> None:
+    assert [NIGHT.open_at(NOW.replace(hour=hour)) for hour in (22, 23, 1, 2, 12)] == [False, True, True, False, False]
+    assert WEEK.open_at(NOW)
+    midnight, lately = NOW.replace(hour=0), drill(Fail.MACHINE, timedelta(days=8))
+    assert is_due(lately, now=midnight) is Fail.UNIT
+    assert is_due(lately, drill(Fail.UNIT, timedelta(days=1, hours=4)), now=midnight) is Fail.MACHINE
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"every": "10m"}, {"window": "25:00-02:00"}, {"window": "02:00-02:00"}, {"fail": "nothing"}]
+)
+def test_a_schedule_that_makes_no_sense_is_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        DrillSchedule.model_validate({"fail": "machine", "every": "7d", **wrong})
+
+
+def test_the_condition_says_when_each_was_last_proven() -> None:
+    def told(*drills: Drill) -> tuple[ConditionStatus, str]:
+        return proven((WEEK,), drills, NOW)[:2]
+
+    assert told() == (ConditionStatus.UNKNOWN, "NotProven")
+    assert told(drill(Fail.MACHINE, timedelta(days=1))) == (ConditionStatus.TRUE, "Proven")
+    assert told(drill(Fail.MACHINE, timedelta(days=15))) == (ConditionStatus.FALSE, "Overdue")
+    failed = drill(Fail.MACHINE, timedelta(days=1), DrillPhase.FAILED)
+    assert told(drill(Fail.MACHINE, timedelta(days=2)), failed) == (ConditionStatus.FALSE, "DrillFailed")
+    running = drill(Fail.MACHINE, timedelta(0), DrillPhase.RUNNING)
+    assert told(drill(Fail.MACHINE, timedelta(days=2)), running) == (ConditionStatus.TRUE, "Proven")
+    assert proven((WEEK, NIGHT), [failed], NOW)[2] == "machine: failed 2026-11-22 03:00:00 UTC: why not; unit: never"
+
+
+def test_no_loss_is_outlived_by_who_does_not_serve_as_it_is() -> None:
+    down = served(Seen("east-1"), dead("east-2"), dead("east-3"))
+    assert dangers({"demo": (view(down), Loss(where=""))}, dns=False) != ()

@@ -1,0 +1,47 @@
+"""Which edges clients may be led to, and when one is given up, as far as one process has seen them."""
+
+from __future__ import annotations
+
+from quarterdeck.engine.edges import PATIENCE, Edges
+from quarterdeck.model.edges import EdgeSeen
+from quarterdeck.model.endpoints import BalancerStatus
+
+SERVES = BalancerStatus(running=True, backends=frozenset({"a"}), healthy=frozenset({"a"}))
+NOWHERE = BalancerStatus(running=True)
+BOTH = frozenset({"192.0.2.1", "192.0.2.2"})
+ONE = frozenset({"192.0.2.1"})
+LIFETIME = 6.0
+
+
+def look(*statuses: BalancerStatus | None) -> tuple[EdgeSeen, ...]:
+    return tuple(
+        EdgeSeen(name=f"edge-{number}", address=f"192.0.2.{number}", status=status)
+        for number, status in enumerate(statuses, 1)
+    )
+
+
+def test_an_edge_that_is_silent_for_long_is_given_up_while_another_leads_somewhere() -> None:
+    edges = Edges()
+    assert not edges.judged(look(SERVES, None), BOTH, LIFETIME, 0.0)[1].given_up, "it may have just gone"
+    assert not edges.judged(look(SERVES, None), BOTH, LIFETIME, PATIENCE - 0.1)[1].given_up
+    assert [each.given_up for each in edges.judged(look(SERVES, None), BOTH, LIFETIME, PATIENCE)] == [False, True]
+    assert not edges.judged(look(NOWHERE, None), BOTH, LIFETIME, PATIENCE)[1].given_up, "there is nobody else"
+    assert not edges.judged(look(None, None), BOTH, LIFETIME, PATIENCE)[1].given_up
+    edges.judged(look(SERVES, SERVES), BOTH, LIFETIME, PATIENCE + 1)
+    assert not edges.judged(look(SERVES, None), BOTH, LIFETIME, 2 * PATIENCE)[1].given_up, "counted anew"
+
+
+def test_an_address_may_be_used_until_no_answer_has_had_it_for_as_long_as_clients_may_hold_it() -> None:
+    edges = Edges()
+    edges.judged(look(SERVES, None), BOTH, LIFETIME, 10.0)
+    assert edges.judged(look(SERVES, None), ONE, LIFETIME, 10.0 + LIFETIME - 0.1)[1].may_be_used
+    assert not edges.judged(look(SERVES, None), ONE, LIFETIME, 10.0 + LIFETIME)[1].may_be_used
+    assert edges.judged(look(SERVES, None), None, LIFETIME, 20.0)[1].may_be_used, "some server may hand it out"
+    assert edges.judged(look(SERVES, None), ONE, LIFETIME, 20.0 + LIFETIME - 0.1)[1].may_be_used
+    assert not edges.judged(look(SERVES, None), ONE, LIFETIME, 20.0 + LIFETIME)[1].may_be_used
+
+
+def test_who_comes_new_does_not_know_who_was_led_where_before() -> None:
+    edges = Edges()
+    assert edges.judged(look(SERVES, None), ONE, LIFETIME, 0.0)[1].may_be_used
+    assert not edges.judged(look(SERVES, None), ONE, LIFETIME, LIFETIME)[1].may_be_used

@@ -1,0 +1,72 @@
+"""Another endpoint mode is taken where no client of the plane notices."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.endpoint import Endpoint
+from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.site import Site
+from quarterdeck.components.ports import seat_at
+from quarterdeck.endpoint.fakes import FakeDns
+from quarterdeck.engine.endpoint_changes import admit_change
+from quarterdeck.engine.home import Home
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.model.endpoints import Record
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.slots import Slot
+
+HOST = "demo.planes.test"
+TSIG = {"keyName": "k.test", "secretFile": "/key"}
+UPDATED = {"mode": "rfc2136", "name": HOST, "rfc2136": {"server": "192.0.2.53", "zone": "planes.test", "tsig": TSIG}}
+BY_HAND = {"mode": "unmanaged", "name": HOST}
+SITE = cast("Site", SimpleNamespace(spec=SimpleNamespace(isolation="loopback")))
+
+
+def plane(endpoint: dict[str, object], *blocks: int) -> ControlPlane:
+    """One whose replicas have the ports of these blocks."""
+    made = new_control_plane("demo", site="east")
+    replicas = tuple(
+        Replica(
+            name=f"east-{block}", slot=Slot(site="east", zone="a"), machine="m", seat=seat_at("m", "192.0.2.9", block)
+        )
+        for block in blocks
+    )
+    status = made.status.model_copy(update={"port_offset": 0, "memory": memory_to_status(Memory(replicas=replicas))})
+    spec = made.spec.model_copy(update={"endpoint": Endpoint.model_validate_json(json.dumps(endpoint))})
+    return made.model_copy(update={"spec": spec, "status": status})
+
+
+def home(**answers: tuple[str, ...]) -> Home:
+    """One whose DNS servers answer so, by the mode of the endpoint."""
+
+    async def dns(wanted: ControlPlane, *_: object) -> FakeDns:
+        addresses = answers[wanted.spec.endpoint.mode]
+        return FakeDns(records={f"{HOST}.": Record(addresses, 5)} if addresses else {})
+
+    return cast("Home", SimpleNamespace(dns=dns))
+
+
+@pytest.mark.parametrize(("before", "after"), [(UPDATED, BY_HAND), (BY_HAND, UPDATED)])
+async def test_who_keeps_the_name_changes_where_the_new_one_has_the_same_record(
+    before: dict[str, object], after: dict[str, object]
+) -> None:
+    same = home(rfc2136=("192.0.2.1",), unmanaged=("192.0.2.1",))
+    await admit_change(same, plane(after), plane(before), SITE)
+    for other in ((), ("192.0.2.7",)):
+        answers = {"rfc2136": ("192.0.2.1",), "unmanaged": ("192.0.2.1",), str(after["mode"]): other}
+        with pytest.raises(PreconditionFailed, match="where it is to be kept; have the same record made there first"):
+            await admit_change(home(**answers), plane(after), plane(before), SITE)
+
+
+async def test_clients_are_led_to_apiservers_only_if_all_listen_at_the_port_that_they_come_to() -> None:
+    before, after = plane({}, 0, 787), plane({"leadsTo": "apiservers"}, 0, 787)
+    with pytest.raises(PreconditionFailed, match="come to port 6443, and these listen elsewhere: east-787 at 14313"):
+        await admit_change(home(), after, before, SITE)
+    await admit_change(home(), after, plane({}, 0), SITE)
+    await admit_change(home(), after, after, SITE)

@@ -1,0 +1,316 @@
+"""A program that does not get well on a machine that answers: it is started anew, once, and then its replica goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.stories import about_to, after_round, is_done, kind, steps_until, until
+from model.worlds import FORMER, NEW, changing, empty, settled
+
+from quarterdeck.model.bounds import Healing
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Condemned
+from quarterdeck.model.revisions import Change
+from quarterdeck.model.steps import AdoptRevision, Condemn, ReviveUnit, StartUnit
+from quarterdeck.model.units import UnitState
+from quarterdeck.model.world import Failing, World
+from quarterdeck.planner.ailing import ailing
+from quarterdeck.planner.healing import heal, held_back
+from quarterdeck.planner.machines import machine_for
+from quarterdeck.planner.parts import Power
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.truth import Truth, apiserver_of, etcd_of
+from quarterdeck.planner.view import view
+
+HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)
+PROGRAMS = (Component.ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
+
+
+def plane(replicas: int = 3, healing: Healing = HEALING) -> Truth:
+    truth = empty("east", replicas, sites=("east",))
+    return settled(replace(truth, settings=replace(truth.settings, healing=healing)))
+
+
+def apart() -> Truth:
+    """One whose events are in an etcd of their own."""
+    truth = changing(3, 3, Change(), apart=frozenset({FORMER, NEW}))
+    return settled(replace(truth, settings=replace(truth.settings, healing=HEALING)))
+
+
+def hung(truth: Truth, component: Component, *names: str) -> Truth:
+    """It does nothing any more until it is killed."""
+    for name in names:
+        replica = truth.replica(name)
+        truth = truth.with_replica(name, replace(replica, hung=replica.hung | {component}))
+    return truth
+
+
+def sick(truth: Truth, component: Component, name: str) -> Truth:
+    """And it does so again whenever it is started on that machine."""
+    machine = truth.machine_of(name).name
+    return replace(hung(truth, component, name), sick=truth.sick | {(machine, component)})
+
+
+def later(truth: Truth, ticks: int) -> Truth:
+    """What is planned is done, or time passes, until so many ticks are over."""
+    end = truth.now + ticks
+    while (now := plan(observe(truth))).now or truth.now < end:
+        truth = after_round(truth, now)
+    return truth
+
+
+def healed(truth: Truth) -> int:
+    return len(truth.memory.healed)
+
+
+def why_not(truth: Truth) -> dict[str, str]:
+    return dict(held_back(view(observe(truth))))
+
+
+@pytest.mark.parametrize("component", PROGRAMS, ids=str)
+def test_a_program_that_hangs_is_started_anew_once_and_the_plane_is_as_wanted(component: Component) -> None:
+    struck = later(hung(plane(), component, "east-2"), 1)
+    steps = [
+        each for each in steps_until(struck, is_done) if each.split()[0] in ("ReviveUnit", "Condemn", "PlaceReplica")
+    ]
+    assert steps == [f"ReviveUnit {component} of east-2"]
+    well = until(struck, is_done)
+    assert well.memory.ailing == ()
+    assert healed(well) == 1
+
+
+@pytest.mark.parametrize("component", PROGRAMS, ids=str)
+def test_if_that_does_not_help_its_replica_is_exchanged(component: Component) -> None:
+    struck = sick(plane(), component, "east-2")
+    steps = [each.split()[0] for each in steps_until(later(struck, 1), is_done)]
+    order = ["ReviveUnit", "Condemn", "PlaceReplica"]
+    assert [each for each in steps if each in order] == order
+    well = until(later(struck, 1), is_done)
+    assert set(well.members) == {"east-1", "east-3", "east-4"}
+    assert well.machine_of("east-4").name != struck.machine_of("east-2").name
+    assert healed(well) == 2
+
+
+def test_one_whose_member_is_well_votes_until_another_one_has_come() -> None:
+    struck = sick(plane(), Component.APISERVER, "east-2")
+    steps = [each.split()[0] for each in steps_until(later(struck, 1), is_done)]
+    assert steps.index("Promote") < steps.index("RemoveMember")
+    dead = sick(plane(), Component.ETCD, "east-2")
+    steps = [each.split()[0] for each in steps_until(later(dead, 1), is_done)]
+    assert steps.index("RemoveMember") < steps.index("AddLearner"), "with a dead voter nobody joins"
+
+
+def test_a_machine_with_which_programs_do_not_get_well_is_cordoned_when_that_was_so_twice() -> None:
+    """Its zone has no other machine, so that a replica comes back to it when the first one has gone."""
+    truth = plane(3, replace(HEALING, budget=9))
+    here, other = truth.machine_of("east-2").name, "east-b2"
+    off = tuple(replace(each, power=Power.OFF) if each.name == other else each for each in truth.machines)
+    first = sick(replace(truth, machines=off), Component.SCHEDULER, "east-2")
+    done = until(later(first, 1), lambda truth, _: any(each.cordoned for each in truth.machines))
+    assert [each.name for each in done.machines if each.cordoned] == [here]
+    rest = later(done, 120)
+    assert len(rest.healthy) == 3
+    assert rest.memory.ailing == ()
+
+
+def nowhere_in_its_zone(component: Component) -> Truth:
+    """The scheduler of east-2 hangs on its machine again and again; on the other one of its zone ``component`` does."""
+    truth = sick(plane(3, replace(HEALING, budget=9)), Component.SCHEDULER, "east-2")
+    return replace(truth, sick=truth.sick | {("east-b2", component)})
+
+
+def test_who_works_in_another_zone_stays_when_the_one_that_comes_in_its_place_does_not_get_well() -> None:
+    """The one in another zone was on its way out, and waited for controllers of the new one to stand by."""
+    rest = later(nowhere_in_its_zone(Component.SCHEDULER), 150)
+    assert [each.name for each in rest.machines if each.cordoned] == ["east-b1", "east-b2"]
+    assert sorted(rest.machine_of(each).name for each in rest.healthy) == ["east-a1", "east-a2", "east-c1"]
+    assert (rest.memory.ailing, rest.memory.condemned) == ((), ())
+
+
+def test_a_joiner_whose_etcd_does_not_get_well_is_given_up_for_another_one() -> None:
+    """Nobody else is still to come: who is to go waits for this one."""
+    struck = nowhere_in_its_zone(Component.ETCD)
+    joins = until(struck, lambda truth, _: "east-4" in truth.members)
+    steps = steps_until(joins, lambda truth, _: "east-5" in truth.healthy and not truth.members["east-5"].learner)
+    healing = [each for each in steps if each.split()[0] in ("ReviveUnit", "Condemn", "RemoveMember")]
+    assert healing == ["ReviveUnit etcd of east-4", "Condemn east-4", "RemoveMember east-4"]
+
+
+def test_a_member_of_the_events_etcd_that_hangs_is_started_anew_and_its_replica_is_not_exchanged_for_it() -> None:
+    truth = apart()
+    well = until(later(hung(truth, Component.EVENTS_ETCD, "east-2"), 1), is_done)
+    assert "etcd-events of east-2" in dict(well.memory.revived)
+    again = later(sick(truth, Component.EVENTS_ETCD, "east-2"), 30)
+    assert healed(again) == 1
+    assert again.memory.condemned == ()
+    assert why_not(again) == {
+        "etcd-events of east-2": "it was started anew already, and its apiserver serves all else without it"
+    }
+
+
+@pytest.mark.parametrize("component", PROGRAMS)
+def test_no_program_waits_for_a_member_of_the_events_etcd_to_get_well(component: Component) -> None:
+    struck = later(sick(apart(), Component.EVENTS_ETCD, "east-2"), 15)
+    both = later(hung(struck, component, "east-3"), 6)
+    assert f"{component} of east-3" in dict(both.memory.revived)
+    assert set(why_not(both)) == {"etcd-events of east-2"}
+
+
+def test_two_replicas_whose_apiservers_do_not_get_well_are_exchanged_one_after_the_other() -> None:
+    """Each was to be ready before the other one could go."""
+    truth = plane(3, replace(HEALING, budget=9))
+    struck = sick(sick(truth, Component.APISERVER, "east-2"), Component.APISERVER, "east-3")
+    assert set(until(later(struck, 1), is_done).members) == {"east-1", "east-4", "east-5"}
+
+
+def test_a_member_that_hangs_waits_for_no_other_program_to_get_well() -> None:
+    """Without it there is no quorum to exchange the replica with that needs to be."""
+    truth = sick(plane(3, replace(HEALING, budget=9)), Component.SCHEDULER, "east-2")
+    revived = until(truth, lambda truth, _: healed(truth) == 1)
+    both = later(hung(revived, Component.ETCD, "east-3"), 14)
+    assert "etcd of east-3" in dict(both.memory.revived)
+    assert set(until(both, is_done).members) == {"east-1", "east-3", "east-4"}
+
+
+def test_nothing_is_started_anew_before_it_did_not_get_well_for_long_enough() -> None:
+    noted = until(hung(plane(), Component.SCHEDULER, "east-2"), lambda truth, _: bool(truth.memory.ailing))
+    assert healed(later(noted, 1)) == 0
+    assert healed(later(noted, 2)) == 1
+
+
+def test_one_that_gets_well_by_itself_is_forgotten() -> None:
+    noted = until(hung(plane(), Component.APISERVER, "east-2"), lambda truth, _: bool(truth.memory.ailing))
+    replica = noted.replica("east-2")
+    back = until(noted.with_replica("east-2", replace(replica, hung=frozenset(), warm=True)), is_done)
+    assert back.memory.ailing == ()
+    assert healed(back) == 0
+
+
+def test_no_machine_of_a_condemned_replica_is_given_another_one() -> None:
+    world = observe(plane())
+    record = world.memory.replica("east-2")
+    condemned = Condemned(replica="east-2", why="", since=0.0, program=Component.APISERVER)
+    assert machine_for(world, record.slot, {"east-b1", "east-b2"}, [record]) is not None
+    memory = replace(world.memory, condemned=(condemned,))
+    assert machine_for(replace(world, memory=memory), record.slot, {"east-b1", "east-b2"}, [record]) is None
+
+
+def test_what_a_load_balancer_finds_well_is_only_not_seen_by_us() -> None:
+    world = observe(hung(plane(), Component.APISERVER, "east-2"))
+    balancers = tuple(replace(each, healthy=each.healthy | {"east-2"}) for each in world.balancers)
+    assert ailing(view(replace(world, balancers=balancers))) == ()
+    blind = tuple(replace(each, healthy=each.healthy - {"east-2"}) for each in world.balancers)
+    assert [told for _, told in ailing(view(replace(world, balancers=blind)))] == [Component.APISERVER]
+
+
+def test_a_member_that_only_we_do_not_hear_is_left_alone() -> None:
+    truth = plane()
+    unheard = replace(truth, mute=frozenset({etcd_of("east-2"), apiserver_of("east-2")}))
+    assert healed(later(unheard, 60)) == 0
+
+
+def test_an_apiserver_whose_etcd_is_not_well_is_not_to_blame() -> None:
+    struck = hung(hung(plane(), Component.APISERVER, "east-2"), Component.ETCD, "east-2")
+    steps = [each for each in steps_until(later(struck, 1), is_done) if each.startswith("ReviveUnit")]
+    assert steps == ["ReviveUnit etcd of east-2", "ReviveUnit kube-apiserver of east-2"]
+
+
+def test_one_at_a_time_and_the_next_when_the_one_before_is_well() -> None:
+    struck = hung(plane(5), Component.APISERVER, "east-1", "east-2")
+    first = until(struck, lambda truth, _: healed(truth) == 1)
+    assert not any(isinstance(each, ReviveUnit) for each in plan(observe(first)).now)
+    assert "is to be well first" in str(why_not(later(first, 0)))
+    assert healed(until(first, is_done)) == 2
+
+
+def test_when_half_of_the_replicas_ail_at_once_it_is_waited_for_longer() -> None:
+    struck = hung(plane(), Component.APISERVER, "east-1", "east-2")
+    assert healed(later(struck, 8)) == 0
+    assert "half of the replicas are not well" in str(why_not(later(struck, 8)))
+    assert healed(later(struck, 14)) >= 1
+
+
+def test_the_budget_is_that_of_all_healing_and_0_means_never() -> None:
+    once = until(later(hung(plane(3, replace(HEALING, budget=1)), Component.SCHEDULER, "east-2"), 1), is_done)
+    again = hung(once, Component.SCHEDULER, "east-3")
+    assert healed(later(again, 20)) == 1
+    assert "1 of at most 1" in str(why_not(later(again, 20)))
+    dead = replace(
+        again,
+        machines=tuple(replace(each, power=Power.OFF) if each.name == "east-a1" else each for each in again.machines),
+    )
+    assert later(dead, 20).memory.condemned == ()
+    never = later(hung(plane(3, replace(HEALING, budget=0)), Component.ETCD, "east-2"), 60)
+    assert never.memory.ailing == ()
+    assert healed(never) == 0
+
+
+def test_a_single_replica_is_started_anew_and_never_condemned_for_what_nobody_else_shows() -> None:
+    struck = later(sick(plane(1), Component.APISERVER, "east-1"), 40)
+    assert struck.memory.condemned == ()
+    assert healed(struck) == 1
+    assert why_not(struck) == {"kube-apiserver of east-1": "no other replica shows that it is its machine"}
+
+
+def test_without_another_machine_it_is_left_as_it_is() -> None:
+    truth = plane()
+    alone = replace(truth, machines=tuple(each for each in truth.machines if each.name.endswith("1")))
+    struck = later(sick(alone, Component.APISERVER, "east-2"), 60)
+    assert struck.memory.condemned == ()
+    assert "there is no spare machine" in str(why_not(struck))
+
+
+def test_a_condemned_one_that_gets_well_before_it_is_exchanged_stays() -> None:
+    struck = until(sick(plane(), Component.APISERVER, "east-2"), lambda truth, _: bool(truth.memory.condemned))
+    replica = struck.replica("east-2")
+    well = replace(struck, sick=frozenset()).with_replica("east-2", replace(replica, hung=frozenset(), warm=True))
+    assert set(until(well, is_done).members) == {"east-1", "east-2", "east-3"}
+
+
+def failing(world: World, component: Component, name: str) -> World:
+    """It does not run, and starting it has failed."""
+    step = StartUnit(site="east", why="", replica=name, component=component)
+    facts = tuple(
+        replace(
+            each,
+            units=tuple((one, UnitState.STOPPED if one is component else at) for one, at in each.units),
+            ready=False,
+        )
+        if each.name == name
+        else each
+        for each in world.replicas
+    )
+    balancers = tuple(replace(each, healthy=each.healthy - {name}) for each in world.balancers)
+    return replace(world, replicas=facts, balancers=balancers, failing=(Failing(step=step, told="the disk is full"),))
+
+
+def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchanged() -> None:
+    world = failing(observe(plane()), Component.APISERVER, "east-2")
+    ((record, component),) = ailing(view(world))
+    assert (record.name, component) == ("east-2", Component.APISERVER)
+    noted = replace(world, memory=replace(world.memory, ailing=(("kube-apiserver of east-2", world.now),)))
+    # The step is tried again: nothing fails at this moment.
+    assert len(ailing(view(replace(noted, failing=())))) == 1
+    assert [kind(each) for each in heal(view(replace(noted, now=noted.now + 1.0))).steps] == []
+    (step,) = heal(view(replace(noted, now=noted.now + 2.0))).steps
+    assert isinstance(step, Condemn)
+    assert (step.replica, step.program) == ("east-2", Component.APISERVER)
+    assert ailing(view(replace(world, failing=()))) == (), "a mere start is none"
+
+
+def test_nothing_is_started_anew_while_another_replica_is_out_by_our_own_doing() -> None:
+    truth = changing(3, 3, Change(restart=frozenset({Component.APISERVER})))
+    rolling = until(replace(truth, settings=replace(truth.settings, healing=HEALING)), about_to(AdoptRevision))
+    struck = hung(rolling, Component.SCHEDULER, "east-3")
+    assert view(observe(struck)).resting is not None
+    assert ailing(view(observe(struck))) == ()
+    rolled = until(struck, is_done)
+    assert healed(rolled) == 0
+    assert healed(until(later(hung(rolled, Component.SCHEDULER, "east-3"), 1), is_done)) == 1
+
+
+def test_a_program_of_a_cordoned_replica_is_left_alone() -> None:
+    struck = replace(hung(plane(), Component.ETCD, "east-2"), cordoned=("east-2",))
+    assert healed(later(struck, 60)) == 0

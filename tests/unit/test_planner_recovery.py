@@ -1,0 +1,434 @@
+"""A lost quorum: when it is lost, who may say so, and how the cluster begins anew without the one before ever coming
+back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.stories import is_done, planned, told, until, with_fact
+from model.worlds import empty, settled
+
+from quarterdeck.engine.conditions import judged, unseen
+from quarterdeck.engine.events import happenings, warnings
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import MemberWord, Memory
+from quarterdeck.model.steps import NOTES, BeginEpoch, PlaceReplica, ReleaseReplica, RestoreMember, StartUnit
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import Consent, Failing, World
+from quarterdeck.planner.claims import bare
+from quarterdeck.planner.data import withhold
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.parts import Power
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.survivors import Fate, loss, survivors
+from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.view import view
+
+NO, YES = Consent(), Consent(epoch=1)
+DEAD, CUT_OFF = Power.OFF, Power.FROZEN
+
+
+def with_power(truth: Truth, power: Power, *replicas: str) -> Truth:
+    """The machines of these replicas in that state."""
+    names = {truth.machine_of(name).name for name in replicas}
+    machines = tuple(replace(each, power=power) if each.name in names else each for each in truth.machines)
+    return tick(replace(truth, machines=machines))
+
+
+def left_of_three(power: Power = DEAD, consent: Consent = NO) -> Truth:
+    """East-1 is left of three; nothing else is."""
+    truth = replace(settled(empty("east", 3)), consent=consent)
+    truth = replace(truth, memory=replace(truth.memory, revision=1))
+    return with_power(truth, power, "east-2", "east-3")
+
+
+def word(replica: str, applied: int, revision: int = 5, **said: object) -> MemberWord:
+    made = MemberWord(
+        replica=replica,
+        term=2,
+        committed=applied,
+        applied=applied,
+        revision=revision,
+        learner=False,
+        follows=False,
+        voters=("east-1", "east-2", "east-3"),
+    )
+    return replace(made, **said)
+
+
+def of(world: World) -> list[str]:
+    return [told(step) for step in plan(world).now]
+
+
+# --- whether it is lost ---------------------------------------------------------------------------------------------
+
+
+def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
+    found = survivors(observe(left_of_three()))
+    assert found is not None
+    assert found.lost
+    assert found.best.replica == "east-1"
+    assert (found.of(Fate.ALIVE), found.of(Fate.DEAD)) == (("east-1",), ("east-2", "east-3"))
+    assert not found.others_may_live
+
+
+def test_machines_that_do_not_answer_are_not_dead() -> None:
+    found = survivors(observe(left_of_three(CUT_OFF)))
+    assert found is not None
+    assert found.of(Fate.CUT_OFF) == ("east-2", "east-3")
+    assert found.others_may_live
+
+
+def test_one_that_does_not_answer_is_no_quorum_by_itself() -> None:
+    truth = with_power(with_power(settled(empty("east", 3)), DEAD, "east-2"), CUT_OFF, "east-3")
+    found = survivors(observe(truth))
+    assert found is not None
+    assert found.lost
+    assert not found.others_may_live
+
+
+def test_a_quorum_that_only_has_to_be_started_is_not_lost() -> None:
+    """All have come back after a loss of power, and two of them are just starting."""
+    world = observe(left_of_three(consent=YES))
+    for name in ("east-2", "east-3"):
+        units = tuple((each, UnitState.STOPPED) for each in Component)
+        world = with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UP, units=units, has_data=True))  # noqa: B023
+    found = survivors(world)
+    assert found is not None
+    assert not found.lost
+    assert of(world) == ["StartUnit etcd of east-2", "StartUnit etcd of east-3"]
+
+
+def test_data_that_is_gone_is_as_dead_as_a_machine_and_data_that_is_not_seen_is_not() -> None:
+    world = observe(left_of_three())
+    for name in ("east-2", "east-3"):
+        world = with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UP, has_data=False))
+    found = survivors(world)
+    assert found is not None
+    assert found.lost
+    for name in ("east-2", "east-3"):
+        world = with_fact(world, name, lambda fact: replace(fact, has_data=None))
+    found = survivors(world)
+    assert found is not None
+    assert not found.lost
+
+
+def test_who_follows_a_leader_has_lost_nothing_though_we_hear_no_quorum() -> None:
+    world = observe(left_of_three(consent=YES))
+    world = replace(world, words=(word("east-1", 7, follows=True),))
+    found = survivors(world)
+    assert found is not None
+    assert not found.lost
+    assert not any(isinstance(step, BeginEpoch) for step in plan(world).now)
+
+
+def test_a_voter_that_no_record_names_may_live_where_nobody_looks() -> None:
+    world = observe(left_of_three())
+    world = replace(world, words=(word("east-1", 7, voters=("east-1", "", "")),))
+    found = survivors(world)
+    assert found is not None
+    assert found.others_may_live
+
+
+def test_who_has_applied_most_survives_whatever_its_name_and_term() -> None:
+    world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
+    five = tuple(f"east-{each}" for each in range(1, 6))
+    said = (word("east-1", 9, voters=five), word("east-2", 12, term=1, voters=five))
+    found = survivors(replace(world, words=said))
+    assert found is not None
+    assert [each.replica for each in found.words] == ["east-2", "east-1"]
+
+
+def test_a_learner_that_has_copied_all_survives_the_only_voter() -> None:
+    """It does not say who votes: all that were members and are not known to be learners may."""
+    world = replace(observe(left_of_three(consent=YES)), words=(word("east-1", 9, learner=True, voters=()),))
+    found = survivors(world)
+    assert found is not None
+    assert found.fates == (("east-2", Fate.DEAD), ("east-3", Fate.DEAD))
+    assert found.lost
+    assert of(world)[0].startswith("BeginEpoch")
+    both = replace(world, words=(*world.words, word("east-2", 9)))
+    found = survivors(both)
+    assert found is not None
+    assert found.best.replica == "east-2", "of those that have as much, one that was asked to keep it"
+
+
+def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> None:
+    world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
+    memory = world.memory.with_replica("east-2", lambda record: replace(record, differs=True))
+    world = replace(world, memory=memory, words=(word("east-1", 9), word("east-2", 12)))
+    found = survivors(world)
+    assert found is not None
+    assert found.best.replica == "east-1"
+
+
+@pytest.mark.parametrize(
+    ("seen", "revision", "said"),
+    [
+        (5, 5, "nothing that was ever seen: east-1 has etcd revision 5, and 5 is the last"),
+        (0, 5, "nothing that was ever seen: east-1 has etcd revision 5;"),
+        (2_000, 5, "etcd revisions 6 to 2,000: east-1 has etcd revision 5, and the plane was last seen at 2,000"),
+    ],
+)
+def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, said: str) -> None:
+    found = loss(Memory(revision=seen), word("east-1", 7, revision))
+    assert found.startswith(said)
+    assert "after that" in found
+
+
+# --- who may say so -------------------------------------------------------------------------------------------------
+
+
+def test_without_consent_nothing_is_done_and_a_person_is_told_what_to_do() -> None:
+    noted = observe(left_of_three())
+    assert of(noted) == []
+    assert any("quarterdeck recover" in each for each in plan(noted).waiting)
+    assert any("the quorum of etcd is lost: 1 of 3 voters" in each for each in warnings(noted))
+    said = {each.type: each for each in judged(unseen(0.0), noted, plan(noted), asked=(), generation=1, now=1.0)}
+    assert said["Stalled"].reason == "QuorumLost"
+
+
+@pytest.mark.parametrize("consent", [Consent(epoch=2), Consent(epoch=0), Consent(automatic=True)])
+def test_only_the_word_for_the_next_epoch_begins_it(consent: Consent) -> None:
+    truth = left_of_three(consent=consent)
+    truth = replace(truth, memory=replace(truth.memory, quorum_lost=truth.now))
+    assert planned(truth) == []
+
+
+def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> None:
+    noted = left_of_three(CUT_OFF, YES)
+    noted = replace(noted, memory=replace(noted.memory, quorum_lost=0.0))
+    assert planned(noted) == []
+    assert any("they may still serve others" in each for each in plan(observe(noted)).waiting)
+    told_so = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
+    assert planned(told_so)[0].startswith("BeginEpoch")
+
+
+def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majority_that_may_live() -> None:
+    patience = left_of_three().settings.patience
+    lost = left_of_three(consent=Consent(automatic=True))
+    lost = replace(lost, memory=replace(lost.memory, quorum_lost=0.0))
+    assert planned(replace(lost, now=patience - 1)) == []
+    assert planned(replace(lost, now=patience))[0].startswith("BeginEpoch")
+    cut_off = left_of_three(CUT_OFF, Consent(automatic=True))
+    cut_off = replace(cut_off, now=9 * patience, memory=replace(cut_off.memory, quorum_lost=0.0))
+    assert planned(cut_off) == []
+
+
+def test_a_quorum_that_is_back_is_not_counted_as_lost_from_before() -> None:
+    truth = left_of_three(consent=Consent(automatic=True))
+    assert planned(truth) == ["NoteQuorum"]
+    truth = with_power(replace(truth, memory=replace(truth.memory, quorum_lost=0.0)), Power.ON, "east-2")
+    truth = until(truth, lambda now, _: now.memory.quorum_lost is None)
+    assert truth.elected is not None
+
+
+def test_a_survivor_that_is_about_to_answer_is_waited_for() -> None:
+    """Of five, two are left, and only one has said yet how far it is."""
+    truth = with_power(replace(settled(empty("east", 5)), consent=YES), DEAD, "east-3", "east-4", "east-5")
+    truth = replace(truth, memory=replace(truth.memory, quorum_lost=0.0))
+    world = observe(truth)
+    one = replace(world, words=tuple(each for each in world.words if each.replica == "east-1"))
+    assert of(one) == []
+    assert any("member east-2 to say how far it is" in each for each in plan(one).waiting)
+    ends = with_fact(one, "east-2", lambda fact: replace(fact, restless=frozenset({Component.ETCD})))
+    assert of(ends)[0].startswith("BeginEpoch")
+
+
+# --- how it begins --------------------------------------------------------------------------------------------------
+
+
+def begun() -> Truth:
+    return until(left_of_three(consent=YES), lambda truth, _: truth.memory.epoch == 1)
+
+
+def test_the_founder_gets_the_survivors_data_after_all_of_before_has_ended_and_starts_only_then() -> None:
+    truth, kinds = left_of_three(consent=YES), []
+    for _ in range(60):
+        now = plan(observe(truth)).now
+        kinds += [told(step) for step in now]
+        for step in now:
+            truth = apply(truth, step)
+        if "StartUnit kube-apiserver of east-4" in kinds:
+            break
+        truth = truth if now else tick(truth)
+    first = kinds.index
+    assert first("BeginEpoch") < first("StopUnit etcd of east-1") < first("RestoreMember east-4")
+    assert first("RestoreMember east-4") < first("StartUnit etcd of east-4")
+    assert first("StartUnit etcd of east-4") < first("StartUnit kube-apiserver of east-4")
+    assert truth.memory.replica("east-4").machine == truth.memory.replica("east-1").machine
+    assert truth.serving_the_past == frozenset()
+
+
+def test_nothing_starts_before_the_data_is_there_and_a_restore_that_broke_off_is_made_again() -> None:
+    truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
+    world = observe(truth)
+    assert of(world) == ["RestoreMember east-4"]
+    assert of(observe(tick(truth))) == ["RestoreMember east-4"]
+
+
+def test_the_database_is_not_copied_while_the_survivor_writes_to_it() -> None:
+    truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
+    units = tuple((each, UnitState.STOPPING if each is Component.ETCD else UnitState.STOPPED) for each in Component)
+    ending = with_fact(observe(truth), "east-1", lambda fact: replace(fact, units=units))
+    assert not any(isinstance(step, RestoreMember | StartUnit) for step in plan(ending).now)
+
+
+def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() -> None:
+    truth = begun()
+    stop = next(step for step in plan(observe(truth)).now if told(step) == "StopUnit etcd of east-1")
+    for step in plan(observe(truth)).now:
+        truth = apply(truth, step) if step != stop else truth
+    failing = (Failing(step=bare(stop), told="it does not end"),)
+    world = replace(observe(truth), failing=failing)
+    assert "east-4" in truth.recorded
+    assert "RestoreMember east-4" not in of(world)
+    assert any("etcd of east-1 to end" in each for each in plan(world).waiting)
+
+
+def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data() -> None:
+    truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
+    (restore,) = plan(observe(truth)).now
+    failing = (Failing(step=bare(restore), told="there is no room"),)
+    others = plan(replace(observe(truth), failing=failing)).now
+    assert all(isinstance(step, PlaceReplica) for step in others)
+    for step in others:
+        truth = apply(truth, step)
+    world = replace(observe(truth), failing=failing)
+    assert of(world) == []
+    assert "there is no room" in plan(world).waiting
+
+
+def test_nobody_is_asked_to_put_back_data_of_an_epoch_that_is_over() -> None:
+    truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
+    world = with_fact(observe(truth), "east-1", lambda fact: replace(fact, has_data=False))
+    assert withhold(view(world)) == Outcome()
+
+
+def test_no_slot_is_taken_to_be_filled_by_what_is_of_an_epoch_that_is_over_while_the_new_one_is_not_read() -> None:
+    seen = view(observe(begun()))
+    assert seen.lost == {"east-1", "east-2", "east-3"}
+    assert seen.wanted == ()
+
+
+def test_no_replica_of_before_founds_the_new_cluster_for_events() -> None:
+    truth = settled(replace(empty("east", 3), separate=frozenset({""})))
+    truth = with_power(replace(truth, consent=YES), DEAD, "east-2", "east-3")
+    truth = until(truth, lambda now, _: now.memory.epoch == 1)
+    truth = until(truth, lambda now, _: now.memory.events.exists)
+    assert {"east-1", "east-2", "east-3"}.isdisjoint(truth.memory.events.bootstrap)
+    assert truth.memory.events.epoch == 2
+
+
+def begun_with_two() -> Truth:
+    """Of five, two are left, and the epoch begins from the first of them."""
+    truth = with_power(replace(settled(empty("east", 5)), consent=YES), DEAD, "east-3", "east-4", "east-5")
+    return until(truth, lambda now, _: now.memory.epoch == 1)
+
+
+def test_a_survivor_that_dies_before_it_was_copied_is_followed_by_the_next_best_on_another_word() -> None:
+    truth = begun_with_two()
+    seed = truth.memory.seed
+    assert seed is not None
+    (other,) = (word.replica for word in seed.others)
+    dead = with_power(truth, DEAD, seed.survivor)
+    dead = until(dead, lambda _, now: not now.now)
+    waiting = plan(observe(dead)).waiting
+    assert any("quarterdeck recover" in each for each in waiting)
+    assert any(f"{seed.survivor} was lost" in each for each in warnings(observe(dead)))
+    assert not any(isinstance(step, RestoreMember) for step in plan(observe(dead)).now)
+    again = until(replace(dead, consent=Consent(epoch=2)), lambda now, _: now.memory.epoch == 2)
+    assert again.memory.seed is not None
+    assert again.memory.seed.survivor == other
+    serves = until(again, lambda now, _: bool(now.serving))
+    back = after_one_look(with_power(serves, Power.ON, seed.survivor))
+    assert back.serving_the_past == frozenset()
+
+
+def test_a_survivor_that_is_back_before_anybody_said_anything_is_copied_as_it_was_to_be() -> None:
+    truth = begun_with_two()
+    seed = truth.memory.seed
+    assert seed is not None
+    dead = until(with_power(truth, DEAD, seed.survivor), lambda _, now: not now.now)
+    dead = replace(dead, consent=replace(dead.consent, automatic=True))
+    noted = until(dead, lambda now, _: now.memory.quorum_lost is not None)
+    back = until(with_power(noted, Power.ON, seed.survivor), lambda now, _: bool(now.serving))
+    assert (back.memory.epoch, back.memory.quorum_lost) == (1, None)
+
+
+def test_a_crash_at_any_step_goes_on_with_the_same_epoch() -> None:
+    """The consent is used up: none but the first epoch begins."""
+    truth = until(begun(), lambda now, _: bool(now.serving))
+    assert truth.memory.epoch == 1
+    assert not any(isinstance(step, BeginEpoch) for step in plan(observe(truth)).now)
+
+
+def after_one_look(truth: Truth) -> Truth:
+    """What was only to be written down is written before anything is done."""
+    now = plan(observe(truth)).now
+    while now and all(isinstance(step, NOTES) for step in now):
+        for step in now:
+            truth = apply(truth, step)
+        now = plan(observe(truth)).now
+    for step in now:
+        truth = apply(truth, step)
+    return truth
+
+
+@pytest.mark.parametrize("rounds", range(0, 40, 3))
+def test_the_dead_may_come_back_at_any_moment_and_never_take_writes_beside_the_new_epoch(rounds: int) -> None:
+    truth = begun()
+    for _ in range(rounds):
+        now = plan(observe(truth)).now
+        for step in now:
+            truth = apply(truth, step)
+        truth = truth if now else tick(truth)
+    there = [name for name in ("east-2", "east-3") if name in truth.recorded]
+    truth = after_one_look(with_power(truth, Power.ON, *there))
+    assert truth.serving_the_past == frozenset()
+    truth = until(truth, is_done)
+    assert truth.memory.epoch == 1
+    assert len(truth.serving) == 3
+
+
+def test_it_grows_back_to_as_many_as_before_and_keeps_all_data_of_before() -> None:
+    truth = until(with_power(begun(), Power.ON, "east-2", "east-3"), is_done)
+    assert len(truth.serving) == 3
+    assert {each.name for each in truth.memory.replicas}.isdisjoint({"east-1", "east-2", "east-3"})
+    assert {each.replica for each in truth.memory.kept} == {"east-1", "east-2", "east-3"}
+    assert any("is kept on machine" in each.message for each in happenings(observe(truth)))
+
+
+def test_what_is_let_go_of_a_former_epoch_keeps_its_data_and_nothing_else_does() -> None:
+    truth = until(begun(), lambda _, now: any(isinstance(step, ReleaseReplica) for step in now.now))
+    steps = [step for step in plan(observe(truth)).now if isinstance(step, ReleaseReplica)]
+    assert {(step.replica, step.keep) for step in steps} == {("east-1", True)}
+
+
+def test_data_that_was_kept_goes_with_its_plane_and_not_before_all_else() -> None:
+    truth = until(with_power(begun(), Power.ON, "east-2", "east-3"), is_done)
+    truth = replace(truth, deleting=True)
+    last = until(truth, lambda now, _: not now.memory.replicas)
+    assert planned(last) == ["DeleteKept east-1", "DeleteKept east-2", "DeleteKept east-3"]
+    gone = until(last, is_done)
+    assert gone.memory.kept == ()
+
+
+def test_the_same_word_written_twice_begins_one_epoch() -> None:
+    step = BeginEpoch(site="", why="", epoch=1, survivor="east-1", founder="east-4", revision=5, seen=5)
+    once = step.remembered(left_of_three().memory, 1.0)
+    assert step.remembered(once, 2.0) == once
+
+
+def test_no_name_is_used_again_for_the_founder() -> None:
+    truth = begun()
+    assert truth.memory.next_ordinal == 5
+    placed = [step for step in plan(observe(until(truth, is_placed))).now if isinstance(step, PlaceReplica)]
+    assert [step.replica for step in placed] == ["east-4"]
+
+
+def is_placed(_: Truth, now: object) -> bool:
+    return any(isinstance(step, PlaceReplica) for step in getattr(now, "now", ()))

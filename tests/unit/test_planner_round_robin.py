@@ -1,0 +1,175 @@
+"""Round robin: the name leads to apiservers themselves, follows who is ready, and can be changed while it is used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from model.stories import until, with_fact
+from model.worlds import FORMER, NEW, changing, empty, settled
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.revisions import Change
+from quarterdeck.model.steps import LeadTo, Plan, SetRecord, StopBalancer, StopUnit
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import Health, World
+from quarterdeck.planner.planner import plan
+from quarterdeck.planner.round_robin import follow
+from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.survival import Answer, survivals
+from quarterdeck.planner.traffic import record
+from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.view import view
+
+ALL = ("east-1", "east-2", "east-3")
+
+
+@cache
+def serves() -> Truth:
+    return settled(empty("east", 3, direct=True))
+
+
+def led(world: World, *leaving: str) -> list[tuple[str, ...]]:
+    return [step.backends for step in follow(view(world), leaving).steps if isinstance(step, LeadTo)]
+
+
+def unready(world: World, *names: str) -> World:
+    for name in names:
+        world = with_fact(world, name, lambda fact: replace(fact, ready=False))
+    return as_seen(world)
+
+
+def unseen(world: World, name: str) -> World:
+    return with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UNREACHABLE, ready=None))
+
+
+def as_seen(world: World) -> World:
+    ready = {each.name for each in world.replicas if each.ready}
+    return replace(world, apiservers=replace(world.apiservers, healthy=world.apiservers.backends & ready))
+
+
+def steps_until_done(truth: Truth) -> list[tuple[float, object]]:
+    """What is done, each with when; the times are those of the truth."""
+    found: list[tuple[float, object]] = []
+    for _ in range(100):
+        now: Plan = plan(observe(truth))
+        if now.done:
+            return found
+        for step in now.now:
+            truth = apply(truth, step)
+            found.append((truth.now, step))
+        truth = truth if now.now else tick(truth)
+    raise AssertionError(f"not done: {plan(observe(truth))}")
+
+
+# --- who is in the name ---------------------------------------------------------------------------------------------
+
+
+def test_the_name_loses_who_is_not_ready_and_gets_it_back() -> None:
+    world = observe(serves())
+    assert led(world) == []
+    assert led(unready(world, "east-2")) == [("east-1", "east-3")]
+    back = replace(world, apiservers=replace(world.apiservers, backends=frozenset({"east-1", "east-3"})))
+    assert led(back) == [ALL]
+
+
+def test_where_nobody_is_ready_the_name_stays_as_it_is() -> None:
+    assert led(unready(observe(serves()), *ALL)) == []
+    assert led(unseen(unseen(unready(observe(serves()), "east-1"), "east-2"), "east-3")) == []
+
+
+def test_who_only_we_do_not_see_stays_in_the_name_until_the_cluster_does_not_hear_it_either() -> None:
+    world = unseen(observe(serves()), "east-2")
+    assert led(world) == []
+    assert world.membership is not None
+    members = tuple(
+        replace(each, health=Health.DOWN) if each.replica == "east-2" else each for each in world.membership.members
+    )
+    dead = replace(world, membership=replace(world.membership, members=members))
+    assert led(dead) == [("east-1", "east-3")]
+
+
+def test_an_apiserver_at_another_port_is_never_in_the_name_and_keeps_nobody_from_resting() -> None:
+    world = replace(observe(serves()), elsewhere=frozenset({"east-3"}))
+    assert led(world) == [("east-1", "east-2")]
+    left = replace(world.apiservers, backends=frozenset({"east-1", "east-2"}), healthy=frozenset({"east-1", "east-2"}))
+    assert view(replace(world, apiservers=left)).led_to({*ALL})
+
+
+def test_a_name_that_is_not_known_or_somebody_elses_is_not_touched() -> None:
+    world = unready(observe(serves()), "east-2")
+    assert led(replace(world, record=None, record_known=False)) == []
+    assert led(replace(world, foreign="it is claimed by other/1")) == []
+
+
+def test_the_loss_of_a_machine_is_survived_by_a_name_that_leads_to_others_and_there_is_no_edge_to_lose() -> None:
+    found = {str(each.failure): each.answer for each in survivals(view(observe(serves())))}
+    assert (found["machine"], found["edge"]) == (Answer.YES, Answer.YES)
+    alone = settled(empty("east", 1, direct=True))
+    assert {str(each.failure): each.answer for each in survivals(view(observe(alone)))}["machine"] is Answer.NO
+
+
+# --- who may go -----------------------------------------------------------------------------------------------------
+
+
+def test_an_apiserver_stops_only_when_nobody_can_hold_its_address_any_more() -> None:
+    restart = Change(restart=frozenset({Component.APISERVER}))
+    done = steps_until_done(changing(3, 3, restart, direct=True))
+    for name in ALL:
+        stopped = next(
+            at
+            for at, step in done
+            if isinstance(step, StopUnit) and (step.replica, step.component) == (name, Component.APISERVER)
+        )
+        left = max(at for at, step in done if isinstance(step, LeadTo) and name not in step.backends and at <= stopped)
+        settings = serves().settings
+        assert stopped - left >= settings.ttl + settings.drain
+
+
+def test_nobody_drains_while_some_dns_server_may_still_lead_there() -> None:
+    world = observe(until(changing(3, 3, Change(restart=frozenset({Component.APISERVER})), direct=True), drains))
+    assert view(world).named == world.apiservers.backends != frozenset(ALL)
+    torn = replace(world, torn="it answers otherwise", apiservers=replace(world.apiservers, alike=False))
+    for other in (torn, replace(world, stamped=False), replace(world, record=None, record_known=False)):
+        assert view(other).named == frozenset(ALL)
+
+
+def test_before_anybody_rests_no_change_of_an_older_driver_can_reach_the_record() -> None:
+    world = observe(until(changing(3, 3, Change(restart=frozenset({Component.APISERVER})), direct=True), drains))
+    assert not [step for step in record(view(world)).steps if isinstance(step, LeadTo)]
+    (again,) = record(view(replace(world, stamped=False))).steps
+    assert isinstance(again, LeadTo)
+    assert {*again.backends} == world.apiservers.backends
+
+
+def drains(truth: Truth, _: Plan) -> bool:
+    return bool(truth.memory.draining)
+
+
+# --- changed while clients use it -----------------------------------------------------------------------------------
+
+
+def test_the_load_balancer_goes_when_nobody_can_hold_its_address_any_more() -> None:
+    done = steps_until_done(replace(settled(empty("east", 3)), direct=True))
+    (changed,) = (at for at, step in done if isinstance(step, LeadTo))
+    (gone,) = (at for at, step in done if isinstance(step, StopBalancer))
+    settings = serves().settings
+    assert gone - changed >= settings.ttl + settings.drain
+
+
+def test_the_name_goes_to_a_load_balancer_when_that_leads_to_all() -> None:
+    done = [step for _, step in steps_until_done(replace(serves(), direct=False))]
+    assert [step.to for step in done if isinstance(step, SetRecord)] == ["east"]
+    assert not any(isinstance(step, LeadTo) for step in done)
+
+
+def test_apiservers_that_clients_may_still_hold_the_address_of_rest_only_afterwards() -> None:
+    restart = Change(restart=frozenset({Component.APISERVER}))
+    start = replace(settled(replace(changing(3, 3, restart, direct=True), revision=FORMER)), direct=False)
+    back = until(start, lambda now, _: now.memory.served_site == "east")
+    assert APISERVERS in view(observe(back)).held
+    done = steps_until_done(replace(back, revision=NEW))
+    stopped = min(at for at, step in done if isinstance(step, StopUnit) and step.component is Component.APISERVER)
+    since = dict(back.memory.held)[APISERVERS]
+    assert stopped - since >= start.settings.ttl + start.settings.drain
