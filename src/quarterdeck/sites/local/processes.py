@@ -14,19 +14,23 @@ from quarterdeck.errors import TimedOut
 MARK = "QUARTERDECK_MACHINE"
 JOB = "QUARTERDECK_JOB"
 DEADLINE = 10.0  # seconds
+_REPLACED = 1.0  # seconds that a process may take for execve(2), in which it seems to have no environment
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
     """One line of the process table. ``state`` is that of proc_pid_stat(5): R, S, D, T, Z, ...
 
-    ``started``, in clock ticks since the boot, tells it from a later process with the same number.
+    ``started``, in clock ticks since the boot, tells it from a later process with the same number. ``has_memory``:
+    it is neither a thread of the kernel nor dead.
     """
 
     pid: int
     parent: int
     state: str
     started: int
+    has_memory: bool
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -41,7 +45,7 @@ def processes_of(mark: str, variable: str = MARK) -> tuple[Process, ...]:
     """
     table = {each.pid: each for each in _table()}
     wanted = f"{variable}={mark}".encode()
-    members = {pid for pid in table if wanted in _environment(pid)}
+    members = {pid for pid, each in table.items() if wanted in _environment(each)}
     while True:
         more = {pid for pid, each in table.items() if each.parent in members} - members
         if not more:
@@ -53,7 +57,11 @@ def processes_of(mark: str, variable: str = MARK) -> tuple[Process, ...]:
 
 def runs_job(mark: str) -> bool:
     """Whether any job runs on a machine."""
-    return any(entry.startswith(f"{JOB}=".encode()) for each in processes_of(mark) for entry in _environment(each.pid))
+    return any(_in_job(each) for each in processes_of(mark))
+
+
+def _in_job(process: Process) -> bool:
+    return any(entry.startswith(f"{JOB}=".encode()) for entry in _environment(process))
 
 
 def kill_all(mark: str, variable: str = MARK) -> None:
@@ -123,12 +131,22 @@ def _table() -> list[Process]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             fields = stat[stat.rindex(b")") + 2 :].split()  # the name before may hold anything
-            found.append(Process(int(entry), int(fields[1]), fields[0].decode(), int(fields[19])))
+            state = fields[0].decode()
+            has_memory = state not in "ZX" and not int(fields[6]) & _KERNEL_THREAD
+            found.append(Process(int(entry), int(fields[1]), state, int(fields[19]), has_memory))
     return found
 
 
-def _environment(pid: int) -> list[bytes]:
+def _environment(process: Process) -> list[bytes]:
+    """Nothing when it has gone, or is somebody else's."""
+    folder = Path("/proc", str(process.pid))
+    deadline = time.monotonic() + _REPLACED
     try:
-        return Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+        # The kernel shows neither while it puts another program in its place: that it is nobody's is not said by that.
+        while not (environment := (folder / "environ").read_bytes()) and not (folder / "cmdline").read_bytes():
+            if not process.has_memory or time.monotonic() > deadline:
+                break
+            time.sleep(0.0005)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return []  # gone, or somebody else's
+        return []
+    return environment.split(b"\0")
