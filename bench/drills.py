@@ -3,7 +3,8 @@
     python bench/drills.py [--fail unit,machine,zone,edge,dns,leader] [--runs 5] [--megabytes 20] [--isolation netns]
 
 A manager keeps a plane of three replicas. "last failure" is when the last request failed, in seconds from the failure
-on; "as before" is when the plane was as it was and survived again all that it had survived.
+on, and "last failed sent" when the last of those was sent that were not under way when it began; "as before" is when
+the plane was as it was and survived again all that it had survived.
 """
 
 from __future__ import annotations
@@ -97,11 +98,23 @@ def main() -> None:
                 for number in range(wanted.runs):
                     runs.append(drilled(fail))
                     print(f"{fail} {number + 1}: {runs[-1]}", flush=True)
-                times = [cell(runs, key) for key in ("lastFailure", "detected", "servedAgain", "redundant")]
+                times = [
+                    cell(runs, key) for key in ("lastFailedSent", "lastFailure", "detected", "servedAgain", "redundant")
+                ]
                 counts = [str(sum(each[key] for each in runs)) for key in ("requests", "failed", "lost", "missed")]
                 rows.append([fail, *counts, *times, *noise.cells()])
     print(f"\n{this_machine()}; {wanted.runs} drills each, {wanted.megabytes} MB\n")
-    header = ["fails", "requests", "failed", "lost", "missed", "last failure: s", "known: s", "served again: s"]
+    header = [
+        "fails",
+        "requests",
+        "failed",
+        "lost",
+        "missed",
+        "last failed sent: s",
+        "last failure: s",
+        "known: s",
+        "served again: s",
+    ]
     print(markdown([*header, "as before: s", "stolen s", "pace ms"], rows))
 
 

@@ -204,8 +204,9 @@ def probe_result(*, failing: bool = False) -> ProbeResult:
         writes=Writes(acknowledged=589, unknown=0, lost=0, stale_reads=0, audited=True),
         watches=Watches(events=1178, missed=0, duplicated=0, out_of_order=0, relists=0, ended=2, cut=0),
         failures=tuple(
-            Failure(at=ZERO + 8.0 + number / 10, kind=Kind.PINNED, client="pinned-0", request="GET /api/v1/x",
-                    reason="status 429", address="127.20.0.1", period="migrate")
+            Failure(at=ZERO + 8.0 + number / 10, sent=ZERO + 8.0, kind=Kind.PINNED,
+                    client="pinned-0", request="GET /api/v1/x", reason="status 429",
+                    address="127.20.0.1", period="migrate")
             for number in range(sum(failed.values()))
         ),
         connections=tuple((kind, 2) for kind in Kind),

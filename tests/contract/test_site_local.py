@@ -42,6 +42,7 @@ from quarterdeck.sites.local.loopback import Loopback, open_loopback
 from quarterdeck.sites.local.own_user import may_give_users, user_of
 from quarterdeck.sites.local.records import NICE as NICES
 from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.sites.local.supervised_unit import SETTLED_AFTER
 from quarterdeck.sites.local.supervisor_client import SupervisorClient
 
 A, B = "east-a1", "east-b1"
@@ -164,6 +165,35 @@ async def running(site: LocalSite, unit: str, machine: str = A, *, other_than: i
         lambda: status(site, machine, unit),
         lambda seen: seen.state is UnitState.RUNNING and seen.pid not in (None, other_than),
     )
+
+
+async def test_a_settled_unit_that_ends_by_itself_is_started_again_after_its_pause(
+    site: LocalSite, lab: LocalUnderTest
+) -> None:
+    async def starts() -> list[float]:
+        return [float(each) for each in (await site.logs(A, "pauses")).split()]
+
+    pause = 0.6
+    await site.start_unit(A, shell("pauses", "date +%s.%N; exec sleep 1000", restart_pause=pause))
+    first = (await eventually(starts, bool))[0]
+
+    async def age() -> float:
+        return time.time() - first
+
+    await eventually(age, lambda seen: seen > SETTLED_AFTER + pause + 1.0)  # supervisor looks once a second
+    before = await running(site, "pauses")
+    crashed = time.time()
+    lab.crash(A, before)
+    again = (await eventually(starts, lambda seen: len(seen) == 2))[1]
+    assert again - crashed >= pause
+    assert (await running(site, "pauses", other_than=before.pid)).restarts == 1
+
+
+async def test_a_unit_with_a_pause_that_ends_again_and_again_has_failed(site: LocalSite) -> None:
+    script = "[ ! -e begun ] || exit 3; sleep 2.5; touch begun; exit 3"
+    await site.start_unit(A, shell("ends", script, restart_pause=0.3))
+    seen = await eventually(lambda: status(site, A, "ends"), lambda seen: seen.state is UnitState.FAILED)
+    assert seen.exit_code == 3
 
 
 async def supervisord(site: LocalSite, unit: str, machine: str = A) -> int:

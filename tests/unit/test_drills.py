@@ -227,13 +227,15 @@ def test_a_plane_is_as_before_when_nothing_is_left_and_no_trouble_is_new() -> No
 
 def test_clients_are_served_again_with_the_first_answer_after_the_last_failure() -> None:
     def told(*found: tuple[float, bool]) -> list[Answered]:
-        return [Answered(at=at, ok=ok) for at, ok in found]
+        return [Answered(sent=at - 0.6, at=at, ok=ok) for at, ok in found]
 
     course = told((9.0, False), (10.1, True), (10.4, False), (10.5, True), (11.0, False), (11.3, True), (12.0, True))
     assert judgement.served_again(course, 10.0) == pytest.approx(1.3)
     assert judgement.last_failure(course, 10.0) == pytest.approx(1.0)
     assert judgement.served_again(told((9.0, False), (10.1, True)), 10.0) == 0.0
     assert judgement.last_failure(told((9.0, False)), 10.0) is None
+    assert judgement.last_failed_sent(course, 10.0) == pytest.approx(0.4)
+    assert judgement.last_failed_sent(told((10.5, False)), 10.0) is None, "it was under way"
     assert judgement.served_again(told((10.1, True), (10.4, False)), 10.0) is None
 
 

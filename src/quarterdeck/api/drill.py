@@ -41,9 +41,10 @@ class DrillSpec(Model):
 class DrillStatus(Model):
     """What came of it. Times are seconds from the failure on; None: it did not come to that. ``detected``: a look found
     that the plane is not as it was. ``served_again``: clients were answered for good (0: they always were).
-    ``last_failure``: the last request that failed. ``undone``: the failure was taken back (None: it is over by itself).
-    ``redundant``: the plane was as before, and survived all that it did. ``message``: why it is not passed, or not to
-    its end; ``left`` what is left of it, in sentences.
+    ``last_failure``: the last request that failed had done so; ``last_failed_sent``: it was sent, of those that were
+    not under way when it began; ``failures``: the first of them, in words. ``undone``: the failure was taken back
+    (None: it is over by itself). ``redundant``: the plane was as before, and survived all that it did. ``message``: why
+    it is not passed, or not to its end; ``left`` what is left of it, in sentences.
     """
 
     phase: DrillPhase = DrillPhase.RUNNING
@@ -52,10 +53,12 @@ class DrillStatus(Model):
     detected: float | None = None
     served_again: float | None = None
     last_failure: float | None = None
+    last_failed_sent: float | None = None
     undone: float | None = None
     redundant: float | None = None
     requests: int = 0
     failed: int = 0
+    failures: tuple[str, ...] = ()
     longest_stall_milliseconds: float = 0.0
     acknowledged: int = 0
     lost: int = 0

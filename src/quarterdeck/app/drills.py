@@ -26,6 +26,7 @@ from quarterdeck.stores.lease import hold_lease
 
 if TYPE_CHECKING:  # few drill, and a probe takes long to load
     from quarterdeck.app.drilling import Course
+    from quarterdeck.probe.result import Failure
 
 #: Only one drill at a time, of all planes: each is reckoned with all else being well.
 LEASE = "drill"
@@ -38,6 +39,8 @@ _QUIET = 2.0
 _STANDING_BY = 12.0
 #: Requests per second and client.
 _RATE = 20.0
+#: Requests that failed which are kept in words.
+_TOLD = 20
 
 
 async def drilled(
@@ -108,7 +111,10 @@ async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, t
 def _judged(drill: Drill, course: Course) -> DrillStatus:
     result, struck = course.result, course.struck
     samples = result.samples
-    answers = [Answered(at=result.started + at, ok=ok) for at, ok in zip(samples.at, samples.ok, strict=True)]
+    answers = [
+        Answered(sent=result.started + at - ms / 1e3, at=result.started + at, ok=ok)
+        for at, ms, ok in zip(samples.at, samples.ms, samples.ok, strict=True)
+    ]
     redundant = judgement.redundant(course.before, course.sights, struck)
     why = judgement.verdict(
         drill.spec.fail,
@@ -124,6 +130,7 @@ def _judged(drill: Drill, course: Course) -> DrillStatus:
         detected=_rounded(judgement.detected(course.before, course.sights, struck)),
         served_again=_rounded(judgement.served_again(answers, course.marked)),
         last_failure=_rounded(judgement.last_failure(answers, course.marked)),
+        last_failed_sent=_rounded(judgement.last_failed_sent(answers, course.marked)),
         undone=_rounded(course.undone - struck if course.undone is not None else None),
         redundant=_rounded(redundant),
         requests=sum(each.requests for each in during),
@@ -132,9 +139,16 @@ def _judged(drill: Drill, course: Course) -> DrillStatus:
         acknowledged=result.writes.acknowledged,
         lost=result.writes.lost,
         missed=result.watches.missed,
+        failures=tuple(_told(each, course.marked) for each in result.failures if each.at >= course.marked)[:_TOLD],
         message=why,
         left=course.left,
     )
+
+
+def _told(failure: Failure, marked: float) -> str:
+    sent, ended = failure.sent - marked, failure.at - marked
+    what = f"{failure.kind} {failure.request} by {failure.address or 'no address'}"
+    return f"sent at {sent:.2f} s, failed at {ended:.2f} s: {what}: {failure.reason}"
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import JsonValue
+from rich.markup import escape
 from typer.core import TyperGroup
 
 from quarterdeck.api.drill import Drill, DrillPhase
@@ -66,6 +67,8 @@ def run_(
         show_one(_fact(made), output)
     else:
         show([_row(made)], _COLUMNS, output, wide=_WIDE)
+        for each in made.status.failures:
+            err.print(f"[yellow]failed[/yellow] {escape(each)}", highlight=False, soft_wrap=True)
         for each in (*((made.status.message,) if made.status.message else ()), *made.status.left):
             err.print(each, highlight=False, soft_wrap=True)
     if made.status.phase is not DrillPhase.PASSED:
@@ -120,7 +123,7 @@ def _seconds(text: str) -> float:
 
 
 _COLUMNS = ("drill", "fail", "result", "detected", "served again", "redundant", "failed", "lost writes", "age")
-_WIDE = ("requests", "last failure", "undone", "longest stall", "struck")
+_WIDE = ("requests", "last failure", "last failed sent", "undone", "longest stall", "struck")
 
 
 def _row(drill: Drill) -> dict[str, JsonValue]:
@@ -137,6 +140,7 @@ def _row(drill: Drill) -> dict[str, JsonValue]:
         "age": age(status.started_at.timestamp()) if status.started_at is not None else None,
         "requests": status.requests if _over(drill) else None,
         "last failure": _told(status.last_failure),
+        "last failed sent": _told(status.last_failed_sent),
         "undone": _told(status.undone),
         "longest stall": f"{status.longest_stall_milliseconds:.0f} ms" if _over(drill) else None,
         "struck": "; ".join(drill.spec.struck),

@@ -22,6 +22,9 @@ from quarterdeck.model.units import UnitSpec
 
 #: kube-apiserver's --request-timeout: requests that are being served at SIGTERM may take this long, in seconds.
 _REQUEST_TIMEOUT = 60.0
+#: Seconds. It listens from its start on, long before it serves (kubernetes: SecureServingOptions.ApplyTo), and health
+#: checks then wait for an answer. Where nobody listens three of them fail within 1.2 s: that long no client waits, too.
+RESTART_PAUSE = 1.0
 #: The name of the log that is written now; older ones have a time in their names.
 AUDIT_LOG = "audit.log"
 
@@ -66,6 +69,7 @@ def apiserver_unit(
         ),
         files=folder.files,
         stop_timeout=plane.shutdown.delay + longest + 5.0,
+        restart_pause=RESTART_PAUSE,
     )
 
 

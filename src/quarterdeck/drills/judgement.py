@@ -25,8 +25,9 @@ class Sight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """When a client's request ended, in seconds on any clock, and how."""
+    """When a client's request was sent, and when it ended, in seconds on any clock, and how."""
 
+    sent: float
     at: float
     ok: bool
 
@@ -71,8 +72,16 @@ def served_again(answers: Sequence[Answered], struck: float) -> float | None:
 
 
 def last_failure(answers: Sequence[Answered], struck: float) -> float | None:
-    """Seconds until the last request that failed; None: none did."""
+    """Seconds until the last request that failed had done so; None: none did."""
     return max((each.at - struck for each in answers if not each.ok and each.at >= struck), default=None)
+
+
+def last_failed_sent(answers: Sequence[Answered], struck: float) -> float | None:
+    """Seconds until the last request was sent that failed, of those that were not under way already; None: none was.
+
+    It is from then on that whoever asked was served, however long he waited for what he had asked before.
+    """
+    return max((each.sent - struck for each in answers if not each.ok and each.sent >= struck), default=None)
 
 
 def verdict(fail: Fail, *, redundant_after: float | None, lost: int, missed: int, audited: bool) -> str:

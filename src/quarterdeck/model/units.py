@@ -60,6 +60,9 @@ class UnitSpec:
 
     ``owns`` are folders that no other unit uses: a machine that can runs the unit as a user of its own, to whom they
     belong then. No part of the digest either.
+
+    ``restart_pause``: seconds that the machine lets pass before it starts the unit again when that ended by itself, so
+    that whoever leads clients to it has found it gone before it listens again. No part of the digest either.
     """
 
     name: str
@@ -72,6 +75,7 @@ class UnitSpec:
     needs: PurePosixPath | None = None
     fresh: bool = False
     owns: tuple[PurePosixPath, ...] = ()
+    restart_pause: float = 0.0
 
     def differs_in_files_alone(self, other: UnitSpec) -> bool:
         """Whether another spec is of the same program with the same arguments."""

@@ -81,9 +81,10 @@ class Watches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One failed request. ``address`` is "" when no connection was there."""
+    """One failed request. ``address`` is "" when no connection was there; ``at`` is when it ended."""
 
     at: float
+    sent: float
     kind: Kind
     client: str
     request: str

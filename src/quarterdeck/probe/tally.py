@@ -171,7 +171,14 @@ class Tally:
         self._waiting.setdefault(client, (kind, started))
         self.samples.add(ended - self.started, kind, 1e3 * (ended - started), address, ok=False)
         failure = Failure(
-            at=ended, kind=kind, client=client, request=request, reason=reason, address=address, period=self._label
+            at=ended,
+            sent=started,
+            kind=kind,
+            client=client,
+            request=request,
+            reason=reason,
+            address=address,
+            period=self._label,
         )
         if len(self.failures) < _KEPT_FAILURES:
             self.failures.append(failure)

@@ -26,7 +26,7 @@ class UnitRecord:
     """A unit as its machine starts it. ``wanted``: it should run, also after a boot. ``needs`` and ``fresh``: see
     ``UnitSpec``; a start that the machine makes by itself is never a fresh one, whatever is written here. ``uid``: the
     user, and group, that it runs as; None: those of its supervisor. ``owns``: what is given to it before each start.
-    ``files``: what it was started with, each with a hash.
+    ``files``: what it was started with, each with a hash. ``restart_pause``: see ``UnitSpec``.
     """
 
     name: str
@@ -41,6 +41,7 @@ class UnitRecord:
     uid: int | None = None
     owns: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
+    restart_pause: float = 0.0
 
     @classmethod
     def of(cls, spec: UnitSpec) -> UnitRecord:
@@ -57,6 +58,7 @@ class UnitRecord:
             fresh=spec.fresh,
             owns=tuple(map(str, spec.owns)),
             files=hashes_of(spec.files),
+            restart_pause=spec.restart_pause,
         )
 
     def differs_in_files_alone(self, spec: UnitSpec) -> bool:
@@ -131,6 +133,7 @@ def read_record(folder: Path) -> UnitRecord | None:
             uid=None if found.get("uid") is None else int(found["uid"]),
             owns=tuple(str(each) for each in found.get("owns", ())),
             files=tuple((str(path), str(known)) for path, known in found.get("files", ())),
+            restart_pause=float(found.get("restart_pause", 0.0)),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -48,6 +48,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     fresh = False  # the next start, and no other, may begin without data
     refused = ""
     _altered = False
+    _ended_by_itself = False
     _looked_at: tuple[tuple[int, int, int], ...] | None = None
 
     def get_execv_args(self) -> Any:
@@ -88,6 +89,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         try:
             pid = super().spawn()
         finally:
+            self._ended_by_itself = False
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         if pid:
             self.config.courtesy.begins(pid, self.config.record.nice)
@@ -103,6 +105,8 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         for number in (*HANDLED, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        if self._ended_by_itself:
+            time.sleep(self.config.record.restart_pause)  # here: supervisord has others to look after
         return super()._spawn_as_child(filename, argv)
 
     def change_state(self, new_state: int, expected: bool = True) -> Any:
@@ -123,6 +127,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
             os.killpg(pid, signal.SIGKILL)
         super().finish(pid, sts)
         if self.state == ProcessStates.EXITED:
+            self._ended_by_itself = True
             self.spawn()
 
     def record_spawnerr(self, msg: str) -> None:
@@ -181,7 +186,7 @@ class UnitConfig(ProcessConfig):  # type: ignore[misc]
             "priority": 999,
             "autostart": record.wanted,
             "autorestart": RestartUnconditionally,
-            "startsecs": SETTLED_AFTER,
+            "startsecs": SETTLED_AFTER + record.restart_pause,
             "startretries": sys.maxsize,
             "stdout_logfile": str(folder / LOG),
             "stdout_logfile_maxbytes": LOG_BYTES,
