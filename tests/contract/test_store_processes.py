@@ -36,7 +36,8 @@ def tell(line: str) -> None:
 async def drive(path: Path) -> None:
     """The child: holds the lease and does what its input says, telling what came of it."""
     loop = asyncio.get_running_loop()
-    async with SqliteStore(path) as store, hold_lease(store, "l", this_process("child"), ttl=TTL) as guard:
+    ttl = float(os.environ.get("TTL", TTL))
+    async with SqliteStore(path) as store, hold_lease(store, "l", this_process("child"), ttl=ttl) as guard:
         tell(f"held {guard.lease.token}")
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             try:
@@ -138,14 +139,42 @@ async def test_a_driver_that_ends_well_passes_its_lease_on_at_once(path: Path) -
             assert guard.lease.token > held
 
 
-async def test_the_lease_of_a_driver_that_was_killed_passes_on_by_itself(path: Path) -> None:
+async def test_the_lease_of_a_driver_that_was_killed_passes_on_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTL", "600")
     async with child("drive", path) as first, SqliteStore(path) as store:
         held = int((await first.line()).removeprefix("held "))
+        assert await store.lease("l") is not None
         first.signal(signal.SIGKILL)
         await first.process.wait()
-        async with hold_lease(store, "l", "me", wait=DEADLINE) as guard:
+        assert await store.lease("l") is None
+        async with hold_lease(store, "l", "me") as guard:
             assert guard.lease.token > held
             await amend(store, ControlPlane, "alpha", one_more, lease=guard.lease)
+
+
+async def test_a_frozen_driver_of_a_lease_is_not_taken_for_dead(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTL", "600")
+    async with child("drive", path) as first, SqliteStore(path) as store:
+        assert (await first.line()).startswith("held ")
+        await first.freeze(path)
+        with pytest.raises(Conflict):
+            async with hold_lease(store, "l", "me"):
+                pytest.fail("two drivers")
+
+
+async def test_a_lease_of_which_nothing_is_known_but_its_holder_runs_out_by_itself(path: Path) -> None:
+    """As an older quarterdeck took it."""
+    async with child("drive", path) as first, SqliteStore(path) as store:
+        held = int((await first.line()).removeprefix("held "))
+        for each in Path(f"{path}-holders").iterdir():
+            each.unlink()
+        first.signal(signal.SIGKILL)
+        await first.process.wait()
+        assert await store.lease("l") is not None
+        async with hold_lease(store, "l", "me", wait=DEADLINE) as guard:
+            assert guard.lease.token > held
 
 
 @pytest.mark.parametrize("question", ["check", "write"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from quarterdeck.errors import Conflict, LeaseLost, QuarterdeckError, Unavailable
 from quarterdeck.stores.port import Lease, Store
 
-#: Seconds. A frozen or killed holder's lease passes on after this long.
+#: Seconds. A frozen holder's lease passes on after this long, and a killed one's at once where that can be seen.
 DEFAULT_TTL = 10.0
 _POLL = 0.1
 

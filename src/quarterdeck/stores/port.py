@@ -171,8 +171,9 @@ class Store(Protocol):
     async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
         """Take a lease that nobody holds, for ``ttl`` seconds, with a new token.
 
-        Raises Conflict that names the holder. A lease that ends later than its ttl from now was stamped before the
-        clock was set back: it is cut to its ttl from now, so that it ends at all.
+        Raises Conflict that names the holder, unless its process is known to have ended. A lease that ends later than
+        its ttl from now was stamped before the clock was set back: it is cut to its ttl from now, so that it ends at
+        all.
         """
         ...
 

@@ -16,6 +16,7 @@ from typing import Self, TypeVar
 from quarterdeck.api.base import R, Resource
 from quarterdeck.errors import NotFound
 from quarterdeck.stores import rules
+from quarterdeck.stores.holders import Holders
 from quarterdeck.stores.identity import new_uid
 from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Versions
 from quarterdeck.stores.sealing import Key, unlocked
@@ -59,6 +60,7 @@ class SqliteStore:
         self._log = Path(f"{path}-wal")
         self._clock = clock
         self._uid = uid
+        self._holders = Holders(Path(f"{path}-holders"))
         self._db = opened(path, busy_timeout=busy_timeout)
         try:
             with in_words("opening the store", path):
@@ -77,6 +79,7 @@ class SqliteStore:
     async def close(self) -> None:
         """Waits for calls under way; nothing can be called afterwards."""
         self._thread.shutdown(wait=True)
+        self._holders.close()
         self._db.close()
 
     async def get(self, kind: type[R], name: str) -> R:
@@ -278,7 +281,12 @@ class SqliteStore:
                 self._put(trimmed)
 
         def take() -> Lease:
-            return self._put(rules.taken(self._newest(name), name, holder, ttl=ttl, now=self._clock()))
+            before = self._newest(name)
+            if before is not None and self._holders.is_gone(before):
+                before = replace(before, holder="")
+            lease = rules.taken(before, name, holder, ttl=ttl, now=self._clock())
+            self._holders.begins(lease)
+            return self._put(lease)
 
         await self._write(trim)  # on its own: it is to stay when the lease cannot be taken yet
         return await self._write(take)
@@ -294,12 +302,18 @@ class SqliteStore:
             rest = rules.released(lease, self._newest(lease.name))
             if rest is not None:
                 self._put(rest)
+                self._holders.ends(lease.name)
 
         await self._write(work)
 
     async def lease(self, name: str) -> Lease | None:
         """See ``Store``."""
-        return await self._run("reading a lease", lambda: rules.holding(self._newest(name), self._clock()))
+
+        def work() -> Lease | None:
+            held = rules.holding(self._newest(name), self._clock())
+            return None if held is None or self._holders.is_gone(held) else held
+
+        return await self._run("reading a lease", work)
 
     async def _run(self, doing: str, work: Callable[[], T]) -> T:
         def call() -> T:
