@@ -169,4 +169,4 @@ async def test_what_an_add_on_says_is_in_no_list_of_differences(home: Home) -> N
 
 
 def everything(home: Home) -> bytes:
-    return b"".join(each.read_bytes() for each in home.folder.glob("*.db*"))
+    return b"".join(each.read_bytes() for each in home.folder.glob("*.db*") if each.is_file())

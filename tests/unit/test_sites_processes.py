@@ -18,6 +18,7 @@ def test_a_process_that_is_just_replaced_by_another_program_is_seen(tmp_path: Pa
         assert process.wait(timeout=10) == -9
     finally:
         process.kill()
+        process.wait()
 
 
 def test_a_process_without_any_environment_is_not_waited_for() -> None:

@@ -15,6 +15,7 @@ MARK = "QUARTERDECK_MACHINE"
 JOB = "QUARTERDECK_JOB"
 DEADLINE = 10.0  # seconds
 _REPLACED = 1.0  # seconds that a process may take for execve(2), in which it seems to have no environment
+_SURELY = 3  # looks that find arguments and no environment until there is none: two reads are not of one moment
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
 
 
@@ -123,28 +124,35 @@ def _signal(processes: tuple[Process, ...], number: signal.Signals) -> None:
 
 
 def _table() -> list[Process]:
-    found = []
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib would double the time
-        if entry.isdigit():
-            try:
-                stat = Path("/proc", entry, "stat").read_bytes()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            fields = stat[stat.rindex(b")") + 2 :].split()  # the name before may hold anything
-            state = fields[0].decode()
-            has_memory = state not in "ZX" and not int(fields[6]) & _KERNEL_THREAD
-            found.append(Process(int(entry), int(fields[1]), state, int(fields[19]), has_memory))
-    return found
+    pids = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())  # noqa: PTH208 - pathlib would double the time
+    return [each for pid in pids if (each := _seen(pid)) is not None]
+
+
+def _seen(pid: int) -> Process | None:
+    """The process as it is now; None when there is none."""
+    try:
+        stat = Path("/proc", str(pid), "stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat[stat.rindex(b")") + 2 :].split()  # the name before may hold anything
+    state = fields[0].decode()
+    has_memory = state not in "ZX" and not int(fields[6]) & _KERNEL_THREAD
+    return Process(pid, int(fields[1]), state, int(fields[19]), has_memory)
 
 
 def _environment(process: Process) -> list[bytes]:
-    """Nothing when it has gone, or is somebody else's."""
+    """Nothing when it has gone, or is somebody else's. While the kernel puts another program in a process's place it
+    shows neither its environment nor its arguments: it has none only when its arguments alone are seen again and again.
+    """
+    if not process.has_memory:
+        return []
     folder = Path("/proc", str(process.pid))
-    deadline = time.monotonic() + _REPLACED
+    deadline, without = time.monotonic() + _REPLACED, 0
     try:
-        # The kernel shows neither while it puts another program in its place: that it is nobody's is not said by that.
-        while not (environment := (folder / "environ").read_bytes()) and not (folder / "cmdline").read_bytes():
-            if not process.has_memory or time.monotonic() > deadline:
+        while not (environment := (folder / "environ").read_bytes()):
+            without = without + 1 if (folder / "cmdline").read_bytes() else 0
+            now = _seen(process.pid)
+            if now is None or not now.has_memory or without == _SURELY or time.monotonic() > deadline:
                 break
             time.sleep(0.0005)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
