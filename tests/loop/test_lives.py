@@ -15,9 +15,9 @@ from quarterdeck.engine.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
-MOST = 10
+MOST = 6
 #: The same of what happens to the world.
-FEW = 4
+FEW = 3
 KINDS = (*OF_THE_CALL, Kind.DIES, Kind.DIES_AFTER, Kind.STOPS, Kind.ABORTS, Kind.FREEZES)
 
 
