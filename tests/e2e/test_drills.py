@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import suppress
 from typing import Any
 
 import psutil
 import pytest
-from support.conditions import until
+from support.conditions import CALL, until
 from support.leftovers import processes_of
 from support.plane_lab import PlaneLab
 
+from quarterdeck.api.site import Isolation
+from quarterdeck.engine.operations import next_manager_lease
 from quarterdeck.model.units import MachineState
 
 pytestmark = pytest.mark.timeout(240)
@@ -67,3 +70,21 @@ def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> No
     assert off(demo, site) == []
     until(lambda: not helpers(demo), "nobody is left of the drills")
     demo.status("demo", code=0)
+
+
+def test_the_manager_is_killed_and_the_one_that_stands_by_keeps_the_plane(demo: PlaneLab) -> None:
+    manager = ("drill", "demo", "--fail", "manager", "--yes")
+    demo.refused(*manager, code=5, says=["no manager keeps it"])
+    first = demo.start("serve")
+    until(lambda: demo.status("demo")["driver"], "it keeps the plane")
+    demo.refused(*manager, code=5, says=["nobody is known to keep the plane then", "--dangerous"])
+    second = demo.start("serve")
+    following = next_manager_lease(Isolation.LOOPBACK)
+    until(lambda: demo.read(lambda home: home.store.lease(following)), "another one stands by")
+
+    killed = drilled(demo, "--fail", "manager")
+    assert (first.end(CALL).code, second.running) == (-signal.SIGKILL, True)
+    assert (killed["undone"], killed["failed"]) == (None, 0), killed
+    assert 0 < killed["detected"] < killed["redundant"], killed
+    second.interrupt()
+    assert second.end(CALL).code == 0

@@ -62,6 +62,7 @@ def test_a_line_is_added_to_the_crontab_and_only_it_is_taken_out_again(cli: Cli,
     assert crontab.read_text() == THEIRS
     for _ in range(2):
         assert cli("service", "install", "--yes").code == 0
+    assert "RESTARTED_BY" not in crontab.read_text(), "nobody starts that again before the next boot"
     lines = crontab.read_text().splitlines()
     assert (len(lines), lines[0]) == (2, THEIRS.strip())
     assert f"QUARTERDECK_HOME={cli.home}" in lines[1]
@@ -96,6 +97,7 @@ def test_a_user_s_unit_is_written_started_and_removed(cli: Cli, systemd: Path, t
 def test_what_would_be_written_can_be_seen_and_nothing_is(cli: Cli, systemd: Path, tmp_path: Path) -> None:
     shown = cli("service", "install", "--user", "--print").out
     assert "KillMode=process" in shown, "planes must outlive it"
+    assert "Environment=QUARTERDECK_RESTARTED_BY=systemd" in shown, "it knows that it comes back"
     assert not (tmp_path / "config").exists()
     assert not systemd.read_text()
 

@@ -18,7 +18,7 @@ from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.engine.drive import Rest
 from quarterdeck.engine.keeper import CADENCE, SHORTEST
 from quarterdeck.engine.manager import Manager
-from quarterdeck.engine.operations import Asker, lease_name, loan_name, manager_lease, wants
+from quarterdeck.engine.operations import Asker, lease_name, loan_name, manager_lease, next_manager_lease, wants
 from quarterdeck.errors import Corrupt, Gone, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease
@@ -235,6 +235,11 @@ def test_a_site_that_changes_and_an_operation_that_is_put_down_are_news_for_the_
     lived(life)
 
 
+async def holder(lab: Lab, name: str) -> str:
+    held = await lab.store.lease(name)
+    return held.holder if held is not None else ""
+
+
 def test_a_manager_keeps_only_the_planes_of_its_network() -> None:
     async def life(lab: Lab) -> None:
         await lab.create("near")
@@ -256,6 +261,14 @@ def test_the_second_manager_stands_by_says_so_and_takes_over(killed: bool) -> No
         await asyncio.sleep(30)
         assert not second.looks
         assert ("standing by", {"network": "loopback", "serving": "manager"}) in lab.log.said
+        assert await holder(lab, next_manager_lease(Isolation.LOOPBACK)) == "second"
+        third = lab.another("third")
+        waiting = lab.start(third)
+        await asyncio.sleep(30)
+        assert await holder(lab, next_manager_lease(Isolation.LOOPBACK)) == "second", "there is only one next one"
+        assert not third.looks
+        waiting.cancel()
+        await asyncio.sleep(0)
         if killed:  # as kill -9 does: nothing is let go
             lab.store.release = forget  # type: ignore[method-assign]
         first.cancel()
@@ -263,9 +276,8 @@ def test_the_second_manager_stands_by_says_so_and_takes_over(killed: bool) -> No
         await asyncio.sleep(30)
         late = second.looks["alpha"][0] - since
         assert late < DEFAULT_TTL + 3 if killed else late < 2.5
-        held = await lab.store.lease(manager_lease(Isolation.LOOPBACK))
-        assert held is not None
-        assert held.holder == "second"
+        assert await holder(lab, manager_lease(Isolation.LOOPBACK)) == "second"
+        assert await holder(lab, next_manager_lease(Isolation.LOOPBACK)) == "", "nobody is left to come after it"
 
     async def forget(_: object) -> None: ...
 

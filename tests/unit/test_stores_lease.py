@@ -10,6 +10,7 @@ import pytest
 
 from quarterdeck.errors import Conflict, Corrupt, Unavailable
 from quarterdeck.stores import LeaseGuard, MemoryStore, hold_lease, this_process
+from quarterdeck.stores.identity import process_named
 from quarterdeck.stores.lease import Clocks
 from quarterdeck.stores.port import Lease
 
@@ -171,3 +172,10 @@ async def test_one_waits_no_longer_than_asked(store: DeafStore) -> None:
 
 def test_a_holder_is_told_by_host_process_and_command() -> None:
     assert this_process("quarterdeck migrate alpha").endswith(f":{os.getpid()} (quarterdeck migrate alpha)")
+
+
+def test_a_holder_s_process_is_known_by_what_it_says_on_its_own_host_alone() -> None:
+    said = this_process("quarterdeck serve")
+    assert process_named(said) == process_named(f"me@{said}") == process_named(f"me@work@{said}") == os.getpid()
+    for other in (f"x{said}", "elsewhere:12 (quarterdeck serve)", "somebody", "", said.partition(" ")[0]):
+        assert process_named(other) is None

@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     from quarterdeck.drivers.networks import inside_argv
     from quarterdeck.engine.findings import Finding, Verdict
     from quarterdeck.engine.home_folder import home_folder, home_key, key_file
+    from quarterdeck.engine.manager import RESTARTED_BY
     from quarterdeck.engine.operations import Asker
     from quarterdeck.engine.watchers import Unwatched, Watcher
     from quarterdeck.planner.dry_run import DryRun
     from quarterdeck.probe.result import Failure, ProbeResult, Summary
 
 __all__ = [
+    "RESTARTED_BY",
     "Abort",
     "Apply",
     "Asker",
@@ -117,6 +119,7 @@ _PLACES = {
     "drivers.networks": ("inside_argv",),
     "engine.findings": ("Finding", "Verdict"),
     "engine.home_folder": ("home_folder", "home_key", "key_file"),
+    "engine.manager": ("RESTARTED_BY",),
     "engine.operations": ("Asker",),
     "engine.watchers": ("Unwatched", "Watcher"),
     "planner.dry_run": ("DryRun",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from quarterdeck.actions.volumes import main_volume
 from quarterdeck.api.controlplane import ControlPlane
@@ -25,13 +26,16 @@ from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.units import MachineRole
 from quarterdeck.planner.losses import Loss
 from quarterdeck.planner.view import View, view
-from quarterdeck.sites.port import Faults, Site
+from quarterdeck.sites.port import Faults, MakesFaults, Site
+
+if TYPE_CHECKING:  # few drills are about the manager, and what looks at processes takes long to load
+    from quarterdeck.app.keeping import Keeping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillPlan:
     """What a drill would be. ``struck`` says what fails, in sentences; ``refused`` why it cannot be, and ``dangers``
-    why it should not.
+    why it should not. ``keeping``: it is about who keeps the plane.
     """
 
     name: str
@@ -40,7 +44,8 @@ class DrillPlan:
     struck: tuple[str, ...]
     refused: tuple[str, ...]
     dangers: tuple[str, ...]
-    faults: tuple[tuple[Faults, Fault], ...]
+    faults: tuple[tuple[MakesFaults, Fault], ...]
+    keeping: Keeping | None = None
 
     def require(self, *, dangerous: bool) -> None:
         """Raise PreconditionFailed for one that cannot be, or should not."""
@@ -74,28 +79,72 @@ async def planned_on(home: Home, wish: Wish, hold: float, status: Status) -> Dri
         hub=[each for each in await hub.machines() if each.role is MachineRole.CONTROL] if hub is not None else (),
     )
     aimed = aim(ground, turned)
-    at = hub if aimed.hub and hub is not None else site
-    if not isinstance(at, Faults):
-        raise PreconditionFailed(f"drilling plane {plane.name}", f"nothing can be made to fail at site {at.name}")
-    faults = tuple((at, _fault(plane.name, each)) for each in aimed.hits)
-    cannot = dict.fromkeys(at.cannot_make(fault.kind) for _, fault in faults)
+    if aimed.manager:
+        target = await _manager(home, plane)
+    else:
+        target = await _machines(hub if aimed.hub and hub is not None else site, aimed, plane)
     standing = Standing(
         paused=operations.why_paused(plane, datetime.now(UTC)),
         doing=status.operation.metadata.name if status.operation is not None else "",
         manager=await manager_of(home, plane.name),
         unwell="" if status.plan.done else "; ".join(status.plan.waiting) or "something is left to do",
         deleting=plane.metadata.deletion_timestamp is not None,
-        cannot=tuple(f"site {at.name} cannot make that: {each}" for each in cannot if each),
-        made=tuple(each.words for each in await at.faults_made()),
+        cannot=target.cannot,
+        made=target.made,
     )
+    views = await _views(home, plane, status, aimed, edges_of(machines))
     return DrillPlan(
         name=plane.name,
         wish=turned,
         hold=hold,
-        struck=tuple(fault.words for _, fault in faults),
+        struck=tuple(fault.words for _, fault in target.faults),
         refused=refusals.reasons(wish.fail, standing),
-        dangers=refusals.dangers(await _views(home, plane, status, aimed, edges_of(machines)), dns=aimed.hub),
+        dangers=refusals.dangers(views, dns=aimed.hub, orphaned=target.orphaned),
+        faults=target.faults,
+        keeping=target.keeping,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """The faults to be made. In words: why they ``cannot`` be, and those that are ``made`` already. ``keeping``: they
+    strike the manager, ``orphaned``: and nobody is known to come after it.
+    """
+
+    faults: tuple[tuple[MakesFaults, Fault], ...]
+    cannot: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    keeping: Keeping | None = None
+    orphaned: bool = False
+
+
+async def _machines(at: Site, aimed: Aim, plane: ControlPlane) -> _Target:
+    """What is struck on machines of a site."""
+    if not isinstance(at, Faults):
+        raise PreconditionFailed(f"drilling plane {plane.name}", f"nothing can be made to fail at site {at.name}")
+    faults = tuple((at, _fault(plane.name, each)) for each in aimed.hits)
+    cannot = dict.fromkeys(at.cannot_make(fault.kind) for _, fault in faults)
+    return _Target(
         faults=faults,
+        cannot=tuple(f"site {at.name} cannot make that: {each}" for each in cannot if each),
+        made=tuple(each.words for each in await at.faults_made()),
+    )
+
+
+async def _manager(home: Home, plane: ControlPlane) -> _Target:
+    """Who keeps the plane."""
+    from quarterdeck.app.keeping import Keeping, why_unkillable
+
+    keeping = Keeping(store=home.store, network=await network_of(home.store, plane))
+    lease = await keeping.manager()
+    if lease is None:
+        return _Target(faults=())  # which is told of as for others that need one
+    why = why_unkillable(lease) or await keeping.why_not(plane.name)
+    return _Target(
+        faults=((keeping, Fault(kind=FaultKind.KILL_MANAGER, machine="", unit=lease.holder)),),
+        cannot=(why,) if why else (),
+        keeping=keeping,
+        orphaned=not await keeping.successor(),
     )
 
 
@@ -119,8 +168,8 @@ async def _views(
 ) -> Mapping[str, tuple[View, Loss]]:
     """All planes that have anything where it strikes, as they are, with what they would lose."""
     found = {plane.name: (view(status.world), aimed.loss)}
-    if all(each.component is not None for each in aimed.hits):
-        return found  # a program is the plane's own
+    if aimed.manager or all(each.component is not None for each in aimed.hits):
+        return found  # a program is the plane's own, and planes run on without a manager
     network, site = await network_of(home.store, plane), plane.spec.placement.site
     for other in await home.store.list(ControlPlane):
         if other.name == plane.name or await network_of(home.store, other) is not network:

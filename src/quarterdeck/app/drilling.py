@@ -14,7 +14,7 @@ from quarterdeck.drills.judgement import whole as is_whole
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.model.faults import MOMENTARY, Fault
 from quarterdeck.probe.result import ProbeResult
-from quarterdeck.sites.port import Faults
+from quarterdeck.sites.port import MakesFaults
 
 #: Seconds between two looks, and for how long a plane must be as it was to be so.
 _PACE = 0.25
@@ -58,7 +58,7 @@ class Drilling:
     """
 
     look: Callable[[], Awaitable[Sight]]
-    faults: Sequence[tuple[Faults, Fault]]
+    faults: Sequence[tuple[MakesFaults, Fault]]
     hold: float
     patience: float
     quiet: float
@@ -91,11 +91,11 @@ class Drilling:
         )
 
     @property
-    def _lasting(self) -> tuple[tuple[Faults, Fault], ...]:
+    def _lasting(self) -> tuple[tuple[MakesFaults, Fault], ...]:
         """The faults that are there until they are undone."""
         return tuple(each for each in self.faults if each[1].kind not in MOMENTARY)
 
-    async def _make(self, site: Faults, fault: Fault) -> None:
+    async def _make(self, site: MakesFaults, fault: Fault) -> None:
         await site.make_fault(fault, self.hold + _GRACE)
         self.tell(fault.words)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quarterdeck.api.drill import Drill, DrillPhase, DrillStatus
@@ -92,7 +93,9 @@ async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, t
     from quarterdeck.app.onlookers import probing
 
     async def looked() -> Sight:
-        return _seen(await onlooker.look())
+        seen = _seen(await onlooker.look())
+        unkept = await plan.keeping.why_not(plan.name) if plan.keeping is not None else ""
+        return replace(seen, troubles=seen.troubles | {unkept}) if unkept else seen
 
     drilling = Drilling(
         look=looked,

@@ -13,7 +13,7 @@ import structlog
 import typer
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import Parent, Quarterdeck, asker, home_key, inside_argv
+from quarterdeck.app import RESTARTED_BY, Parent, Quarterdeck, asker, home_key, inside_argv
 from quarterdeck.cli.context import INSIDE, here, run
 from quarterdeck.cli.notify import notify
 
@@ -52,7 +52,7 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
         told = ("--metrics", "-") if metrics else ()
         command = ("serve", "--network", str(Isolation.NETNS), "--log-format", str(log_format))
         argv = await inside_argv(here(), sys.executable, "-m", "quarterdeck", *command, *told)
-        return ("env", f"{INSIDE}=1", *argv)
+        return ("env", f"{INSIDE}=1", f"{RESTARTED_BY}=quarterdeck serve", *argv)
 
     try:
         async with Quarterdeck.open(here(), key=home_key(os.environ), asker=asker("quarterdeck serve")) as quarterdeck:

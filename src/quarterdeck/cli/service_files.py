@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import quarterdeck
-from quarterdeck.app import home_folder
+from quarterdeck.app import RESTARTED_BY, home_folder
 from quarterdeck.cli.context import INSIDE
 
 #: Planes run in the unit's control group, too: they were started by what it starts. So only ``serve`` itself ends with
@@ -72,7 +72,8 @@ class Service:
     @property
     def unit(self) -> str:
         """The unit of systemd."""
-        variables = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in self.environment.items())
+        environment = {**self.environment, RESTARTED_BY: "systemd"}
+        variables = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in environment.items())
         return _UNIT.format(
             home=self.home,
             command=" ".join(map(_quoted, self.command)),
@@ -122,5 +123,6 @@ def command() -> tuple[str, ...]:
 def service(home: Path, environment: Mapping[str, str], *, user: str) -> Service:
     """The service of a home: what is set of this program in the environment stays so."""
     kept = {name: value for name, value in sorted(environment.items()) if name.startswith("QUARTERDECK_")}
-    kept.pop(INSIDE, None)
+    for of_one_process in (INSIDE, RESTARTED_BY):
+        kept.pop(of_one_process, None)
     return Service(home=home, user=user, environment={**kept, "QUARTERDECK_HOME": str(home)}, command=command())

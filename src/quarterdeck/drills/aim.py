@@ -29,7 +29,7 @@ class Wish:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A fault on one machine: on its program of ``component`` for that ``replica``, or on the member's data, where it
-    is about one.
+    is about one. The manager is on none ("").
     """
 
     machine: str
@@ -51,7 +51,12 @@ class Aim:
     @property
     def machines(self) -> frozenset[str]:
         """Those that are struck."""
-        return frozenset(each.machine for each in self.hits)
+        return frozenset(each.machine for each in self.hits if each.machine)
+
+    @property
+    def manager(self) -> bool:
+        """Whether it is the manager that is struck, and no machine."""
+        return any(each.kind is FaultKind.KILL_MANAGER for each in self.hits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,11 +214,9 @@ def _dns(ground: Ground, wish: Wish) -> Aim:
     return Aim(hits=(hit,), loss=Loss(where=""), hub=True)
 
 
-def _nothing(why: str) -> Callable[[Ground, Wish], Aim]:
-    def found(ground: Ground, wish: Wish) -> Aim:
-        raise PreconditionFailed(_doing(ground, wish), why)
-
-    return found
+def _manager(ground: Ground, wish: Wish) -> Aim:
+    """Who keeps the plane, which runs on without it."""
+    return Aim(hits=(Hit(machine="", kind=FaultKind.KILL_MANAGER),), loss=Loss(where=""))
 
 
 _AIMS: Mapping[Fail, Callable[[Ground, Wish], Aim]] = {
@@ -230,7 +233,7 @@ _AIMS: Mapping[Fail, Callable[[Ground, Wish], Aim]] = {
     Fail.DATA_LOSS: _of_a_member(FaultKind.LOSE_DATA),
     Fail.CORRUPT: _of_a_member(FaultKind.CORRUPT),
     Fail.QUORUM: _quorum,
-    Fail.MANAGER: _nothing("nobody here starts a manager again that was killed: that is for the service which runs it"),
+    Fail.MANAGER: _manager,
     Fail.EDGE: _the_edge,
     Fail.DNS: _dns,
     Fail.CLOCK: _of_a_replica(FaultKind.SET_CLOCK),

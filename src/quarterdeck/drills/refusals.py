@@ -10,8 +10,8 @@ from quarterdeck.planner.losses import Loss
 from quarterdeck.planner.survival import Answer, outlives
 from quarterdeck.planner.view import View
 
-#: What nobody but a manager mends: it must be there.
-NEEDS_A_MANAGER = frozenset({Fail.DATA_LOSS})
+#: What nobody but a manager mends, or what is about none else: it must be there.
+NEEDS_A_MANAGER = frozenset({Fail.DATA_LOSS, Fail.MANAGER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +42,23 @@ def reasons(fail: Fail, standing: Standing) -> tuple[str, ...]:
     elif standing.unwell:
         said.append(f"it is not as wanted now: {standing.unwell}")
     if fail in NEEDS_A_MANAGER and not standing.manager:
-        said.append("no manager keeps it, and nobody else would mend that: start 'quarterdeck serve'")
+        said.append("no manager keeps it, and this is for one: start 'quarterdeck serve'")
     said += [f"another fault is made already: {each}" for each in standing.made]
     return tuple(dict.fromkeys(said))
 
 
-def dangers(views: Mapping[str, tuple[View, Loss]], *, dns: bool) -> tuple[str, ...]:
+def dangers(views: Mapping[str, tuple[View, Loss]], *, dns: bool = False, orphaned: bool = False) -> tuple[str, ...]:
     """Which planes would not survive it, or perhaps not, as they are now: of all that have anything where it strikes,
-    with what they lose there. ``dns``: so does a DNS server go.
+    with what they lose there. ``dns``: so does a DNS server go; ``orphaned``: their manager does, and nobody is known
+    to come after it.
     """
-    return tuple(each for name, (seen, loss) in sorted(views.items()) for each in _words(name, seen, loss, dns=dns))
+    said = [each for name, (seen, loss) in sorted(views.items()) for each in _words(name, seen, loss, dns=dns)]
+    if orphaned:
+        said.append(
+            "nobody is known to keep the plane then: no second 'quarterdeck serve' stands by, and this one was not"
+            " started by what starts it again (see 'service install')"
+        )
+    return tuple(said)
 
 
 def _words(name: str, seen: View, loss: Loss, *, dns: bool) -> Iterable[str]:

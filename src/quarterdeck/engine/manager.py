@@ -17,7 +17,7 @@ from quarterdeck.engine.clock_skew import WatchClocks
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.keeper import Keeper, Log, Steps
-from quarterdeck.engine.operations import loan_name, manager_lease
+from quarterdeck.engine.operations import loan_name, manager_lease, next_manager_lease
 from quarterdeck.engine.places import network_of
 from quarterdeck.engine.renewal import RenewCertificates
 from quarterdeck.engine.service_addresses import ServiceAddresses
@@ -26,7 +26,7 @@ from quarterdeck.engine.troubles import MET, in_words
 from quarterdeck.engine.upkeep import CompareData
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.engine.watching import WatchMembers
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions
 
@@ -40,6 +40,8 @@ DUTIES: tuple[Callable[[], Duty], ...] = (
     AddonDuty,
     CompareData,
 )
+#: In the environment of a manager's process: who starts it again when it has ended.
+RESTARTED_BY = "QUARTERDECK_RESTARTED_BY"
 #: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
 _STANDING_BY = 1.0
 _PULSE = 2.0
@@ -78,19 +80,32 @@ class Manager:
 
     async def _serve(self) -> None:
         name, store = manager_lease(self.network), self.engine.home.store
-        told = ""
-        while (held := await store.lease(name)) is not None:
-            if held.holder != told:
-                told = held.holder
-                self.log.info("standing by", network=str(self.network), serving=told)
-            self.alive()
-            await asyncio.sleep(_STANDING_BY)
+        await self._stand_by(name)
         async with hold_lease(store, name, self.engine.asker.who, clocks=self.engine.clocks) as guard:
             self.log.info("serving", network=str(self.network))
             try:
                 await self._watch(guard)
             finally:
                 await self._end()
+
+    async def _stand_by(self, name: str) -> None:
+        """Return when there is no manager. The first of those that stand by holds a lease that says so."""
+        store, told, first = self.engine.home.store, "", None
+        async with contextlib.AsyncExitStack() as stack:
+            while (held := await store.lease(name)) is not None:
+                if held.holder != told:
+                    told = held.holder
+                    self.log.info("standing by", network=str(self.network), serving=told)
+                if first is not None:
+                    await first.check()
+                else:
+                    next_one = hold_lease(
+                        store, next_manager_lease(self.network), self.engine.asker.who, clocks=self.engine.clocks
+                    )
+                    with contextlib.suppress(Conflict):
+                        first = await stack.enter_async_context(next_one)
+                self.alive()
+                await asyncio.sleep(_STANDING_BY)
 
     async def _watch(self, guard: LeaseGuard) -> None:
         """Follow what is stored for as long as the lease is held. What fails is tried again: what is kept is kept."""

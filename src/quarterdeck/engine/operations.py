@@ -61,6 +61,11 @@ def manager_lease(network: Isolation) -> str:
     return f"manager/{network}"
 
 
+def next_manager_lease(network: Isolation) -> str:
+    """The lease of who stands by to be the next one: it says that there is one, and keeps nobody from anything."""
+    return f"manager/{network}/next"
+
+
 def why_paused(plane: ControlPlane, now: datetime) -> str:
     """That, and until when, the user wants nothing done; "" otherwise. A deletion is not held up."""
     spec = plane.spec

@@ -42,16 +42,17 @@ class FaultKind(StrEnum):
     FILL_DISK = "fill-disk"  # a disk has no room left
     CORRUPT = "corrupt"  # a volume has other data than was written
     SET_CLOCK = "set-clock"  # the machine's clock is wrong
+    KILL_MANAGER = "kill-manager"  # the process that keeps planes is killed; no site has a part in it
 
 
 #: Over as soon as they are made: there is nothing to undo.
-MOMENTARY = frozenset({FaultKind.KILL_UNIT})
+MOMENTARY = frozenset({FaultKind.KILL_UNIT, FaultKind.KILL_MANAGER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One fault on one machine. ``unit``: whose process it is about, or is killed with what it is about; ``volume``:
-    what is lost.
+    what is lost. A manager is on no machine (""), and ``unit`` is who it says it is.
     """
 
     kind: FaultKind
@@ -77,4 +78,5 @@ _WORDS = {
     FaultKind.FILL_DISK: "the disk of machine {machine} is full",
     FaultKind.CORRUPT: "volume {volume} on machine {machine} has other data than was written",
     FaultKind.SET_CLOCK: "the clock of machine {machine} is wrong",
+    FaultKind.KILL_MANAGER: "the manager {unit} is killed",
 }

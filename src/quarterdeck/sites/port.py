@@ -226,17 +226,12 @@ class Holds(Protocol):
         ...
 
 
-@runtime_checkable
-class Faults(Protocol):
-    """What test labs and drills can do to a site (``Capability.FAULTS``).
+class MakesFaults(Protocol):
+    """Where faults are made.
 
     A fault that is *made* has an owner and an end: it is undone when it is told to be, when the process that made it
     ends, however that ends, and when its time is over, whichever comes first. One at a time on each machine.
     """
-
-    def cannot_make(self, kind: FaultKind) -> str:
-        """Why such a site cannot make such a fault, and undo it again; "" if it can."""
-        ...
 
     async def make_fault(self, fault: Fault, seconds: float) -> None:
         """Make a fault, for at most so long.
@@ -250,6 +245,15 @@ class Faults(Protocol):
         """Undo a fault that this process made, now. Nothing happens to one that is over. What is left of it, in words
         ("": nothing).
         """
+        ...
+
+
+@runtime_checkable
+class Faults(MakesFaults, Protocol):
+    """What test labs and drills can do to a site (``Capability.FAULTS``)."""
+
+    def cannot_make(self, kind: FaultKind) -> str:
+        """Why such a site cannot make such a fault, and undo it again; "" if it can."""
         ...
 
     async def faults_made(self) -> tuple[Fault, ...]:
