@@ -560,6 +560,17 @@ async def test_a_key_is_forgotten_and_again_is_fine(lab: Lab) -> None:
         await lab.etcd.forget((), b"/some/key")
 
 
+async def test_a_key_is_written_again_and_again_and_forgotten(lab: Lab) -> None:
+    before = await lab.etcd.revision(urls(lab.founders))
+    for value in (b"one", b"two"):
+        await lab.etcd.keep_for(urls(lab.founders), b"/some/key", value, 60)
+    assert await lab.etcd.revision(urls(lab.founders)) == before + 2
+    await lab.etcd.forget(urls(lab.founders), b"/some/key")
+    assert await lab.etcd.revision(urls(lab.founders)) == before + 3
+    with pytest.raises(Unavailable):
+        await lab.etcd.keep_for((), b"/some/key", b"", 60)
+
+
 async def test_members_with_the_same_data_have_the_same_hash_at_a_revision(lab: Lab) -> None:
     await lab.write(5)
     newest = await lab.etcd.revision(urls(lab.founders))

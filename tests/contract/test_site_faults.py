@@ -33,6 +33,7 @@ from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Quarterde
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.measures import RoundTrip
 from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.sites.local.altering import all_stopped
 from quarterdeck.sites.local.made_faults import FaultBook, MadeFault
 from quarterdeck.sites.local.site import LocalSite
 
@@ -41,6 +42,7 @@ OFF = Fault(kind=FaultKind.POWER_OFF, machine=A)
 FROZEN = Fault(kind=FaultKind.FREEZE, machine=A)
 HUNG = Fault(kind=FaultKind.HANG_UNIT, machine=A, unit="runs")
 LOST = Fault(kind=FaultKind.LOSE_DATA, machine=A, unit="keeps-data", volume="data")
+CORRUPT = Fault(kind=FaultKind.CORRUPT, machine=A, unit="keeps-data", volume="data", path="log/db", text="right")
 LONG = 300.0
 #: A process that makes a fault, says so, and stays.
 MAKER = """
@@ -172,6 +174,32 @@ async def test_data_that_others_have_taken_the_place_of_is_kept_and_told_of(lab:
         assert (Path(left.rpartition(" ")[2]) / "log/1.wal").exists()
 
 
+async def test_a_text_is_another_one_of_its_length_for_good_while_its_unit_goes_on(lab: SiteUnderTest) -> None:
+    volume = await with_data(lab)
+    before = await status(lab.site, A, "keeps-data")
+    lab.put_text(A, volume, "log/db", "all right, that is right.")
+    lab.put_text(A, volume, "log/other", "right")
+    await lab.site.make_fault(CORRUPT, LONG)
+    said = lab.text(A, volume, "log/db")
+    assert (len(said), said[:4], said[9:19], said[24:]) == (25, "all ", ", that is ", ".")
+    assert "right" not in said
+    assert lab.text(A, volume, "log/other") == "right", "no other file is touched"
+    assert await lab.site.faults_made() == ()
+    assert await lab.site.undo_fault(CORRUPT) == ""
+    assert lab.text(A, volume, "log/db") == said
+    after = await status(lab.site, A, "keeps-data")
+    assert (after.pid, after.state) == (before.pid, UnitState.RUNNING)
+    if isinstance(lab, LocalUnderTest):
+        assert after.pid is not None
+        assert not all_stopped(after.pid)
+    with pytest.raises(NotFound, match="that text is not in log/db"):
+        await lab.site.make_fault(CORRUPT, LONG)
+    await lab.site.make_fault(replace(HUNG, unit="keeps-data"), LONG)
+    with pytest.raises(Conflict, match="stands still"):
+        await lab.site.make_fault(CORRUPT, LONG)
+    await lab.site.undo_fault(replace(HUNG, unit="keeps-data"))
+
+
 async def test_what_cannot_be_made_is_refused_and_changes_nothing(site: SiteFaults) -> None:
     await site.start_unit(A, runs())
     await site.make_fault(OFF, LONG)
@@ -188,6 +216,7 @@ async def test_what_cannot_be_made_is_refused_and_changes_nothing(site: SiteFaul
         (Fault(kind=FaultKind.KILL_UNIT, machine=A, unit="nobody"), NotFound),
         (Fault(kind=FaultKind.HANG_UNIT, machine=A, unit="nobody"), NotFound),
         (Fault(kind=FaultKind.LOSE_DATA, machine=A, volume="none"), NotFound),
+        (Fault(kind=FaultKind.CORRUPT, machine=A, unit="runs", volume="none", path="x", text="y"), NotFound),
         (Fault(kind=FaultKind.POWER_OFF, machine="west-a1"), NotFound),
         (Fault(kind=FaultKind.SLOW_DISK, machine=A), PreconditionFailed),
         (Fault(kind=FaultKind.SET_CLOCK, machine=A), PreconditionFailed),

@@ -72,12 +72,23 @@ def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> No
     demo.status("demo", code=0)
 
 
-def test_the_manager_is_killed_and_the_one_that_stands_by_keeps_the_plane(demo: PlaneLab) -> None:
+def test_a_member_with_other_data_is_found_and_exchanged_and_the_manager_is_killed_and_succeeded(
+    demo: PlaneLab,
+) -> None:
     manager = ("drill", "demo", "--fail", "manager", "--yes")
-    demo.refused(*manager, code=5, says=["no manager keeps it"])
+    for each in ("manager", "corrupt"):
+        demo.refused("drill", "demo", "--fail", each, "--yes", code=5, says=["no manager keeps it"])
     first = demo.start("serve")
     until(lambda: demo.status("demo")["driver"], "it keeps the plane")
     demo.refused(*manager, code=5, says=["nobody is known to keep the plane then", "--dangerous"])
+    before = {each["replica"] for each in demo.status("demo")["members"]}
+    altered = drilled(demo, "--fail", "corrupt")
+    assert 0 < altered["detected"] < altered["redundant"], altered
+    assert altered["left"] == []
+    after = {each["replica"] for each in demo.status("demo")["members"]}
+    assert (len(after), len(after & before)) == (3, 2), "one was exchanged, and no other"
+    assert {each["same"] for each in demo.run("etcd", "check", "demo", "-o", "json").json} == {True}
+
     second = demo.start("serve")
     following = next_manager_lease(Isolation.LOOPBACK)
     until(lambda: demo.read(lambda home: home.store.lease(following)), "another one stands by")

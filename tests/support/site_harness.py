@@ -147,6 +147,10 @@ class SiteUnderTest(Protocol):
 
     def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None: ...
 
+    def put_text(self, machine: str, volume: PurePosixPath, path: str, text: str) -> None: ...
+
+    def text(self, machine: str, volume: PurePosixPath, path: str) -> str: ...
+
     async def job_processes(self, machine: str) -> int:
         """How much of any job runs there."""
         ...
@@ -173,6 +177,13 @@ class FakeUnderTest:
 
     def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None:
         self.site.take_file(machine, volume.name, path)
+
+    def put_text(self, machine: str, volume: PurePosixPath, path: str, text: str) -> None:
+        self.put_file(machine, volume, path, len(text))
+        self.site._machine(machine).disk.texts[volume / path] = text
+
+    def text(self, machine: str, volume: PurePosixPath, path: str) -> str:
+        return self.site._machine(machine).disk.texts[volume / path]
 
     async def job_processes(self, machine: str) -> int:
         return len(self.site.jobs(machine))
@@ -203,6 +214,14 @@ class LocalUnderTest:
 
     def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None:
         shutil.rmtree(Path(volume, path))
+
+    def put_text(self, machine: str, volume: PurePosixPath, path: str, text: str) -> None:
+        real = Path(volume, path)
+        real.parent.mkdir(parents=True, exist_ok=True)
+        real.write_text(text)
+
+    def text(self, machine: str, volume: PurePosixPath, path: str) -> str:
+        return Path(volume, path).read_text()
 
     async def job_processes(self, machine: str) -> int:
         return len([pid for pid in await self.site.processes(machine) if of_a_job(pid)])

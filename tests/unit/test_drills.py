@@ -119,6 +119,23 @@ def test_the_leader_is_who_leads_now() -> None:
         aim(unknown, Wish(fail=Fail.LEADER))
 
 
+def test_of_members_that_others_outvote_one_that_follows_has_other_data() -> None:
+    assert [struck(Fail.CORRUPT, turn=turn).hits[0].replica for turn in range(3)] == ["east-2", "east-3", "east-2"]
+    hit = Hit(machine="east-a1", kind=FaultKind.CORRUPT, replica="east-1", component=Component.ETCD)
+    assert struck(Fail.CORRUPT, replica="east-1").hits == (hit,), "the leader, if it is named"
+    for few in (voters_at("east", 2), voters_at("east", 1)):
+        with pytest.raises(PreconditionFailed, match="no majority would have the same data"):
+            aim(ground(*few), Wish(fail=Fail.CORRUPT))
+    here = ground()
+    assert here.world.membership is not None
+    unknown = replace(here, world=replace(here.world, membership=replace(here.world.membership, leader=None)))
+    with pytest.raises(PreconditionFailed, match="is not known"):
+        aim(unknown, Wish(fail=Fail.CORRUPT))
+    down = ground(*voters_at("east", 2), dead("east-3"))
+    aimed = aim(down, Wish(fail=Fail.CORRUPT, replica="east-2"))
+    assert dangers({"demo": (view(down.world), aimed.loss)})
+
+
 def test_what_is_named_must_be_there_and_have_a_meaning() -> None:
     with pytest.raises(NotFound, match="no replica east-9; there are: east-1, east-2, east-3"):
         struck(Fail.MACHINE, replica="east-9")
@@ -191,7 +208,7 @@ def test_some_planes_are_not_drilled_however_much_it_is_wanted(standing: Standin
 
 
 def test_what_only_a_manager_mends_needs_one() -> None:
-    for fail in (Fail.DATA_LOSS, Fail.MANAGER):
+    for fail in (Fail.DATA_LOSS, Fail.CORRUPT, Fail.MANAGER):
         assert "no manager keeps it" in reasons(fail, Standing())[0]
         assert reasons(fail, Standing(manager="somebody")) == ()
 
@@ -245,8 +262,10 @@ def test_clients_are_served_again_with_the_first_answer_after_the_last_failure()
 
 
 def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_drill() -> None:
-    well = {"redundant_after": 1.0, "lost": 0, "missed": 0, "audited": True}
+    well = {"detected_after": None, "redundant_after": 1.0, "lost": 0, "missed": 0, "audited": True}
     assert judgement.verdict(Fail.MACHINE, **well) == ""  # type: ignore[arg-type]
+    assert "nobody found" in judgement.verdict(Fail.CORRUPT, **well)  # type: ignore[arg-type]
+    assert judgement.verdict(Fail.CORRUPT, **{**well, "detected_after": 0.5}) == ""  # type: ignore[arg-type]
     for worse, said in (
         ({"lost": 1}, "1 acknowledged write was lost"),
         ({"missed": 2}, "2 events were missed"),

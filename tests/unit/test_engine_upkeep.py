@@ -12,6 +12,7 @@ from quarterdeck.engine import compared
 from quarterdeck.engine.conditions import STALLED, judged
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.operations import comparison_lease
 from quarterdeck.engine.upkeep import CompareData
 from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.facts import Alarm, AlarmKind
@@ -48,6 +49,20 @@ async def test_the_data_of_a_member_that_differs_is_written_down(fake: FakePlane
     assert marked(plane) == {"east-2"}
     assert "etcd of east-2 has other data than most members: it is exchanged" in warnings(await look(plane))
     assert marked(await fake.open()) == {"east-2"}, "it is written down"
+
+
+async def test_data_is_compared_once_for_each_who_asks_for_it(fake: FakePlane) -> None:
+    plane, duty = await fake.open(), CompareData()
+    await duty.turn(plane, await look(plane))
+    asked = await plane.store.acquire(comparison_lease("demo"), "a drill", 60.0)
+    await duty.turn(plane, await look(plane))
+    fake.etcd.cluster.at(fake.url("east-2")).hash = 2
+    await duty.turn(plane, await look(plane))
+    assert marked(plane) == set(), "that was asked for before"
+    await plane.store.release(asked)
+    await plane.store.acquire(comparison_lease("demo"), "a drill", 60.0)
+    await duty.turn(plane, await look(plane))
+    assert marked(plane) == {"east-2"}
 
 
 async def test_where_no_majority_has_the_same_nothing_is_touched_and_a_person_is_told(fake: FakePlane) -> None:

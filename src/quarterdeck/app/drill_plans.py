@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,7 +12,9 @@ from quarterdeck.actions.volumes import main_volume
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.memory import memory_from_status
+from quarterdeck.app.corrupting import ASKED_FOR, Corrupting
 from quarterdeck.app.reach import manager_of, require_in_reach
+from quarterdeck.components.etcd import DATABASE
 from quarterdeck.components.settings import unit_name
 from quarterdeck.drills import refusals
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
@@ -22,7 +25,7 @@ from quarterdeck.engine.facts import Status, look
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.places import network_of
 from quarterdeck.errors import PreconditionFailed
-from quarterdeck.model.faults import Fault, FaultKind
+from quarterdeck.model.faults import Fail, Fault, FaultKind
 from quarterdeck.model.units import MachineRole
 from quarterdeck.planner.losses import Loss
 from quarterdeck.planner.view import View, view
@@ -30,6 +33,10 @@ from quarterdeck.sites.port import Faults, MakesFaults, Site
 
 if TYPE_CHECKING:  # few drills are about the manager, and what looks at processes takes long to load
     from quarterdeck.app.keeping import Keeping
+
+
+#: Random bytes that nothing else in a database has.
+_TEXT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +86,9 @@ async def planned_on(home: Home, wish: Wish, hold: float, status: Status) -> Dri
         hub=[each for each in await hub.machines() if each.role is MachineRole.CONTROL] if hub is not None else (),
     )
     aimed = aim(ground, turned)
-    if aimed.manager:
+    if wish.fail is Fail.CORRUPT:
+        target = await _data(home, site, aimed, plane)
+    elif aimed.manager:
         target = await _manager(home, plane)
     else:
         target = await _machines(hub if aimed.hub and hub is not None else site, aimed, plane)
@@ -97,7 +106,7 @@ async def planned_on(home: Home, wish: Wish, hold: float, status: Status) -> Dri
         name=plane.name,
         wish=turned,
         hold=hold,
-        struck=tuple(fault.words for _, fault in target.faults),
+        struck=(*(fault.words for _, fault in target.faults), *target.notes),
         refused=refusals.reasons(wish.fail, standing),
         dangers=refusals.dangers(views, dns=aimed.hub, orphaned=target.orphaned),
         faults=target.faults,
@@ -107,13 +116,14 @@ async def planned_on(home: Home, wish: Wish, hold: float, status: Status) -> Dri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The faults to be made. In words: why they ``cannot`` be, and those that are ``made`` already. ``keeping``: they
-    strike the manager, ``orphaned``: and nobody is known to come after it.
+    """The faults to be made. In words: why they ``cannot`` be, those that are ``made`` already, and ``notes`` on how
+    they come to be found. ``keeping``: they strike the manager, ``orphaned``: and nobody is known to come after it.
     """
 
     faults: tuple[tuple[MakesFaults, Fault], ...]
     cannot: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     keeping: Keeping | None = None
     orphaned: bool = False
 
@@ -129,6 +139,19 @@ async def _machines(at: Site, aimed: Aim, plane: ControlPlane) -> _Target:
         cannot=tuple(f"site {at.name} cannot make that: {each}" for each in cannot if each),
         made=tuple(each.words for each in await at.faults_made()),
     )
+
+
+async def _data(home: Home, at: Site, aimed: Aim, plane: ControlPlane) -> _Target:
+    """The data of one member of etcd."""
+    target = await _machines(at, aimed, plane)
+    faults = tuple(
+        (
+            Corrupting(home=home, plane=plane.name, site=site),
+            replace(fault, path=str(DATABASE), text=secrets.token_hex(_TEXT)),
+        )
+        for site, fault in target.faults
+    )
+    return replace(target, faults=faults, notes=(ASKED_FOR,))
 
 
 async def _manager(home: Home, plane: ControlPlane) -> _Target:

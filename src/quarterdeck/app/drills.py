@@ -119,8 +119,10 @@ def _judged(drill: Drill, course: Course) -> DrillStatus:
         for at, ms, ok in zip(samples.at, samples.ms, samples.ok, strict=True)
     ]
     redundant = judgement.redundant(course.before, course.sights, struck)
+    detected = judgement.detected(course.before, course.sights, struck)
     why = judgement.verdict(
         drill.spec.fail,
+        detected_after=detected,
         redundant_after=redundant,
         lost=result.writes.lost,
         missed=result.watches.missed,
@@ -130,7 +132,7 @@ def _judged(drill: Drill, course: Course) -> DrillStatus:
     return with_status(
         drill,
         phase=DrillPhase.FAILED if why else DrillPhase.PASSED,
-        detected=_rounded(judgement.detected(course.before, course.sights, struck)),
+        detected=_rounded(detected),
         served_again=_rounded(judgement.served_again(answers, course.marked)),
         last_failure=_rounded(judgement.last_failure(answers, course.marked)),
         last_failed_sent=_rounded(judgement.last_failed_sent(answers, course.marked)),

@@ -20,6 +20,9 @@ from quarterdeck.model.units import UnitSpec
 
 #: Below the member's volume: its data folder, and the folder that is there once it has any data.
 DATA = "etcd"
+_DATABASE = PurePosixPath("member", "snap", "db")
+#: Where in a replica's volume its database is.
+DATABASE = PurePosixPath(DATA) / _DATABASE
 WRITE_AHEAD_LOG = f"{DATA}/member/wal"
 #: etcd takes a folder without any of these files for one that never held data (server/storage/wal: Exist).
 LOG_FILE = "*.wal"
@@ -186,7 +189,7 @@ def restoring(
         str(utility),
         "snapshot",
         "restore",
-        str(source / "member" / "snap" / "db"),
+        str(source / _DATABASE),
         "--skip-hash-check",
         f"--bump-revision={BUMP}",
         "--mark-compacted",

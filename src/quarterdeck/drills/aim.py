@@ -14,6 +14,9 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.losses import Loss
 from quarterdeck.planner.quorum import quorum
 
+#: As many members as it takes for the data of one to be outvoted.
+_OUTVOTES = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -214,6 +217,24 @@ def _dns(ground: Ground, wish: Wish) -> Aim:
     return Aim(hits=(hit,), loss=Loss(where=""), hub=True)
 
 
+def _corrupt(ground: Ground, wish: Wish) -> Aim:
+    """A member that others outvote: one that follows, unless one is named."""
+    membership, doing = ground.world.membership, _doing(ground, wish)
+    leads = membership.leader if membership is not None else None
+    if membership is None or leads is None:
+        raise PreconditionFailed(doing, "who leads its etcd is not known")
+    if len(membership.voters) < _OUTVOTES:
+        raise PreconditionFailed(
+            doing,
+            f"of {len(membership.voters)} members no majority would have the same data then, and nobody could say whose"
+            " is right",
+        )
+    voters = {each.replica for each in membership.voters}
+    names = [each.name for each in ground.replicas if each.name in voters and (wish.replica or each.name != leads)]
+    name = _turned(names, wish.replica, wish.turn, doing, "member")
+    return _member(next(each for each in ground.replicas if each.name == name), FaultKind.CORRUPT)
+
+
 def _manager(ground: Ground, wish: Wish) -> Aim:
     """Who keeps the plane, which runs on without it."""
     return Aim(hits=(Hit(machine="", kind=FaultKind.KILL_MANAGER),), loss=Loss(where=""))
@@ -231,7 +252,7 @@ _AIMS: Mapping[Fail, Callable[[Ground, Wish], Aim]] = {
     Fail.SLOW_DISK: _of_a_replica(FaultKind.SLOW_DISK),
     Fail.DISK_FULL: _of_a_replica(FaultKind.FILL_DISK),
     Fail.DATA_LOSS: _of_a_member(FaultKind.LOSE_DATA),
-    Fail.CORRUPT: _of_a_member(FaultKind.CORRUPT),
+    Fail.CORRUPT: _corrupt,
     Fail.QUORUM: _quorum,
     Fail.MANAGER: _manager,
     Fail.EDGE: _the_edge,

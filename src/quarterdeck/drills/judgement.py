@@ -84,11 +84,21 @@ def last_failed_sent(answers: Sequence[Answered], struck: float) -> float | None
     return max((each.sent - struck for each in answers if not each.ok and each.sent >= struck), default=None)
 
 
-def verdict(fail: Fail, *, redundant_after: float | None, lost: int, missed: int, audited: bool) -> str:
+def verdict(
+    fail: Fail,
+    *,
+    detected_after: float | None,
+    redundant_after: float | None,
+    lost: int,
+    missed: int,
+    audited: bool,
+) -> str:
     """Why what was seen is not as it must be, in words; "" if it is. Requests may fail: which, and when, is for people
     to judge by what failed.
     """
     said = []
+    if fail is Fail.CORRUPT and detected_after is None:  # what else fails may be over before a look
+        said.append("nobody found that a member has other data")
     if lost:
         said.append(f"{lost} acknowledged write{'s were' if lost > 1 else ' was'} lost")
     if missed:

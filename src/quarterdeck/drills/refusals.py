@@ -11,7 +11,7 @@ from quarterdeck.planner.survival import Answer, outlives
 from quarterdeck.planner.view import View
 
 #: What nobody but a manager mends, or what is about none else: it must be there.
-NEEDS_A_MANAGER = frozenset({Fail.DATA_LOSS, Fail.MANAGER})
+NEEDS_A_MANAGER = frozenset({Fail.DATA_LOSS, Fail.CORRUPT, Fail.MANAGER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,11 @@ def loan_name(plane: str) -> str:
     return f"plane/{plane}/lent"
 
 
+def comparison_lease(plane: str) -> str:
+    """The lease of a process that wants the data of a plane's members compared: its manager does so soon."""
+    return f"plane/{plane}/compared"
+
+
 def manager_lease(network: Isolation) -> str:
     """The lease that the manager of the planes on a network holds."""
     return f"manager/{network}"

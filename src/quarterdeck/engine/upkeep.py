@@ -9,6 +9,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
 from quarterdeck.engine.compared import compare
 from quarterdeck.engine.duties import share
+from quarterdeck.engine.operations import comparison_lease
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.steps import NoteDiffering
@@ -19,13 +20,15 @@ from quarterdeck.planner.members import CORRUPT, raised
 @dataclass(kw_only=True)
 class CompareData:
     """A duty: the data of all members is compared every so many seconds, while all of them are well, and at once when
-    etcd says itself that they disagree. Who has other data than most is written down, so that the planner exchanges it,
-    once a person has ended the alarm. Where no majority has the same, nothing is touched.
+    etcd says itself that they disagree, or somebody asks for it (``comparison_lease``). Who has other data than most is
+    written down, so that the planner exchanges it, once a person has ended the alarm. Where no majority has the same,
+    nothing is touched.
     """
 
     every: float = 600.0
     _last: dict[Cluster, float] = field(default_factory=dict)
     _alarmed: frozenset[Cluster] = frozenset()
+    _asked: dict[Cluster, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -35,12 +38,15 @@ class CompareData:
     async def turn(self, plane: Plane, world: World) -> None:
         """See ``Duty``. Raises Corrupt where nobody can say whose data is right."""
         now = asyncio.get_running_loop().time()
+        asking = await plane.store.lease(comparison_lease(plane.name))
         for cluster in Cluster:
             last = self._last.setdefault(cluster, now - self.every * share(plane.name))
             alarmed, news = _disagree(world.of(cluster)), cluster not in self._alarmed
             self._alarmed = self._alarmed | {cluster} if alarmed else self._alarmed - {cluster}
-            if (now - last >= self.every or (alarmed and news)) and _may_be_compared(world.of(cluster)):
+            asked = asking is not None and self._asked.get(cluster) != asking.token
+            if (now - last >= self.every or (alarmed and news) or asked) and _may_be_compared(world.of(cluster)):
                 self._last[cluster] = now
+                self._asked |= {cluster: asking.token} if asking is not None else {}
                 await _compare(plane, cluster)
 
 

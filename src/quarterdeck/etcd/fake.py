@@ -195,11 +195,18 @@ class FakeEtcd:
         self.cluster.alarms = [alarm for alarm in self.cluster.alarms if alarm.kind is not kind]
         self.cluster.commit()
 
+    async def keep_for(self, urls: Sequence[str], key: bytes, value: bytes, seconds: int) -> None:
+        """See the port."""
+        self._servers(urls, f"writing the key {key.decode(errors='replace')}")
+        self.cluster.kept[key] = value
+        self.cluster.commit()
+
     async def forget(self, urls: Sequence[str], key: bytes) -> None:
         """See the port."""
         doing = f"deleting the key {key.decode(errors='replace')}"
         self._servers(urls, doing)
         self.cluster.forgotten.append(key)
+        self.cluster.kept.pop(key, None)
         self.cluster.commit()
 
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:

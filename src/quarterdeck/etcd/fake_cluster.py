@@ -63,6 +63,7 @@ class FakeCluster:
     history: int = 0  # and as they were
     compacted: int = 0
     forgotten: list[bytes] = field(default_factory=list)
+    kept: dict[bytes, bytes] = field(default_factory=dict)
     nodes: list[Member] = field(default_factory=list)
 
     @classmethod

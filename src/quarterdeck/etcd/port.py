@@ -102,6 +102,10 @@ class Etcd(Protocol):
         """Turn off all alarms of a kind, whoever raised them. A member whose trouble is not over raises it again."""
         ...
 
+    async def keep_for(self, urls: Sequence[str], key: bytes, value: bytes, seconds: int) -> None:
+        """Write one key, which etcd deletes by itself after so many seconds, or more when its leader changes."""
+        ...
+
     async def forget(self, urls: Sequence[str], key: bytes) -> None:
         """Delete one key; fine if it is gone."""
         ...

@@ -19,7 +19,7 @@ from quarterdeck.etcd.faults import (
     fault,
 )
 from quarterdeck.etcd.http import EtcdHttp
-from quarterdeck.etcd.kv import Delete, Get
+from quarterdeck.etcd.kv import Delete, Get, Put
 
 _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
@@ -185,6 +185,16 @@ class RealEtcd:
 
         if raised:
             await in_turn(self._leader_first(urls), ask, f"disarming the alarm {kind}")
+
+    async def keep_for(self, urls: Sequence[str], key: bytes, value: bytes, seconds: int) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            member = self._member(url)
+            granted = await member.lease.grant(seconds, deadline=self._change_deadline)
+            await member.kv.put(Put(key=key, value=value, lease=granted.id), deadline=self._change_deadline)
+
+        await in_turn(self._leader_first(urls), ask, f"writing the key {key.decode(errors='replace')}")
 
     async def forget(self, urls: Sequence[str], key: bytes) -> None:
         """See the port."""

@@ -40,7 +40,7 @@ class FaultKind(StrEnum):
     LOSE_DATA = "lose-data"  # a volume is empty all at once; what was in it is kept aside
     SLOW_DISK = "slow-disk"  # a disk takes long to sync
     FILL_DISK = "fill-disk"  # a disk has no room left
-    CORRUPT = "corrupt"  # a volume has other data than was written
+    CORRUPT = "corrupt"  # a file in a volume has another text than was written, for good
     SET_CLOCK = "set-clock"  # the machine's clock is wrong
     KILL_MANAGER = "kill-manager"  # the process that keeps planes is killed; no site has a part in it
 
@@ -52,13 +52,16 @@ MOMENTARY = frozenset({FaultKind.KILL_UNIT, FaultKind.KILL_MANAGER})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One fault on one machine. ``unit``: whose process it is about, or is killed with what it is about; ``volume``:
-    what is lost. A manager is on no machine (""), and ``unit`` is who it says it is.
+    what is lost. ``text`` in the file ``path`` of a volume is what becomes another one, as long as it is. A manager is
+    on no machine (""), and ``unit`` is who it says it is.
     """
 
     kind: FaultKind
     machine: str
     unit: str = ""
     volume: str = ""
+    path: str = ""
+    text: str = ""
 
     @property
     def words(self) -> str:

@@ -13,10 +13,11 @@ from quarterdeck.model.units import Volume
 @dataclass(slots=True)
 class FakeDisk:
     """``volumes`` by name, as they were made. Sizes are in bytes, times in seconds since 1970; a file that a program
-    wrote has no time.
+    wrote has no time. ``texts`` are what files say of which that matters, by their whole paths.
     """
 
     volumes: dict[str, Volume] = field(default_factory=dict)
+    texts: dict[PurePosixPath, str] = field(default_factory=dict)
     _sizes: dict[PurePosixPath, int] = field(default_factory=dict)
     _written: dict[PurePosixPath, float] = field(default_factory=dict)
 
@@ -74,6 +75,7 @@ class FakeDisk:
         for each in (path, *self._inside(path)):
             self._sizes.pop(each, None)
             self._written.pop(each, None)
+            self.texts.pop(each, None)
 
     def _inside(self, folder: PurePosixPath) -> list[PurePosixPath]:
         return [path for path in self._sizes if str(path).startswith(f"{folder}/")]

@@ -12,7 +12,16 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
 from quarterdeck.sites.fake_machines import FakeMachines
 
-_CAN = frozenset({FaultKind.KILL_UNIT, FaultKind.HANG_UNIT, FaultKind.POWER_OFF, FaultKind.FREEZE, FaultKind.LOSE_DATA})
+_CAN = frozenset(
+    {
+        FaultKind.KILL_UNIT,
+        FaultKind.HANG_UNIT,
+        FaultKind.POWER_OFF,
+        FaultKind.FREEZE,
+        FaultKind.LOSE_DATA,
+        FaultKind.CORRUPT,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +52,9 @@ class FakeFaults(FakeMachines):
         if fault.kind in MOMENTARY:
             self.crash(fault.machine, fault.unit)
             return
+        if fault.kind is FaultKind.CORRUPT:
+            self._corrupt(where, fault, doing)
+            return
         aside: dict[str, int] = {}
         if fault.kind is FaultKind.POWER_OFF:
             await self.kill_machine(fault.machine)
@@ -56,6 +68,13 @@ class FakeFaults(FakeMachines):
                 self.crash(fault.machine, fault.unit)
         end = asyncio.get_running_loop().call_later(seconds, self._end, fault)
         self._made[fault.machine] = _Made(fault, end, aside)
+
+    def _corrupt(self, where: FakeMachine, fault: Fault, doing: str) -> None:
+        volume = where.disk.volumes.get(fault.volume)
+        path = volume.path / fault.path if volume is not None else None
+        if path is None or fault.text not in where.disk.texts.get(path, ""):
+            raise NotFound(doing, f"that text is not in {fault.path} of volume {fault.volume}")
+        where.disk.texts[path] = where.disk.texts[path].replace(fault.text, "-" * len(fault.text))
 
     async def undo_fault(self, fault: Fault) -> str:
         """See Faults."""

@@ -234,10 +234,11 @@ class MakesFaults(Protocol):
     """
 
     async def make_fault(self, fault: Fault, seconds: float) -> None:
-        """Make a fault, for at most so long.
+        """Make a fault, for at most so long. What is corrupt stays so: the unit stands still for that moment, so that
+        nothing is written meanwhile, and there is nothing to undo.
 
         Raises PreconditionFailed as ``cannot_make`` says, Conflict when the machine is off, stands still or has another
-        fault already, NotFound for a unit or volume that is not there. Nothing was done then.
+        fault already, NotFound for a unit, volume or text that is not there. Nothing was done then.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from contextlib import suppress
@@ -13,6 +14,7 @@ from quarterdeck import clocks
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
 from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.sites.local.altering import all_stopped, alter_text, has_text
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.fault_guard import Guard
 from quarterdeck.sites.local.kept_stands import keep_stand
@@ -26,9 +28,24 @@ _ONE_HOST = "all its machines share this host's"
 _CANNOT = {
     FaultKind.SLOW_DISK: f"{_ONE_HOST} disk, and nothing here makes a disk slow for one of them alone",
     FaultKind.FILL_DISK: f"{_ONE_HOST} disk: filling it up would be a fault of all of them at once",
-    FaultKind.CORRUPT: "what a program makes of a file that was changed behind its back would be a matter of luck",
     FaultKind.SET_CLOCK: f"{_ONE_HOST} clock",
 }
+
+
+#: Seconds for which a unit stands still at most while a file of it is altered, and for it to do so.
+_STANDING = 10.0
+_STOPPING = 3.0
+
+
+async def _until_still(pid: int) -> bool:
+    """Whether all threads of a process have stopped before long."""
+    clock = asyncio.get_running_loop().time
+    end = clock() + _STOPPING
+    while not all_stopped(pid):
+        if clock() > end:
+            return False
+        await asyncio.sleep(0.01)
+    return True
 
 
 def _keep(folder: Path, stand: Stand) -> None:
@@ -86,6 +103,9 @@ class LocalFaults(LocalMachines):
             await self._pid(where, fault.unit, doing)
         if fault.kind in MOMENTARY:
             await self._kill(where, fault.unit, doing)
+            return
+        if fault.kind is FaultKind.CORRUPT:
+            await self._corrupt(where, fault, doing)
             return
         made = await self._written_down(where, fault, seconds, doing)
         try:
@@ -168,6 +188,25 @@ class LocalFaults(LocalMachines):
                     await self._kill(where, unit, f"having {made.fault.words}")
             case _:
                 raise NotImplementedError(made.fault.kind)
+
+    async def _corrupt(self, where: LocalMachine, fault: Fault, doing: str) -> None:
+        """Alter a text while its unit stands still: it is mapped into memory (bbolt), so that the unit has it altered
+        then as well. Should nobody live to let the unit go, its machine does.
+        """
+        made = await on_disk(where.name, self._book.of, where.name)
+        if made is not None:
+            raise Conflict(doing, made.fault.words, "one fault at a time on each machine")
+        volume = await on_disk(where.name, self._volumes(where.name).folder_of, fault.volume)
+        if volume is None or not await on_disk(where.name, has_text, volume / fault.path, fault.text):
+            raise NotFound(doing, f"that text is not in {fault.path} of volume {fault.volume}")
+        pid = await self._pid(where, fault.unit, doing)
+        await where.ask(lambda client: client.hold(fault.unit, _STANDING))
+        try:
+            if not await _until_still(pid) or await self._pid(where, fault.unit, doing) != pid:
+                raise Conflict(doing, "it does not stand still")
+            await on_disk(where.name, alter_text, volume / fault.path, fault.text)
+        finally:
+            await where.ask(lambda client: client.let_go(fault.unit))
 
     async def _undo(self, made: MadeFault) -> str:
         name = made.fault.machine
