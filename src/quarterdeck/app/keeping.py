@@ -75,9 +75,11 @@ class Keeping:
             if why := why_unkillable(lease):
                 raise PreconditionFailed(doing, why)
             if _ended(process):
-                raise Conflict(doing, "it has just ended by itself")
+                raise ProcessLookupError
             signal.pidfd_send_signal(process, signal.SIGKILL)
             await _gone(process, doing)
+        except ProcessLookupError as error:
+            raise Conflict(doing, "it has just ended by itself") from error
         finally:
             os.close(process)
 
