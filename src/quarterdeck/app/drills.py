@@ -93,8 +93,9 @@ async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, t
     from quarterdeck.app.onlookers import probing
 
     async def looked() -> Sight:
-        seen = _seen(await onlooker.look())
+        # First: who stands by may keep it within a second.
         unkept = await plan.keeping.why_not(plan.name) if plan.keeping is not None else ""
+        seen = _seen(await onlooker.look())
         return replace(seen, troubles=seen.troubles | {unkept}) if unkept else seen
 
     drilling = Drilling(
