@@ -54,6 +54,23 @@ def sink(connection: socket.socket) -> None:
         connection.sendall(str(total).encode())
 
 
+def admin(connection: socket.socket) -> None:
+    """Say what an Envoy that serves says."""
+    with connection:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nlistener_manager.workers_started: 1\n")
+
+
+def at(own: str) -> object:
+    """Echo, after one line that says which machine this is."""
+
+    def handle(connection: socket.socket) -> None:
+        connection.sendall(own.encode() + b"\n")
+        echo(connection)
+
+    return handle
+
+
 def serve(listener: socket.socket, handle: object) -> None:
     while True:
         connection, _ = listener.accept()
@@ -67,6 +84,17 @@ def do(verb: str, *args: object) -> object:  # noqa: C901
             handle = {"echo": echo, "sink": sink, "who": who}[str(kind)]
             threading.Thread(target=serve, args=(listener, handle), daemon=True).start()
             return "listening"
+        case ("floats", [str(port), str(own), str(path)]):
+            listener = socket.create_server(("0.0.0.0", int(port)))
+            threading.Thread(target=serve, args=(listener, at(own)), daemon=True).start()
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen()
+            threading.Thread(target=serve, args=(listener, admin), daemon=True).start()
+            return "listening"
+        case ("close", [str(name)]):
+            held.pop(name).close()
+            return "closed"
         case ("connect", [str(name), str(address), int(port), float(timeout)]):
             began = time.monotonic()
             held[name] = socket.create_connection((address, port), timeout=timeout)

@@ -9,6 +9,7 @@ import pytest
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
 from quarterdeck.sites.netns.forwarder import DelayLine
 from quarterdeck.sites.netns.layout import (
+    MOST_FLOATING,
     MOST_SEATS,
     OUTSIDE,
     Cut,
@@ -18,6 +19,7 @@ from quarterdeck.sites.netns.layout import (
     Link,
     Way,
     address,
+    floating_address,
     seat_addresses,
     site_of,
 )
@@ -38,6 +40,20 @@ def test_the_addresses_of_seats_are_nobody_elses_and_say_which_site_they_lead_to
     assert len({each for _, each in found}) == len(found) == len(numbers) ** 2 * MOST_SEATS
     assert all(site_of(ip_address(each).packed) == site for site, each in found)
     assert all(site_of(ip_address(address(site, 254)).packed) == site for site in numbers)
+
+
+def test_addresses_that_float_are_of_an_edge_and_a_plane_and_say_which_site_they_lead_to() -> None:
+    planes = range(MOST_FLOATING)
+    found = {
+        floating_address(site, edge, plane): site
+        for site in (1, 2, 127, 128, 254)
+        for edge in range(247, 255)
+        for plane in planes
+    }
+    assert len(found) == 5 * 8 * MOST_FLOATING
+    assert all(site_of(ip_address(str(each)).packed) == site for each, site in found.items())
+    assert floating_address(1, 246, 0) is None, "that is no edge"
+    assert floating_address(1, 254, MOST_FLOATING) is None
 
 
 @pytest.mark.parametrize("numbers", [(0, 1), (1, 0), (255, 1), (1, 255)])

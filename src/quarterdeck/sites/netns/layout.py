@@ -32,6 +32,10 @@ GATEWAY = "10.88.0.1"
 _SEATS = IPv4Address("100.64.0.0")
 MOST_SEATS = 16
 """Addresses that replicas of one machine have besides its own: more share none while they are exchanged."""
+_FLOATING = IPv4Address("198.18.0.0")
+MOST_FLOATING = 64
+"""Planes of a home whose load balancers have addresses that float: those whose number is below this."""
+_LAST_EDGE, _EDGES = 254, 8
 
 
 def address(site_number: int, machine_number: int) -> str:
@@ -68,10 +72,29 @@ def _seats_address(site: int, machine: int, seat: int) -> str:
     return str(_SEATS + (site << 14 | machine << 6 | seat))
 
 
+def floating_network(site_number: int) -> str:
+    """The network of the addresses that float between the edges of a site: /23 of 198.18.0.0/15, which is for networks
+    that are shut off.
+    """
+    return str(_FLOATING + (site_number << 9))
+
+
+def floating_address(site_number: int, machine_number: int, plane: int) -> str | None:
+    """The address of a plane's load balancer on an edge, which can go over to another edge of the site; None where
+    there is none left for a plane of that number (0 and up), or the machine's is none of an edge.
+    """
+    edge = _LAST_EDGE - machine_number
+    if not (0 <= edge < _EDGES and 0 <= plane < MOST_FLOATING):
+        return None
+    return str(_FLOATING + (site_number << 9 | edge << 6 | plane))
+
+
 def site_of(packed: bytes) -> int:
     """The number of the site that an address of the lab leads to, by its four bytes."""
     if packed[0] == _SEATS.packed[0]:
         return (packed[1] & 0x3F) << 2 | packed[2] >> 6
+    if packed[0] == _FLOATING.packed[0]:
+        return (packed[1] & 1) << 7 | packed[2] >> 1
     return packed[2]
 
 

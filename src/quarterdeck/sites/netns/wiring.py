@@ -14,7 +14,15 @@ from socket import AF_INET
 from pyroute2 import IPRoute  # type: ignore[import-untyped]
 
 from quarterdeck.sites.netns import syscalls
-from quarterdeck.sites.netns.layout import FORWARDER_SIDE, GATEWAY, ROUTER_SIDE, seats_network, seats_of_machine, subnet
+from quarterdeck.sites.netns.layout import (
+    FORWARDER_SIDE,
+    GATEWAY,
+    ROUTER_SIDE,
+    floating_network,
+    seats_network,
+    seats_of_machine,
+    subnet,
+)
 
 _WAN_TABLE = 100
 _CUT_PRIORITY, _DELAY_PRIORITY = 100, 200
@@ -51,8 +59,8 @@ class Wiring:
         self._netlink.link("set", index=index, state="up")
         self._netlink.addr("add", index=index, address=GATEWAY, prefixlen=32)
         self._netlink.route("add", dst=f"{subnet(site)}/24", oif=index, prefsrc=GATEWAY, scope="link")
-        if site:
-            self._netlink.route("add", dst=f"{seats_network(site)}/18", oif=index, prefsrc=GATEWAY, scope="link")
+        for network in _shared_networks(site):
+            self._netlink.route("add", dst=network, oif=index, prefsrc=GATEWAY, scope="link")
 
     def remove_site(self, site: int) -> None:
         """Remove a site's bridge, whose machines are gone."""
@@ -74,8 +82,9 @@ class Wiring:
             # The kernel's own rule for what is for this host is the very first: no other could lose that.
             netlink.rule("add", priority=_LOCAL_PRIORITY, table=_LOCAL_TABLE, family=AF_INET)
             netlink.rule("del", priority=0, table=_LOCAL_TABLE, family=AF_INET)
+            for network in _shared_networks(site):
+                netlink.route("add", dst=network, oif=index, prefsrc=address, scope="link")
             if site:
-                netlink.route("add", dst=f"{seats_network(site)}/18", oif=index, prefsrc=address, scope="link")
                 # All of them are its own, without one being added to an interface (ip-route(8), type local).
                 own = {"type": "local", "table": _LOCAL_TABLE, "scope": "host"}
                 netlink.route("add", dst=f"{seats_of_machine(site, host)}/26", oif=1, **own)
@@ -130,10 +139,10 @@ class Wiring:
         action = {"action": _BLACKHOLE}
         if priority == _DELAY_PRIORITY:
             action = {"action": _TO_TABLE, "table": _WAN_TABLE}
-        networks = [(subnet(target), 24), *([(seats_network(target), 18)] if target else [])]
-        for network, length in networks:
+        for each in (f"{subnet(target)}/24", *_shared_networks(target)):
+            network, _, length = each.partition("/")
             self._netlink.rule(
-                command, priority=priority, iifname=_bridge(source), dst=network, dst_len=length, **action
+                command, priority=priority, iifname=_bridge(source), dst=network, dst_len=int(length), **action
             )
 
     def _index(self, name: str) -> int:
@@ -182,6 +191,11 @@ def _widen_windows() -> None:
 
 def _sysctl(name: str, value: str) -> None:
     (Path("/proc/sys/net/ipv4") / name).write_text(value)
+
+
+def _shared_networks(site: int) -> tuple[str, ...]:
+    """What leads to a site besides its machines' own addresses; the machine is found by ARP."""
+    return (f"{seats_network(site)}/18", f"{floating_network(site)}/23") if site else ()
 
 
 def _bridge(site: int) -> str:
