@@ -108,6 +108,7 @@ def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None
             "storageClasses: [{name: a, pth: /x}]",
             "spec.storageClasses[0].pth: unknown field; did you mean 'path'?",
         ),
+        ("floatingAddresses: true", "spec.floatingAddresses: is for sites of isolation netns only"),
         ("isolation: vm", "spec.isolation: must be 'loopback' or 'netns', not 'vm'"),
         ("driver: ssh", "spec.driver: must be 'local', not 'ssh'"),
     ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quarterdeck.engine.edges import PATIENCE, Edges
-from quarterdeck.model.edges import EdgeSeen
+from quarterdeck.model.edges import EdgeSeen, joined
 from quarterdeck.model.endpoints import BalancerStatus
 
 SERVES = BalancerStatus(running=True, backends=frozenset({"a"}), healthy=frozenset({"a"}))
@@ -45,3 +47,33 @@ def test_who_comes_new_does_not_know_who_was_led_where_before() -> None:
     edges = Edges()
     assert edges.judged(look(SERVES, None), ONE, LIFETIME, 0.0)[1].may_be_used
     assert not edges.judged(look(SERVES, None), ONE, LIFETIME, LIFETIME)[1].may_be_used
+
+
+AWAY = replace(SERVES, at_home=False)
+
+
+def floating(*statuses: BalancerStatus | None) -> tuple[EdgeSeen, ...]:
+    return tuple(replace(each, floats=True) for each in look(*statuses))
+
+
+def may_be_used(edges: Edges, at: float, *statuses: BalancerStatus | None) -> list[bool]:
+    return [each.may_be_used for each in edges.judged(floating(*statuses), ONE, LIFETIME, at)]
+
+
+def test_an_edge_whose_address_is_elsewhere_is_told_everything_and_may_be_named() -> None:
+    edges = Edges()
+    for at in (0.0, PATIENCE):
+        fact = joined("east", edges.judged(floating(SERVES, AWAY), BOTH, LIFETIME, at), [*BOTH])
+        assert fact.reachable
+        assert not fact.silent
+        assert all(each.named for each in fact.edges), "it is served there all the same"
+
+
+def test_a_silent_edge_may_have_any_address_that_is_not_seen_to_be_with_its_own() -> None:
+    edges = Edges()
+    assert may_be_used(edges, 0.0, SERVES, None) == [True, True]
+    assert may_be_used(edges, LIFETIME, SERVES, None) == [True, False], "whoever is named has its address itself"
+    assert may_be_used(edges, LIFETIME, AWAY, None) == [True, True], "the silent one may have taken it"
+    assert may_be_used(edges, LIFETIME, None, None) == [True, True]
+    fixed = edges.judged(look(AWAY, None), ONE, LIFETIME, LIFETIME)
+    assert [each.may_be_used for each in fixed] == [True, False], "none floats"

@@ -35,6 +35,7 @@ def plane(at: str = "east", **memory: Any) -> ControlPlane:
         ({"storageClasses": [{"name": "standard"}, {"name": "fast", "path": "/slow"}]}, "the path of fast"),
         ({"storageClasses": [{"name": "fast", "path": "/fast"}, {"name": "standard"}]}, "standard must stay the first"),
         ({"isolation": "netns"}, "spec.isolation"),
+        ({"isolation": "netns", "floatingAddresses": True}, "spec.floatingAddresses: cannot be changed"),
     ],
 )
 def test_what_a_plane_stands_on_is_not_taken_away_and_the_plane_is_named(spec: dict[str, Any], says: str) -> None:
@@ -49,6 +50,12 @@ def test_the_edges_of_a_site_in_use_may_become_more_and_not_fewer() -> None:
     require_safe_change(site(), site(edges=2), [plane()])
     with pytest.raises(Conflict, match=r"spec\.edges: must not be less than 2"):
         require_safe_change(site(edges=2), site(), [plane()])
+
+
+def test_edges_between_which_addresses_float_stay_as_many_as_they_are() -> None:
+    before, after = (site(edges=count, isolation="netns", floatingAddresses=True) for count in (2, 3))
+    with pytest.raises(Conflict, match=r"spec\.edges: must stay 2"):
+        require_safe_change(before, after, [plane()])
 
 
 def test_a_site_in_use_may_grow() -> None:

@@ -39,8 +39,9 @@ class StorageClass(Model):
 
 class SiteSpec(Model):
     """What the site is made of. The first storage class is the default one. ``edges``: machines for load balancers,
-    each in another zone, on all of which each plane has one. ``cordons``: the machines that a person wants to be given
-    no new replica.
+    each in another zone, on all of which each plane has one. ``floating_addresses``: a plane has an
+    address of its own on each, which another edge takes over when that one falls silent. ``cordons``: the machines that
+    a person wants to be given no new replica.
     """
 
     driver: Literal["local"] = "local"
@@ -48,6 +49,7 @@ class SiteSpec(Model):
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] = ("a", "b", "c")
     machines_per_zone: Annotated[int, Field(ge=1), InSchema({"maximum": MACHINES_MAX})] = 2
     edges: Annotated[int, Field(ge=1, le=8)] = 1
+    floating_addresses: bool = False
     storage_classes: Annotated[tuple[StorageClass, ...], SOME] = (StorageClass(name="standard"),)
     cordons: tuple[Cordon, ...] = ()
 
@@ -67,6 +69,8 @@ class SiteSpec(Model):
             problems.append(
                 ("edges", f"is {self.edges}; each has a zone of its own, of which there are {len(self.zones)}")
             )
+        if self.floating_addresses and self.isolation is not Isolation.NETNS:
+            problems.append(("floatingAddresses", "is for sites of isolation netns only"))
         machines = len(self.zones) * self.machines_per_zone
         if machines > MACHINES_MAX:
             problems.append(("machinesPerZone", f"makes {machines} machines; at most {MACHINES_MAX} are allowed"))

@@ -57,7 +57,8 @@ class BalancerSettings:
     """What one load balancer is, for as long as it runs.
 
     Clients connect to ``address``:``port``. The status listener at ``address``:``status_port`` answers two
-    read-only admin paths. ``server_name`` is a DNS name in the serving certificate of every apiserver.
+    read-only admin paths. Both listen at the ``floating`` addresses as well, whether the machine has them now or
+    not. ``server_name`` is a DNS name in the serving certificate of every apiserver.
     """
 
     unit: str
@@ -66,6 +67,7 @@ class BalancerSettings:
     address: str
     port: int
     status_port: int
+    floating: tuple[str, ...] = ()
     server_name: str = "kubernetes.default.svc"
     health: HealthCheck = field(default_factory=HealthCheck)
 
@@ -132,6 +134,11 @@ def _secret(settings: BalancerSettings, name: str, kind: str, value: Json) -> Un
     return UnitFile(_live(settings) / f"{name}.json", _encode({"resources": [secret]}))
 
 
+def admin_socket(settings: BalancerSettings) -> PurePosixPath:
+    """Where it answers whoever may open that socket."""
+    return settings.folder / _ADMIN_SOCKET
+
+
 def _bootstrap(settings: BalancerSettings, manager: str) -> Json:
     # Relative to the unit's own folder (0700), in which it runs: a socket's path may have 107 bytes, a folder's more.
     # An abstract socket would be everybody's on the host, to ask or to squat.
@@ -157,7 +164,7 @@ def _clients_listener(settings: BalancerSettings) -> Json:
     return {
         "name": CLIENTS,
         "stat_prefix": CLIENTS,
-        "address": _address(BackendAddress(settings.address, settings.port)),
+        **_at(settings, settings.port),
         "enable_reuse_port": False,  # with it a port that is in use would be shared, not refused
         "per_connection_buffer_limit_bytes": 262_144,
         "tcp_keepalive": _KEEPALIVE,
@@ -197,7 +204,7 @@ def _status_listener(settings: BalancerSettings, subject: str) -> Json:
     return {
         "name": "status",
         "stat_prefix": "status",
-        "address": _address(BackendAddress(settings.address, settings.status_port)),
+        **_at(settings, settings.status_port),
         "enable_reuse_port": False,
         "filter_chains": [
             {
@@ -209,6 +216,15 @@ def _status_listener(settings: BalancerSettings, subject: str) -> Json:
             }
         ],
     }
+
+
+def _at(settings: BalancerSettings, port: int) -> dict[str, Json]:
+    """Where a listener listens."""
+    found: dict[str, Json] = {"address": _address(BackendAddress(settings.address, port))}
+    if settings.floating:
+        more = [{"address": _address(BackendAddress(each, port))} for each in settings.floating]
+        found |= {"additional_addresses": more, "freebind": True}
+    return found
 
 
 def _only(subject: str) -> Json:

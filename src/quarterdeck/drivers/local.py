@@ -36,6 +36,7 @@ class LocalSites:
             zones=resource.spec.zones,
             machines_per_zone=resource.spec.machines_per_zone,
             edges=resource.spec.edges,
+            floating=resource.spec.floating_addresses,
             storage_classes=classes,
         )
         return open_local_site(self._folder, settings, self._network(resource.spec.isolation))
@@ -43,7 +44,9 @@ class LocalSites:
     async def require_allowed(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: not every host lets its users have networks of their own."""
         if resource.spec.isolation is Isolation.NETNS:
-            await Lab.open(self._folder)
+            lab = await Lab.open(self._folder)
+            if resource.spec.floating_addresses:
+                await lab.require_floating()
 
     def hub(self, network: Isolation) -> LocalSite:
         """See ``SiteDriver``: a site with two machines, so that what is asked of one can be asked of the other."""

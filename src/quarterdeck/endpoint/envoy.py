@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -15,6 +16,7 @@ from quarterdeck.components.envoy import (
     balancer_unit,
     tls_files,
 )
+from quarterdeck.components.floating import FloatingSettings, floating_unit
 from quarterdeck.endpoint.envoy_status import EnvoyView, StatusClient
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
@@ -25,14 +27,16 @@ from quarterdeck.pki.authority import Request, Usage, issue
 from quarterdeck.pki.issuing import LEAF_LIFETIME
 from quarterdeck.sites.port import Holds, Site
 
+#: Seconds for an answer of a load balancer at the address that may be elsewhere: it is asked in each look.
+_AT_HOME = 2.0
 _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
 
-def issue_balancer_tls(authority: KeyPair, manager: str, address: str, now: datetime) -> BalancerTls:
-    """What a load balancer at ``address`` needs, from the plane's CA, to answer whose certificate says ``manager``.
+def issue_balancer_tls(authority: KeyPair, manager: str, addresses: tuple[str, ...], now: datetime) -> BalancerTls:
+    """What a load balancer at ``addresses`` needs, from the plane's CA, to answer whose certificate says ``manager``.
     It may be given a new one at any time.
     """
-    request = Request(common_name="load-balancer", usage=Usage.SERVER, lifetime=LEAF_LIFETIME, ip_addresses=(address,))
+    request = Request(common_name="load-balancer", usage=Usage.SERVER, lifetime=LEAF_LIFETIME, ip_addresses=addresses)
     return BalancerTls(ca=authority.certificate, serving=issue(authority, request, now), manager=manager)
 
 
@@ -42,6 +46,7 @@ class EnvoyBalancer:
 
     ``tls`` makes what it serves with, whenever it is started or changed: most that is done with it is to look at it.
     ``client`` trusts the plane's CA and shows the manager's certificate of it; it is the caller's to close.
+    ``floating``: its address is one that another edge can have meanwhile; ``settings`` has that of its machine.
     ``patience`` is how long (seconds) ``apply`` waits for the process, and again for a new backend to get healthy.
     """
 
@@ -50,12 +55,19 @@ class EnvoyBalancer:
     settings: BalancerSettings
     tls: Callable[[], BalancerTls] = field(repr=False)
     client: Http = field(repr=False)
+    floating: FloatingSettings | None = None
     patience: float = 20.0
 
     @property
     def address(self) -> BackendAddress:
         """Where clients connect to."""
-        return BackendAddress(self.settings.address, self.settings.port)
+        ip = self.settings.address if self.floating is None else self.floating.own
+        return BackendAddress(ip, self.settings.port)
+
+    @property
+    def floats(self) -> bool:
+        """See ``LoadBalancer.floats``."""
+        return self.floating is not None
 
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
         """See ``LoadBalancer.apply``."""
@@ -63,14 +75,18 @@ class EnvoyBalancer:
         if before is not None and _leaves_nobody(before, backends):
             await self._bring_in(before, backends)
         await self._take(backends)
+        if self.floating is not None and not await self._runs(self.floating.unit):
+            await self.site.start_unit(self.machine, floating_unit(self.floating))
+            await self._wait("its address to be here", lambda _view: True, self._clients_way())
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
         """See ``LoadBalancer.observe``."""
-        view = await self._view_if_running(site)
-        if view is None:
-            return BalancerStatus(running=False)
+        if not await self._alive(site):
+            return BalancerStatus(running=False, at_home=not self.floats)
+        at_home, view = await self._view()
         return BalancerStatus(
             running=True,
+            at_home=at_home,
             backends=frozenset(view.backends),
             healthy=view.healthy,
             at=tuple(view.backends.items()),
@@ -88,15 +104,15 @@ class EnvoyBalancer:
 
     async def remove(self) -> None:
         """See ``LoadBalancer.remove``."""
+        if self.floating is not None:
+            await self.site.remove_unit(self.machine, self.floating.unit)
         await self.site.remove_unit(self.machine, self.settings.unit)
 
-    async def _view_if_running(self, site: SiteFacts | None = None) -> EnvoyView | None:
+    async def _alive(self, site: SiteFacts | None = None) -> bool:
         state = await self._state(site)
         if state is UnitState.UNKNOWN:
             raise Unavailable(f"looking at load balancer {self.settings.unit}", f"{self.machine} does not answer")
-        if state not in _ALIVE:
-            return None
-        return await self._status().read()
+        return state in _ALIVE
 
     @property
     def _holds(self) -> Holds:
@@ -116,7 +132,7 @@ class EnvoyBalancer:
 
     async def _view_before(self) -> EnvoyView | None:
         try:
-            return await self._view_if_running()
+            return await self._status().read() if await self._alive() else None
         except Unavailable:  # just starting, or hung: it serves nobody who could be hurt; _take() has a deadline
             return None
 
@@ -134,18 +150,18 @@ class EnvoyBalancer:
         live = (*tls_files(self.settings, tls), backends_file(self.settings, wanted))
         await self.site.write_files(self.machine, live)
         # One that runs is never restarted for a change of its unit (a newer quarterdeck): that would cut its clients.
-        if not await self._runs():
+        if not await self._runs(self.settings.unit):
             await self.site.start_unit(self.machine, balancer_unit(self.settings, tls.manager))
         await self._wait("it to take its backends", lambda view: view.backends == wanted)
 
-    async def _runs(self) -> bool:
+    async def _runs(self, unit: str) -> bool:
         units = await self.site.units(self.machine)
-        return any(each.name == self.settings.unit and each.state is UnitState.RUNNING for each in units)
+        return any(each.name == unit and each.state is UnitState.RUNNING for each in units)
 
-    async def _wait(self, what: str, holds: Callable[[EnvoyView], bool]) -> None:
+    async def _wait(self, what: str, holds: Callable[[EnvoyView], bool], status: StatusClient | None = None) -> None:
         seen = "no answer"
+        status = status or self._status()
         try:
-            status = self._status()
             async with asyncio.timeout(self.patience):
                 while True:
                     try:
@@ -163,6 +179,17 @@ class EnvoyBalancer:
                 f"{seen} after {self.patience:g} s",
                 "look at its logs and at /readyz of the backends",
             ) from error
+
+    async def _view(self) -> tuple[bool, EnvoyView]:
+        """Whether its address leads here, and what it says."""
+        if self.floats:
+            with suppress(Unavailable):  # another edge answers, or nobody does
+                return True, await self._clients_way().read()
+        return not self.floats, await self._status().read()
+
+    def _clients_way(self) -> StatusClient:
+        """To itself, if its address is here: any other's certificate is not for that address."""
+        return StatusClient(BackendAddress(self.address.ip, self.settings.status_port), self.client, _AT_HOME)
 
     def _status(self) -> StatusClient:
         return StatusClient(BackendAddress(self.settings.address, self.settings.status_port), self.client)

@@ -82,11 +82,14 @@ class _Stats(BaseModel):
 
 
 class StatusClient:
-    """What a status listener says, asked by ``http``, which shows the manager's certificate."""
+    """What a status listener says, asked by ``http``, which shows the manager's certificate. ``deadline``: seconds for
+    each of its answers.
+    """
 
-    def __init__(self, address: BackendAddress, http: Http) -> None:
+    def __init__(self, address: BackendAddress, http: Http, deadline: float = _TIMEOUT) -> None:
         self._where = url(address.ip, address.port)
         self._http = http
+        self._deadline = deadline
 
     async def read(self) -> EnvoyView:
         """What it says now; raises Unavailable when it does not answer as Envoy does."""
@@ -107,7 +110,7 @@ class StatusClient:
         )
 
     async def _get(self, path: str) -> bytes:
-        answer = await self._http.ask("GET", self._where, path, deadline=_TIMEOUT)
+        answer = await self._http.ask("GET", self._where, path, deadline=self._deadline)
         if answer.status != _OK:
             raise self._unavailable(f"HTTP {answer.status} for {path}")
         return answer.body

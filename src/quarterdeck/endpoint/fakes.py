@@ -36,6 +36,7 @@ class FakeBalancer:
     backends: dict[str, BackendAddress] = field(default_factory=dict)
     connections: list[FakeConnection] = field(default_factory=list)
     accepted_total: int = 0
+    floats: bool = False
 
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
         """See ``LoadBalancer.apply``."""

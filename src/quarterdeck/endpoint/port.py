@@ -17,6 +17,11 @@ class LoadBalancer(Protocol):
         """Where clients connect to."""
         ...
 
+    @property
+    def floats(self) -> bool:
+        """Whether another edge of its site can have that address meanwhile (``BalancerStatus.at_home``)."""
+        ...
+
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
         """Have it run, and send new connections to exactly these backends (replica name to address).
 

@@ -1,7 +1,8 @@
 """Which edges clients may be led to, and which are given up for a while, as far as one process has seen them.
 
 Nobody has to remember it: who comes new takes every edge that does not answer for one that clients may use, until its
-address has been in no answer of a DNS server for as long as clients may go on using it.
+address has been in no answer of a DNS server for as long as clients may go on using it. Where addresses float, an edge
+that does not answer may have that of any other: of each that is not seen to have its own.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ class Edges:
             if in_answers is None or each.address in in_answers or each.address not in self.handed_out:
                 self.handed_out[each.address] = at
         others_lead = any(each.status is not None and each.status.healthy for each in seen)
+        in_use = {each.address for each in seen if at - self.handed_out[each.address] < lifetime}
+        astray = any(each.floats and not each.at_home and each.address in in_use for each in seen)
         return tuple(
             replace(
                 each,
-                may_be_used=at - self.handed_out[each.address] < lifetime,
+                may_be_used=each.address in in_use or astray,
                 given_up=others_lead and each.status is None and at - self.heard[each.address] >= PATIENCE,
             )
             for each in seen

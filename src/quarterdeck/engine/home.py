@@ -32,9 +32,10 @@ from quarterdeck.engine.settings import balancer_status_port, endpoint_port, fro
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.files import file_errors
 from quarterdeck.http import Http
+from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import Floats, Site
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease, Store
 from quarterdeck.stores.sealing import Key
@@ -176,6 +177,19 @@ def _balancers(
             status_port=balancer_status_port(resource),
             secrets=secrets,
             client=client,
+            floating={} if fixed else _floating(resource, sites[name], machines),
         )
         found.setdefault(name, {})[machine] = open_balancer(wanted)
     return found
+
+
+def _floating(resource: ControlPlane, site: Site, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
+    """The plane's addresses at a site that go from edge to edge, each with the machine that it is of. They depend on
+    nothing that changes while a plane uses the site.
+    """
+    if not isinstance(site, Floats) or Capability.FLOATS not in site.capabilities:
+        return {}
+    number = resource.status.port_offset or 0
+    edges = [name for (at, name), each in machines.items() if at == site.name and each.role is MachineRole.EDGE]
+    found = {name: site.floating(name, number) for name in edges}
+    return {address: name for name, address in found.items() if address is not None}

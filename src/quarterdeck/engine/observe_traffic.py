@@ -42,7 +42,7 @@ class TrafficObserver:
         edges = self.plane.balancers[site]
         found = await asyncio.gather(*(self._look(each, name, facts) for name, each in edges.items()))
         return tuple(
-            EdgeSeen(name=name, address=each.address.ip, status=status)
+            EdgeSeen(name=name, address=each.address.ip, status=status, floats=each.floats)
             for (name, each), status in zip(edges.items(), found, strict=True)
         )
 

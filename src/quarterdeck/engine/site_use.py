@@ -33,7 +33,8 @@ def require_unused(site: str, planes: Iterable[ControlPlane]) -> None:
 def require_safe_change(current: Site, wanted: Site, planes: Iterable[ControlPlane]) -> None:
     """Raise Conflict for a change under which planes of the site would lose machines, addresses or data.
 
-    It may grow: zones behind those that it has, machines, edges, storage classes, limits.
+    It may grow: zones behind those that it has, machines, edges (unless addresses float between those that there are),
+    storage classes, limits.
     """
     problems = _problems(current, wanted)
     users = users_of(current.metadata.name, planes) if problems else ()
@@ -54,8 +55,12 @@ def _problems(current: Site, wanted: Site) -> list[str]:
         problems.append(f"spec.zones: {', '.join(before.zones)} must stay, in this order; others may come behind them")
     if after.machines_per_zone < before.machines_per_zone:
         problems.append(f"spec.machinesPerZone: must not be less than {before.machines_per_zone}")
+    if after.floating_addresses is not before.floating_addresses:
+        problems.append("spec.floatingAddresses: cannot be changed")
     if after.edges < before.edges:
         problems.append(f"spec.edges: must not be less than {before.edges}")
+    if after.edges > before.edges and before.floating_addresses:
+        problems.append(f"spec.edges: must stay {before.edges}, between which addresses float")
     if after.storage_classes[0].name != before.storage_classes[0].name:
         problems.append(
             f"spec.storageClasses: {before.storage_classes[0].name} must stay the first, which is the default"

@@ -11,6 +11,7 @@ class Capability(StrEnum):
     PATHS = "paths"  # programs are files, which ``install`` takes to its machines
     IMAGES = "images"  # programs are images of a registry
     HOLDS = "holds"  # units can be held where they stand, and are let go by themselves (``Holds``)
+    FLOATS = "floats"  # its edges take over each other's addresses (``Floats``)
     FAULTS = "faults"  # things can be made to fail, for tests and drills (``Faults``)
 
 

@@ -14,15 +14,21 @@ from quarterdeck.model.world import BalancerFact, EdgeFact, ReplicaFact
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeSeen:
     """A load balancer on one machine of a site. ``status``: what it says of itself (None: it does not answer).
-    ``may_be_used``: clients may hold its address; ``given_up``: it has been silent for so long that nobody is to be led
-    to it.
+    ``floats``: another edge can have its address. ``may_be_used``: clients may be led to it; ``given_up``: it has been
+    silent for so long that nobody is to be led there.
     """
 
     name: str
     address: str
     status: BalancerStatus | None
+    floats: bool = False
     may_be_used: bool = True
     given_up: bool = False
+
+    @property
+    def at_home(self) -> bool:
+        """Whether it answers, and its address leads to it."""
+        return self.status is not None and self.status.at_home
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class BalancerStatus:
     ``backends`` are the replicas that it was told to send new connections to, ``healthy`` those of them that
     pass the active check (only these really get any), ``at`` where it looks for each, ``connections`` the connections
     of clients open now (also those that still lead to a backend taken out), ``accepted_total`` all accepted since it
-    started.
+    started. ``at_home``: its address leads to it; another edge can have one that floats.
     """
 
     running: bool
@@ -33,6 +33,7 @@ class BalancerStatus:
     at: tuple[tuple[str, BackendAddress], ...] = ()
     connections: int = 0
     accepted_total: int = 0
+    at_home: bool = True
 
     def without(self, names: Collection[str]) -> BalancerStatus:
         """The same, as if it had not been told of some."""

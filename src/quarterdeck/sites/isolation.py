@@ -48,6 +48,12 @@ class Isolation(Protocol):
         """
         ...
 
+    def floating_address(self, place: Place, number: int) -> str | None:
+        """The address of plane ``number``'s load balancer on this machine, an edge, which any edge of the site can
+        have; None where there is no such. No IO.
+        """
+        ...
+
     async def prepare(self, place: Place) -> None:
         """Make the machine's network, and what the site needs for it; one that is there stays as it is, cut off or not.
 

@@ -226,6 +226,17 @@ class Holds(Protocol):
         ...
 
 
+@runtime_checkable
+class Floats(Protocol):
+    """Edges that take over each other's addresses (``Capability.FLOATS``)."""
+
+    def floating(self, machine: str, number: int) -> str | None:
+        """The address of plane ``number``'s load balancer on this edge, which leads to whichever edge of the site has
+        it; None where there is none for such a plane. No IO.
+        """
+        ...
+
+
 class MakesFaults(Protocol):
     """Where faults are made.
 

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from quarterdeck.endpoint.floating.kernel import (
     Client,
     Echo,
     Herald,
+    Newcomers,
     broadcast,
     clients_of,
     is_here,
@@ -111,6 +113,7 @@ class Agent:
         self._talk.bind(("", orders.talk))
         # One that had died just now goes on where it was: nothing is worse than before until it is seen to be.
         here, now = frozenset(each for each in orders.owners if is_here(each)), time.monotonic()
+        self._newcomers = Newcomers(orders.port)
         self._fitness = Fitness(orders.admin, fit=bool(here))
         self._election = Election(me=orders.edge, owners=orders.owners, since=now, holds=here)
         self._router_heard = now
@@ -123,8 +126,10 @@ class Agent:
         signal.signal(signal.SIGTERM, self._end)
         due = time.monotonic()
         while not self._ending:
-            select.select([self._talk, self._echo.socket], [], [], max(0.0, due - time.monotonic()))
+            heard = [self._talk, self._echo.socket, self._newcomers.socket]
+            select.select(heard, [], [], max(0.0, due - time.monotonic()))
             now = time.monotonic()
+            self._tell_of_newcomers()
             self._listen(now)
             beat = now >= due
             if beat:
@@ -152,10 +157,21 @@ class Agent:
                 heard = self._talk.recv(_LARGEST)
                 with suppress(ValueError, KeyError, TypeError, AttributeError):  # it is not of ours
                     said = json.loads(heard)
+                    if said["edge"] == self._orders.edge:
+                        continue
                     clients = {at: [(str(host), int(port)) for host, port in each] for at, each in said["has"].items()}
-                    self._election.hear(Word(said["edge"], bool(said["fit"]), frozenset(clients)), now)
-                    if said["edge"] != self._orders.edge:
+                    if said["more"]:
+                        for at, each in clients.items():
+                            self._clients.setdefault(at, []).extend(each)
+                    else:
+                        self._election.hear(Word(said["edge"], bool(said["fit"]), frozenset(clients)), now)
                         self._clients.update(clients)
+
+    def _tell_of_newcomers(self) -> None:
+        """Before they have asked anything: else they would wait for an answer, and nobody would know of them."""
+        come = {at: each for at, each in self._newcomers.come().items() if at in self._election.holds}
+        if come:
+            self._send(come, fit=self._fitness.fit, more=True)
 
     def _rule(self, now: float) -> bool:
         ruling = self._election.rule(now, fit=self._fitness.fit, router=self._router_heard, left=self._left)
@@ -195,12 +211,15 @@ class Agent:
                     self._herald.announce(each)
 
     def _say(self, *, fit: bool | None = None) -> None:
-        if not self._election.hears:
-            return
         has = {each: clients_of(each, self._orders.port)[:_MOST_NAMED] for each in self._election.holds}
-        word = {"edge": self._orders.edge, "fit": self._fitness.fit if fit is None else fit, "has": has}
-        with suppress(OSError):
-            self._talk.sendto(json.dumps(word).encode(), (self._all, self._orders.talk))
+        self._send(has, fit=self._fitness.fit if fit is None else fit, more=False)
+
+    def _send(self, has: Mapping[str, Sequence[Client]], *, fit: bool, more: bool) -> None:
+        """Tell all others; ``more``: of clients alone, besides those that were told of in the last beat."""
+        if self._election.hears:
+            word = {"edge": self._orders.edge, "fit": fit, "has": has, "more": more}
+            with suppress(OSError):
+                self._talk.sendto(json.dumps(word).encode(), (self._all, self._orders.talk))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ clients had with its former edge. Standard library alone: it is loaded on each e
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import socket
@@ -22,7 +23,8 @@ _NLMSG_ERROR = 2
 _SIOCGIFADDR, _SIOCGIFNETMASK = 0x8915, 0x891B
 _ARP = 0x0806
 _ESTABLISHED, _SYN_RECEIVED = "01", "03"
-_ACKNOWLEDGES = 0x10
+_SYN, _ACKNOWLEDGES = 0x02, 0x10
+_SO_ATTACH_FILTER = 26
 
 
 def way_out() -> tuple[str, str]:
@@ -126,6 +128,41 @@ def clients_of(address: str, port: int) -> list[Client]:
                 host, _, their_port = remote.partition(":")
                 found.append((socket.inet_ntoa(struct.pack("=I", int(host, 16))), int(their_port, 16)))
     return found
+
+
+class Newcomers:
+    """Who begins to connect to a port of this machine, at whichever address: told by the kernel when that happens."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.IPPROTO_TCP)
+        program = b"".join(
+            struct.pack("=HBBI", *each)  # bpf(4), of a packet from its IP header on
+            for each in (
+                (0xB1, 0, 0, 0),  # x: the length of that header
+                (0x48, 0, 0, 2),  # the port that it is sent to
+                (0x15, 0, 4, port),
+                (0x50, 0, 0, 13),  # the flags
+                (0x54, 0, 0, _SYN | _ACKNOWLEDGES),
+                (0x15, 0, 1, _SYN),
+                (0x06, 0, 0, 128),  # enough of it
+                (0x06, 0, 0, 0),
+            )
+        )
+        kept = ctypes.create_string_buffer(program, len(program))
+        whole = struct.pack("@HL", len(program) // 8, ctypes.addressof(kept))
+        self.socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, whole)
+
+    def come(self) -> dict[str, list[Client]]:
+        """Those who have come since, by the address that they connect to."""
+        found: dict[str, list[Client]] = {}
+        try:
+            while True:
+                packet, (host, _) = self.socket.recvfrom(128)
+                start = (packet[0] & 0xF) * 4
+                (port,) = struct.unpack_from("!H", packet, start)
+                found.setdefault(socket.inet_ntoa(packet[16:20]), []).append((str(host), port))
+        except BlockingIOError:
+            return found
 
 
 class Echo:

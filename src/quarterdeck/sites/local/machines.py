@@ -62,7 +62,12 @@ class LocalMachines:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
-        return frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+        always = frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+        return always | {Capability.FLOATS} if self._settings.floating else always
+
+    def floating(self, machine: str, number: int) -> str | None:
+        """See Floats."""
+        return self._isolation.floating_address(self._machine(machine).stand.place, number)
 
     def fenced(self, fence: Fence) -> Self:
         """See Site."""

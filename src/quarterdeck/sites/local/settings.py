@@ -38,12 +38,15 @@ def _only_standard() -> Mapping[str, StorageClass]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSiteSettings:
-    """A site on this host. The first storage class is the default. Raises InvalidInput for what cannot be."""
+    """A site on this host. The first storage class is the default. ``floating``: its edges take over each other's
+    addresses, where the isolation lets them. Raises InvalidInput for what cannot be.
+    """
 
     name: str
     zones: tuple[str, ...] = ("a", "b", "c")
     machines_per_zone: int = 2
     edges: int = 1
+    floating: bool = False
     storage_classes: Mapping[str, StorageClass] = field(default_factory=_only_standard)
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from quarterdeck.sites.isolation import Place
 from quarterdeck.sites.netns.enter import enter_argv
 from quarterdeck.sites.netns.lab import Lab
-from quarterdeck.sites.netns.layout import address, inside
+from quarterdeck.sites.netns.layout import address, floating_address, inside
 
 
 class NetnsIsolation:
@@ -26,6 +26,10 @@ class NetnsIsolation:
     async def more_addresses(self, place: Place) -> tuple[str, ...]:
         """Those that the lab leads to the machine; none from a keeper that an older quarterdeck has started."""
         return await Lab(self._home).seat_addresses(place.site, place.machine)
+
+    def floating_address(self, place: Place, number: int) -> str | None:
+        """One that leads to the site; the kernel of an edge has it while that edge holds it."""
+        return floating_address(place.site_number, place.machine_number, number)
 
     async def prepare(self, place: Place) -> None:
         """Start the lab if it does not run; make the site and the machine, if they are not there."""

@@ -68,6 +68,15 @@ class Lab:
         except InvalidInput:  # its keeper was started by a quarterdeck that knew of none
             return ()
 
+    async def require_floating(self) -> None:
+        """Raise Unavailable where no address can float: its keeper was started by a quarterdeck that knew of none."""
+        try:
+            await self._ask("floats")
+        except InvalidInput as error:
+            raise Unavailable(
+                "letting addresses float", "the lab was started by an older quarterdeck", "restart this host"
+            ) from error
+
     async def remove_machine(self, site: str, machine: str) -> None:
         """Remove a machine's network, and with the last machine the site. End its processes before."""
         await self._ask("remove", site, machine)
