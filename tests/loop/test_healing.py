@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
 
 import pytest
 
+from loop import mishaps
+from loop.calls import Call
 from loop.faults import Kind, OneFault, Recorded
-from loop.lives import EAST3, STORIES, Life, Story, many
+from loop.joined import Joined
+from loop.lives import EAST3, EAST3_APART, STORIES, Life, Story, many
 from quarterdeck.engine import liveness
+from quarterdeck.model.components import Component
 from quarterdeck.stores.port import Outcome
 
 #: Of each story so many moments are tried, spread over all of its calls.
@@ -18,6 +24,7 @@ OF_THREE = ("3 to 3", "a flag of 3", "3 others", "events back", "3 apart to 3")
 #: Seconds for a program to get well that never was as far as its driver saw; lives end sooner than ten minutes.
 STARTS = 60.0
 STILL = Story("3 as they are", EAST3, EAST3)
+APART = Story("3 apart as they are", EAST3_APART, EAST3_APART)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -62,3 +69,48 @@ def test_what_hangs_is_told_and_killed_once() -> None:
     assert "Condemn" not in done
     told = [each.reason for each in life.world.store._events.values()]
     assert told.count("UnitAiling") == 1
+
+
+@dataclass(slots=True)
+class HangsOnItsData:
+    """A member of the events' etcd hangs, and does so again until nothing of it is left; the driver dies after the
+    first call of a name (``dies``).
+    """
+
+    dies: str = ""
+    gone: bool = False
+
+    def of(self, call: Call, number: int) -> Kind | None:
+        events = any(str(getattr(each, "name", each)).endswith(Component.EVENTS_ETCD) for each in call.args)
+        self.gone |= call.method == "remove_unit" and events
+        if call.method == self.dies and number > 5 and (call.port == "etcd" or self.gone):
+            self.dies = ""
+            return Kind.DIES_AFTER
+        return Kind.HANGS_UP if number >= 5 and not self.gone else None
+
+
+def of_events(world: Joined, _: Random) -> str:
+    world.settle()
+    found = (each for each in world.processes.values() if each.component is Component.EVENTS_ETCD)
+    process = next((each for each in found if each.replica == "east-2" and not each.frozen), None)
+    if process is None:
+        return ""
+    process.stuck = True
+    world.strikes += 1
+    world.touch()
+    return "etcd-events of east-2 hangs"
+
+
+@pytest.mark.parametrize("dies", ["", "remove", "add_learner"], ids=lambda at: at or "nobody dies")
+def test_a_replica_gets_another_member_of_the_events_etcd_whoever_drives(
+    dies: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mishaps, "_hangs", of_events)
+    life = Life(story=APART, faults=HangsOnItsData(dies)).run()
+    begun = [entry.kind for entry in life.world.store._journal]
+    order = ["ReviveUnit", "Condemn", "RemoveMember", "ReleaseMember", "AddLearner", "Promote"]
+    assert list(dict.fromkeys(each for each in begun if each in order)) == order
+    wanted = life.truths.wanted()
+    assert wanted is not None
+    names = {each.name for each in wanted.memory.replicas}
+    assert names == {"east-1", "east-2", "east-3"}, "nobody was exchanged"

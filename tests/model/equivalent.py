@@ -35,7 +35,8 @@ EQUIVALENT: dict[str, str] = {
     "planner: WITH_MEMBERSHIP: membership.swap, membership.remove => membership.remove, membership.swap": (
         "the one has steps only before the quorum is where the plane is heading, and the other only from then on"
     ),
-    "planner: WITH_MEMBERSHIP: events.dissolve, serving.settled => serving.settled, events.dissolve": (
+    "planner: WITH_MEMBERSHIP: events.dissolve, events.renew => events.renew, events.dissolve": _EITHER,
+    "planner: WITH_MEMBERSHIP: events.renew, serving.settled => serving.settled, events.renew": (
         "the second has no steps: only what is waited for is said in another order"
     ),
     "planner: BESIDE: serving.serve, serving.control => serving.control, serving.serve": (

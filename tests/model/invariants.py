@@ -48,6 +48,7 @@ from quarterdeck.model.steps import (
     Plan,
     Promote,
     RejectRevision,
+    ReleaseMember,
     ReleaseReplica,
     ReloadUnit,
     RemoveMember,
@@ -63,6 +64,7 @@ from quarterdeck.model.steps import (
     Swap,
     TransferLeadership,
 )
+from quarterdeck.model.steps.healing import renewal_of
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.events import is_stale
@@ -333,6 +335,9 @@ def _check_condemned(world: World, step: Condemn) -> None:
     healing, record, fact = world.settings.healing, world.memory.replica(step.replica), world.replica(step.replica)
     assert world.membership is not None, "who is a member is not known"
     member = world.membership.of(step.replica)
+    if step.alone:
+        _check_renewed(world, step)
+        return
     if step.program:
         _check_ailing(world, step.replica, step.program)
         tried = {name for name, _ in world.memory.revived} | {_name(each.step) for each in world.failing}
@@ -372,6 +377,24 @@ def _check_condemned(world: World, step: Condemn) -> None:
     claim(not resting, f"18: {step.replica} is condemned while {resting} is started anew")
 
 
+def _check_renewed(world: World, step: Condemn) -> None:
+    """What an observation must say before a replica gets another member of the events' cluster: as much as before it is
+    exchanged for one of the main cluster, but for what only an exchange takes.
+    """
+    _check_ailing(world, step.replica, step.program, alone=True)
+    tried = {name for name, _ in world.memory.revived} | {_name(each.step) for each in world.failing}
+    unit = f"{step.program} of {step.replica}"
+    claim(bool({unit, f"StartUnit {unit}"} & tried), f"18: {unit} is condemned, and nothing was tried")
+    assert world.events_membership is not None, "who is a member is not known"
+    member, rest = world.member(step.replica, Cluster.EVENTS), world.events_membership.voters
+    claim(member is not None and member.health is Health.DOWN, f"18: {unit} is condemned, and is not down")
+    rest = tuple(each for each in rest if each.replica != step.replica)
+    sure = sum(each.health is Health.HEALTHY for each in rest) > len(rest) // 2
+    claim(sure, f"18: {unit} is condemned, and the rest is no quorum")
+    when = dict(world.memory.revived).get(renewal_of(step.replica), -world.settings.healing.window)
+    claim(world.now - when >= world.settings.healing.window, f"18: {unit} is condemned again")
+
+
 def _check_attached(world: World, step: AttachVolumes) -> None:
     """What an observation must say before a volume is taken from its machine by it."""
     fact, record = world.replica(step.replica), world.memory.replica(step.replica)
@@ -386,15 +409,17 @@ def _check_attached(world: World, step: AttachVolumes) -> None:
     claim(step.machine not in used, f"12: {step.replica} comes to the machine of another one")
 
 
-def _check_ailing(world: World, replica: str, component: str) -> None:
-    """What an observation must say before anything is done about a program that does not get well."""
+def _check_ailing(world: World, replica: str, component: str, *, alone: bool = False) -> None:
+    """What an observation must say before anything is done about a program that does not get well. Nothing is waited
+    for by who may be waited for by all that come (``alone``).
+    """
     healing, name = world.settings.healing, f"{component} of {replica}"
     since = dict(world.memory.ailing).get(name, world.now)
     claim(world.now - since >= healing.hung, f"18: {name} is given up too soon")
     claim(world.replica(replica).machine is MachineState.UP, f"18: {name} is given up, and its machine is silent")
     tried = [each for each, _ in world.memory.ailing if each != name and each in dict(world.memory.revived)]
     counted = {Component.ETCD} if component is Component.ETCD else set(Component) - {Component.EVENTS_ETCD}
-    waited = [each for each in tried if each.partition(" of ")[0] in counted]
+    waited = [each for each in tried if each.partition(" of ")[0] in counted and not alone]
     claim(not waited, f"18: {name} is given up while {waited} is to get well")
     now = view(world).resting
     claim(now is None or now.replica.name == replica, f"18: {name} is given up while another one is started anew")
@@ -586,6 +611,10 @@ def _check_events(plane: Truth, step: Step, then: Truth, *, swapping: bool) -> N
     if isinstance(step, RemoveMember) and step.cluster is Cluster.EVENTS:
         writes = step.replica in plane.taking_events and plane.keeps_events_apart(step.replica)
         claim(not writes, f"14: {step.replica} is removed while its apiserver writes events there")
+    if isinstance(step, ReleaseMember) and plane.memory.events.exists:
+        claim(step.replica not in before.members, f"7: {step.replica}, a member of the events' cluster, loses its data")
+        runs = Component.EVENTS_ETCD in plane.replica(step.replica).units
+        claim(not runs, f"7: {step.replica} loses its data in the events' cluster while it runs")
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum of the events' cluster")
     if not swapping and before.home is not None:

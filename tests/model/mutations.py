@@ -13,6 +13,7 @@ from model.searches import (
     DIFFERS,
     HANGS,
     HEALS,
+    HEALS_EVENTS,
     HEALS_PROGRAMS,
     NO_ROOM,
     RELOADED,
@@ -22,7 +23,7 @@ from model.searches import (
     Search,
     sampled,
 )
-from quarterdeck.model.clusters import Full
+from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -34,6 +35,7 @@ from quarterdeck.model.steps import (
     Defragment,
     Plan,
     Promote,
+    ReleaseMember,
     ReleaseReplica,
     RemoveMember,
     RestartUnit,
@@ -562,6 +564,21 @@ def replicas_are_released_while_they_are_members_of_the_events_cluster(patch: Pa
     patch.setattr(clusters, "IN_EACH", clusters.IN_EACH - {membership.remove, membership.remove_dead})
 
 
+def a_member_of_the_events_cluster_is_given_up_again_and_again(patch: Patch) -> None:
+    patch.setattr(healing, "_was_renewed", lambda view, record: False)
+
+
+def members_of_the_events_cluster_lose_their_data_before_they_are_taken_out(patch: Patch) -> None:
+    real, of = membership.remove_dead, Cluster.EVENTS
+
+    def remove_dead(view: View) -> Outcome:
+        gone = (each for each in view.plane.wanted if view.plane is not view and each.name in view.lost)
+        steps = tuple(ReleaseMember(site=each.site, why="", replica=each.name, cluster=of) for each in gone)
+        return Outcome(steps) if steps else real(view)
+
+    _rule(patch, real, remove_dead)
+
+
 def what_is_left_of_a_cluster_founds_the_next_one(patch: Patch) -> None:
     patch.setattr(view, "is_stale", lambda world, record: False)
 
@@ -802,6 +819,8 @@ MUTATIONS = (
     Mutation(the_cluster_is_forgotten_while_events_are_kept_there, 14, APART_OFF),
     Mutation(the_quorum_of_events_goes_first, 14, APART_MOVE),
     Mutation(replicas_are_released_while_they_are_members_of_the_events_cluster, 7, APART_MOVE),
+    Mutation(a_member_of_the_events_cluster_is_given_up_again_and_again, 18, HEALS_EVENTS[0]),
+    Mutation(members_of_the_events_cluster_lose_their_data_before_they_are_taken_out, 7, HEALS_EVENTS[1]),
     Mutation(what_is_left_of_a_cluster_founds_the_next_one, 9, APART_OFF),
     Mutation(the_leader_is_defragmented_as_it_is, 15, FULL),
     Mutation(writes_are_taken_before_there_is_room, 15, FULL),

@@ -91,7 +91,7 @@ class Search:
     def _truth(self) -> Truth:
         match self.to:
             case _ if self.still:
-                return still(self.replicas, self.there, direct=self.direct)
+                return still(self.replicas, self.there, direct=self.direct, apart=self.apart)
             case None:
                 return empty("east", self.replicas, front=self.front, twins=self.twins, direct=self.direct)
             case 0:
@@ -301,6 +301,11 @@ TWINS = (
 #: What may go wrong besides what was asked for.
 BESIDES = frozenset({Kind.CRASH, Kind.STOPPED, Kind.LEADER_MOVES, Kind.VOTER_LAGS, Kind.TAKEOVER, Kind.SOME_STEPS})
 
+#: What of an old driver comes late, and what is seen late.
+LATER = frozenset({Kind.LATE, Kind.OLD_LOOK, Kind.MIXED_LOOK})
+#: The only revision of a plane of which nothing is asked.
+ALIKE = frozenset({""})
+
 #: The bounds of healing, in ticks: a member is down after two.
 HEALED = Healing(budget=2, window=5.0, after=1.0, later=3.0, hung=1.0)
 #: With time and budget enough for a machine on which programs do not get well to be known as such, and cordoned.
@@ -358,12 +363,28 @@ HEALS_AMID = (
     struck(Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, wishes=1, kinds=DEATHS)),
     fewer(Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, data_loss=True)),
 )
+EVENTS_AND_MORE = Search(
+    replicas=3,
+    to=3,
+    still=True,
+    healing=HEALED,
+    faults=2,
+    kinds=DEATHS | HUNG | BESIDES | LATER,
+    data_loss=True,
+    apart=ALIKE,
+)
+#: The same where events are kept apart, of whose cluster members hang, die, and lose their data.
+HEALS_EVENTS = (
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=DEATHS | HUNG, mended=False, apart=ALIKE),
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, data_loss=True, apart=ALIKE),
+)
 #: What takes longer: a part of it for each seed that a soak has.
 HEALS_MORE = (
     Search(replicas=3, to=3, healing=HEALED, faults=2, kinds=DEATHS | HANGS_ONCE),
     Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, wishes=1, data_loss=True),
     Search(replicas=3, to=3, healing=HEALED, faults=2, wishes=1, data_loss=True),
     replace(APART[6], healing=HEALED, faults=2, data_loss=True),
+    EVENTS_AND_MORE,
 )
 
 
@@ -404,6 +425,7 @@ SEARCHES = (
     *HEALS,
     *HEALS_PROGRAMS,
     *HEALS_AMID,
+    *HEALS_EVENTS,
     *BY_HAND,
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED})),
     Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False),

@@ -84,9 +84,13 @@ def moving(
     return replace(settled(there), slots=wanted("west", to))
 
 
-def still(replicas: int, there: tuple[str, ...] = (), *, direct: bool = False) -> Truth:
-    """A plane settled at east, of which nothing is asked; ``there``: the machines of east, zone and number."""
-    truth = empty("east", replicas, direct=direct)
+def still(
+    replicas: int, there: tuple[str, ...] = (), *, direct: bool = False, apart: frozenset[str] = frozenset()
+) -> Truth:
+    """A plane settled at east, of which nothing is asked; ``there``: the machines of east, zone and number; ``apart``:
+    the revisions that keep events apart.
+    """
+    truth = replace(empty("east", replicas, direct=direct), separate=apart)
     if there:
         others = tuple(each for each in truth.machines if each.site != "east")
         here = tuple(SimMachine(name=f"east-{each}", site="east", zone=each[0]) for each in there)

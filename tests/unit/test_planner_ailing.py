@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, after_round, is_done, kind, steps_until, until
+from model.stories import Stop, about_to, after_round, is_done, kind, steps_until, until
 from model.worlds import FORMER, NEW, changing, empty, settled
 
 from quarterdeck.model.bounds import Healing
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, Condemn, ReviveUnit, StartUnit
+from quarterdeck.model.steps import AddLearner, AdoptRevision, Condemn, ReviveUnit, StartUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.ailing import ailing
@@ -138,24 +139,107 @@ def test_a_joiner_whose_etcd_does_not_get_well_is_given_up_for_another_one() -> 
     assert healing == ["ReviveUnit etcd of east-4", "Condemn east-4", "RemoveMember east-4"]
 
 
-def test_a_member_of_the_events_etcd_that_hangs_is_started_anew_and_its_replica_is_not_exchanged_for_it() -> None:
+TO_EVENTS = ("ReviveUnit", "Condemn", "RemoveMember", "ReleaseMember", "AddLearner", "PlaceReplica", "Promote")
+
+
+def done_to_events(truth: Truth, stop: Stop = is_done) -> list[str]:
+    steps = [each for each in steps_until(later(truth, 1), stop) if each.split()[0] in TO_EVENTS]
+    return [each for each in steps if "east-2" in each or each.startswith("PlaceReplica")]
+
+
+def test_a_member_of_the_events_etcd_that_hangs_is_started_anew() -> None:
+    struck = hung(apart(), Component.EVENTS_ETCD, "east-2")
+    assert done_to_events(struck) == ["ReviveUnit etcd-events of east-2"]
+    assert healed(until(later(struck, 1), is_done)) == 1
+
+
+@pytest.mark.parametrize("name", ["east-1", "east-2"], ids=["leads", "follows"])
+def test_if_that_does_not_help_its_replica_gets_another_member_and_stays(name: str) -> None:
     truth = apart()
-    well = until(later(hung(truth, Component.EVENTS_ETCD, "east-2"), 1), is_done)
-    assert "etcd-events of east-2" in dict(well.memory.revived)
-    again = later(sick(truth, Component.EVENTS_ETCD, "east-2"), 30)
-    assert healed(again) == 1
-    assert again.memory.condemned == ()
-    assert why_not(again) == {
-        "etcd-events of east-2": "it was started anew already, and its apiserver serves all else without it"
-    }
+    alone = replace(truth, machines=tuple(each for each in truth.machines if each.name.endswith("1")))
+    struck = sick(alone, Component.EVENTS_ETCD, name)
+    gone = until(later(struck, 1), lambda truth, _: name not in truth.of(Cluster.EVENTS).members)
+    assert [(each.program, each.alone) for each in gone.memory.condemned] == [(Component.EVENTS_ETCD, True)]
+    assert "etcd-events of east" in gone.memory.condemned[0].told
+    cured = replace(gone, sick=frozenset())
+    assert not any("apiserver" in each for each in steps_until(cured, is_done)), "all else is served meanwhile"
+    well = until(cured, is_done)
+    assert set(well.members) == set(well.of(Cluster.EVENTS).members) == {"east-1", "east-2", "east-3"}
+    assert (well.memory.condemned, healed(well)) == ((), 1), "what nobody misses is no exchange"
+
+
+def test_one_whose_other_member_does_not_get_well_either_is_exchanged_once_another_one_has_come() -> None:
+    struck = sick(apart(), Component.EVENTS_ETCD, "east-2")
+    assert done_to_events(struck) == [
+        "ReviveUnit etcd-events of east-2",
+        "Condemn east-2",
+        "RemoveMember east-2",
+        "ReleaseMember east-2",
+        "AddLearner east-2",
+        "Condemn east-2",
+        "PlaceReplica east-4",
+        "RemoveMember east-2",
+        "RemoveMember east-2",
+    ]
+    well = until(later(struck, 1), is_done)
+    assert set(well.members) == set(well.of(Cluster.EVENTS).members) == {"east-1", "east-3", "east-4"}
+    assert healed(well) == 2
+
+
+def test_one_that_got_another_member_lately_gets_no_third_one() -> None:
+    struck = sick(apart(), Component.EVENTS_ETCD, "east-2")
+    renewed = until(later(struck, 1), about_to(AddLearner))
+    well = until(replace(renewed, sick=frozenset()), is_done)
+    again = sick(well, Component.EVENTS_ETCD, "east-2")
+    steps = done_to_events(again)
+    assert "ReleaseMember east-2" not in steps
+    assert "PlaceReplica east-4" in steps
+
+
+def test_a_member_of_the_events_etcd_that_gets_well_before_it_is_taken_out_stays() -> None:
+    struck = until(
+        later(sick(apart(), Component.EVENTS_ETCD, "east-2"), 1), lambda truth, _: bool(truth.memory.condemned)
+    )
+    replica = struck.replica("east-2")
+    well = replace(struck, sick=frozenset()).with_replica("east-2", replace(replica, hung=frozenset()))
+    assert "Pardon east-2" in steps_until(well, is_done)
+    assert "ReleaseMember east-2" not in steps_until(well, is_done)
+
+
+def test_the_events_etcd_spares_nobody_without_whom_the_others_are_no_quorum() -> None:
+    """They are healthy, and one of them lags: it is to catch up first."""
+    struck = until(
+        later(sick(apart(), Component.EVENTS_ETCD, "east-2"), 1), lambda truth, _: bool(truth.memory.revived)
+    )
+    late = until(struck, about_to(Condemn))
+    assert all(each.alone for each in heal(view(observe(late))).steps if isinstance(each, Condemn))
+    world = observe(late)
+    assert world.events_membership is not None
+    members = tuple(
+        replace(each, lag=None) if each.replica == "east-3" else each for each in world.events_membership.members
+    )
+    world = replace(world, events_membership=replace(world.events_membership, members=members))
+    assert not heal(view(world)).steps
+    assert dict(held_back(view(world))) == {"etcd-events of east-2": "the others are no healthy quorum without it"}
 
 
 @pytest.mark.parametrize("component", PROGRAMS)
 def test_no_program_waits_for_a_member_of_the_events_etcd_to_get_well(component: Component) -> None:
-    struck = later(sick(apart(), Component.EVENTS_ETCD, "east-2"), 15)
-    both = later(hung(struck, component, "east-3"), 6)
-    assert f"{component} of east-3" in dict(both.memory.revived)
-    assert set(why_not(both)) == {"etcd-events of east-2"}
+    revived = until(
+        later(sick(apart(), Component.EVENTS_ETCD, "east-2"), 1), lambda truth, _: bool(truth.memory.revived)
+    )
+    both = until(hung(revived, component, "east-3"), about_to(ReviveUnit))
+    assert "etcd-events of east-2" in dict(both.memory.ailing) or component is not Component.ETCD
+    assert set(until(both, is_done).of(Cluster.EVENTS).members) == {"east-1", "east-3", "east-4"}
+
+
+def test_who_comes_joins_the_events_etcd_too_once_it_has_no_dead_voter() -> None:
+    """Another replica is to be exchanged while a member of it does not get well: neither waits for ever."""
+    truth = apart()
+    truth = replace(truth, settings=replace(truth.settings, healing=replace(HEALING, budget=9)))
+    struck = sick(sick(truth, Component.EVENTS_ETCD, "east-2"), Component.APISERVER, "east-3")
+    well = until(later(struck, 1), is_done)
+    assert set(well.members) == set(well.of(Cluster.EVENTS).members) == {"east-1", "east-4", "east-5"}
 
 
 def test_two_replicas_whose_apiservers_do_not_get_well_are_exchanged_one_after_the_other() -> None:

@@ -34,7 +34,7 @@ from quarterdeck.model.world import Health, Membership, ReplicaFact, World
 from quarterdeck.planner import membership
 from quarterdeck.planner.clusters import ask
 from quarterdeck.planner.dry_run import dry_run
-from quarterdeck.planner.events import dissolve, is_stale, left_behind, wants_events
+from quarterdeck.planner.events import dissolve, is_stale, left_behind, renew, wants_events
 from quarterdeck.planner.parts import Power, SimMember, SimReplica
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.release import release
@@ -45,7 +45,7 @@ from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 ANEW = Change(restart=frozenset({Component.APISERVER}))
-EVENTS, EVENTS_ETCD = Cluster.EVENTS, Component.EVENTS_ETCD
+EVENTS, EVENTS_ETCD, UNKNOWN = Cluster.EVENTS, Component.EVENTS_ETCD, UnitState.UNKNOWN
 
 
 @cache
@@ -254,12 +254,38 @@ def test_a_replica_is_not_released_while_it_is_a_member_of_the_other_cluster() -
     assert "ReleaseReplica east-1" not in map(told, release(view(blind))[0])
 
 
-def test_a_replica_that_lost_its_events_is_exchanged() -> None:
+@pytest.mark.parametrize("name", ["east-1", "east-2"], ids=["leads", "follows"])
+def test_a_replica_that_lost_its_events_gets_another_member_where_it_is(name: str) -> None:
     truth = settled(replace(going_off(), revision=FORMER))
-    lost = truth.with_replica("east-2", replace(truth.replica("east-2"), events_data=False))
-    assert view(observe(lost)).outdated == {"east-2"}
-    end = until(lost, is_done)
-    assert [each.name for each in end.memory.replicas] == ["east-1", "east-3", "east-4"]
+    lost = truth.with_replica(name, replace(truth.replica(name), events_data=False))
+    assert view(observe(lost)).outdated == frozenset()
+    assert [each for each in steps_until(lost, is_done) if not each.startswith("Note")] == [
+        f"RemoveMember {name}",
+        f"StopUnit etcd-events of {name}",
+        f"ReleaseMember {name}",
+        f"AddLearner {name}",
+        f"StartUnit etcd-events of {name}",
+        f"Promote {name}",
+    ]
+
+
+def test_one_that_leads_on_without_its_data_hands_over_before_it_is_taken_out() -> None:
+    """Its files are deleted, and it has them open."""
+    truth = settled(replace(going_off(), revision=FORMER))
+    world = with_fact(observe(truth), "east-1", lambda fact: replace(fact, events=replace(fact.events, has_data=False)))
+    assert all_told(ask(membership.remove_dead, view(world))) == ["TransferLeadership east-2"]
+
+
+def test_another_member_comes_only_when_nothing_of_the_one_before_is_left() -> None:
+    truth = settled(replace(going_off(), revision=FORMER))
+    lost = until(truth.with_replica("east-2", replace(truth.replica("east-2"), events_data=False)), about_to(StopUnit))
+    world = observe(lost)
+    assert all_told(renew(view(world))) == ["StopUnit etcd-events of east-2"]
+    silent = with_fact(world, "east-2", lambda fact: replace(fact, units=tuple((each, UNKNOWN) for each in Component)))
+    assert not renew(view(silent)).steps
+    assert not renew(view(replace(world, cordoned=("east-2",)))).steps
+    assert not renew(view(replace(world, events_membership=None))).steps
+    assert not ask(membership.join, view(world)).steps
 
 
 def test_another_class_of_the_events_volume_is_another_replica() -> None:

@@ -126,6 +126,7 @@ class CondemnedStatus(Model):
     why: str
     since: float
     program: str = ""
+    alone: bool = False
 
 
 class LifetimeStatus(Model):

@@ -122,7 +122,7 @@ def _missed(world: World) -> str:
     """Which replicas are dead, or have a program that does not get well, and have nobody in their place yet."""
     down = [f"{name} is down" for name, _ in world.memory.down]
     down += [f"{name} does not get well" for name, _ in world.memory.ailing]
-    return "; ".join(down + [f"{each.replica} is exchanged: {each.why}" for each in world.memory.condemned])
+    return "; ".join(down + [f"{each.told} is exchanged: {each.why}" for each in world.memory.condemned])
 
 
 def _available(world: World) -> _Answer:

@@ -150,7 +150,7 @@ def _ended(world: World, record: Replica) -> bool:
 
 def _of_healing(world: World) -> list[Happening]:
     found = [
-        Happening("ReplicaCondemned", f"{each.replica} is given up, and another one comes in its place: {each.why}")
+        Happening("ReplicaCondemned", f"{each.told} is given up, and another one comes in its place: {each.why}")
         for each in world.memory.condemned
     ]
     there = {each.name: each.machine for each in world.memory.replicas}

@@ -123,13 +123,20 @@ _OF_NO_USE = ("", Component.ETCD)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condemned:
     """A replica that is to be exchanged, as it is dead, or as a ``program`` of it does not get well: ``why`` says on
-    whose word, ``since`` is when that was decided.
+    whose word, ``since`` is when that was decided. ``alone``: it keeps its place, and only the member of the events'
+    cluster that the program is gives way to another one.
     """
 
     replica: str
     why: str
     since: float
     program: str = ""
+    alone: bool = False
+
+    @property
+    def told(self) -> str:
+        """What is condemned, for people."""
+        return f"{self.program} of {self.replica}" if self.alone else self.replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +252,12 @@ class Memory:
     @property
     def leaving(self) -> frozenset[str]:
         """The replicas that are condemned, and vote until another one has come."""
-        return frozenset(each.replica for each in self.condemned if each.program not in _OF_NO_USE)
+        return frozenset(each.replica for each in self.condemned if each.program not in _OF_NO_USE) - self.renewed
+
+    @property
+    def renewed(self) -> frozenset[str]:
+        """The replicas of which nothing but their member of the events' cluster is condemned."""
+        return frozenset(each.replica for each in self.condemned if each.alone)
 
     def healed_within(self, window: float, now: float) -> tuple[tuple[str, float], ...]:
         """The machines of those that were condemned or revived within so many seconds before now."""

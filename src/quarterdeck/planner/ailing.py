@@ -28,7 +28,8 @@ def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
         return ()
     noted = dict(view.world.memory.ailing)
     trial = {(record, component) for record, changed in on_trial(view) for component in changed}
-    given_up = view.world.memory.given_up.union(view.world.memory.leaving, view.world.cordoned)
+    memory = view.world.memory
+    given_up = memory.given_up.union(memory.leaving, memory.renewed, view.world.cordoned)
     return tuple(
         (record, each)
         for record in view.wanted
@@ -126,6 +127,7 @@ def runs_well_elsewhere(view: View, record: Replica, component: Component) -> bo
 
 
 def _surely_well(view: View, record: Replica, component: Component) -> bool:
-    if component is Component.ETCD:
-        return view.is_healthy_voter(record)
+    member = view.world.member(record.name, CLUSTER[component]) if component in CLUSTER else None
+    if component in CLUSTER:
+        return member is not None and not member.learner and member.health is Health.HEALTHY
     return is_due(view, record, component) and is_well(view, record, component)

@@ -1,4 +1,6 @@
-"""The etcd cluster that has the events alone: when there is to be one, and how it goes."""
+"""The etcd cluster that has the events alone: when there is to be one, how it goes, and how a replica gets another
+member of it.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,28 @@ def dissolve(view: View) -> Outcome:
         why = "no apiserver keeps events there any more"
         return Outcome((ForgetCluster(site="", why=why, cluster=Cluster.EVENTS),))
     stale = [each for each in world.memory.replicas if is_stale(world, each)]
-    return Outcome(tuple(step for record in stale for step in _release(view, record)))
+    why = "there is no such cluster any more"
+    return Outcome(tuple(step for record in stale for step in _release(view, record, why)))
 
 
-def _release(view: View, record: Replica) -> tuple[Step, ...]:
+def renew(view: View) -> Outcome:
+    """A replica whose member of the events' cluster is lost, and was taken out, gets another one where it is: what it
+    had of the one before goes first. Nobody misses that: a quorum of the others has the events.
+    """
+    events = view.events
+    if events is None or events.world.membership is None or not view.wants_events:
+        return Outcome()
+    out = (each for each in view.wanted if each.name in events.lost and events.member(each) is None)
+    why = "it is no member any more, and another one comes in its place"
+    none = view.world.memory.leaving.union(view.world.cordoned)
+    there = [each for each in out if each.events is not None and each.name not in none]
+    return Outcome(tuple(step for record in there for step in _release(view, record, why)))
+
+
+def _release(view: View, record: Replica, why: str) -> tuple[Step, ...]:
     state = view.unit(record, Component.EVENTS_ETCD)
     if state is UnitState.UNKNOWN:
         return ()  # its machine does not answer: that is a leftover
-    why = "there is no such cluster any more"
     if state not in IDLE:
         component = Component.EVENTS_ETCD
         return (StopUnit(site=record.site, why=why, replica=record.name, component=component),)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
@@ -30,6 +31,7 @@ from quarterdeck.model.steps import (
     ReviveUnit,
     Step,
 )
+from quarterdeck.model.steps.healing import renewal_of
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.ailing import (
@@ -109,8 +111,8 @@ def _pardons(view: View) -> tuple[Step, ...]:
     programs = {each.replica: each.program for each in view.world.memory.condemned}
     steps: list[Step] = []
     for record in view.world.memory.replicas:
-        member = view.member(record)
         found = programs.get(record.name)
+        member = view.world.member(record.name, _cluster_of(found))
         if found is None or member is None:
             continue
         if record.name in view.world.cordoned:
@@ -119,6 +121,11 @@ def _pardons(view: View) -> tuple[Step, ...]:
             why = "it is well again, and was not taken out yet"
             steps.append(Pardon(site="", why=why, replica=record.name))
     return tuple(steps)
+
+
+def _cluster_of(program: str | None) -> Cluster:
+    """The cluster in which somebody who is condemned for a program, or for nothing but its machine, is looked at."""
+    return Cluster.EVENTS if program == Component.EVENTS_ETCD else Cluster.MAIN
 
 
 def _is_well(view: View, record: Replica, program: str) -> bool:
@@ -173,6 +180,25 @@ def _was_revived(view: View, record: Replica, component: Component) -> bool:
     return when is not None and view.world.now - when < view.world.settings.healing.window
 
 
+def _was_renewed(view: View, record: Replica) -> bool:
+    """Whether a replica got its member of the events' cluster lately, or has one that never was well: another one would
+    be as this is.
+    """
+    when = dict(view.world.memory.revived).get(renewal_of(record.name))
+    lately = when is not None and view.world.now - when < view.world.settings.healing.window
+    return lately or record.events is None or not record.events.started
+
+
+def _needed_for_events(view: View, record: Replica) -> str:
+    """Why the events' cluster cannot spare a member that does not get well; "" if it can. Little else is asked: a
+    replica that gets another member of it serves all else meanwhile, and nobody comes or goes for that.
+    """
+    assert view.events is not None, "a member of it does not get well"
+    if is_idle(view, record, Component.EVENTS_ETCD) and not cannot_start(view, record, Component.EVENTS_ETCD):
+        return "it is to be started first"
+    return "" if removable(view.events, record) else "the others are no healthy quorum without it"
+
+
 #: What a replica does nothing without: the events' etcd is left out.
 _FOR_ALL = frozenset(Component) - {Component.EVENTS_ETCD}
 
@@ -203,10 +229,10 @@ def _cure(view: View, record: Replica, component: Component) -> tuple[Step, str]
     revive = ReviveUnit(site=record.site, why=why, replica=record.name, component=component, window=window)
     if not _was_revived(view, record, component) and not is_idle(view, record, component):
         return revive, held
-    if component is Component.EVENTS_ETCD:
-        return revive, "it was started anew already, and its apiserver serves all else without it"
     why = f"{component} does not get well on machine {record.machine}, though it was started again"
     condemn = replace(_condemn(view, record), why=why, program=component)
+    if component is Component.EVENTS_ETCD and not _was_renewed(view, record):
+        return replace(condemn, alone=True), _needed_for_events(view, record)
     if not held and not runs_well_elsewhere(view, record, component):
         held = "no other replica shows that it is its machine"
     elif not held and not is_calm(view, record):

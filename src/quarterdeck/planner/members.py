@@ -5,8 +5,8 @@ from __future__ import annotations
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.units import IDLE, MachineState
-from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import Health, MemberFact, Membership, World
 from quarterdeck.planner.quorum import Voter
 
 CORRUPT = "CORRUPT"
@@ -62,22 +62,11 @@ def lost(world: World) -> frozenset[str]:
 
 
 def lost_events(world: World) -> frozenset[str]:
-    """The replicas whose members of the events' cluster are lost. Names come once: so others come in their place."""
+    """The replicas whose members of the events' cluster are lost, or given up: nobody waits for these."""
     if world.membership_of(Cluster.EVENTS) is None:
         return frozenset()
-    return lost(world.of(Cluster.EVENTS))
-
-
-def of_no_use(world: World) -> frozenset[str]:
-    """The replicas that are lost: their member of the main cluster is, or the other one, and they do not serve."""
-    if world.membership is None:
-        return lost(world)
-    off = frozenset(fact.name for fact in world.replicas if _is_off(fact))
-    return lost(world) | (lost_events(world) & off)
-
-
-def _is_off(fact: ReplicaFact) -> bool:
-    return fact.machine is MachineState.UP and fact.unit(Component.APISERVER) in IDLE
+    given_up = (each.replica for each in world.memory.condemned if each.program == Component.EVENTS_ETCD)
+    return lost(world.of(Cluster.EVENTS)).union(given_up)
 
 
 def serves(world: World, record: Replica) -> bool:

@@ -85,7 +85,7 @@ def remove_dead(view: View) -> Outcome:
         if member is None:
             continue
         if view.membership.leader == record.name:
-            goes = view.plane is not view and record.name in view.plane.lost and view.serves_nobody(record)
+            goes = view.plane is not view and record.name in view.lost | view.plane.lost and view.serves_nobody(record)
             step = hand_over(view, view.voting, f"{record.name} leads, and is lost") if goes else None
             if step is not None:
                 return Outcome((step,))

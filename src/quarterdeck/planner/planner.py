@@ -85,6 +85,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     membership.stop_removed,
     traffic.let_go,
     events.dissolve,
+    events.renew,
     serving.settled,
 )
 

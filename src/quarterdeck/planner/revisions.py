@@ -11,7 +11,6 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health, ReplicaFact, World
-from quarterdeck.planner.members import lost_events
 
 
 def wanted_revision(world: World) -> str:
@@ -29,7 +28,7 @@ def outdated(world: World, revision: str) -> frozenset[str]:
     nobody serves. None of those that are cordoned.
     """
     old = frozenset(record.name for record in world.memory.replicas if _outdated(world, record, revision))
-    return (old | lost_events(world)).difference(world.cordoned)
+    return old.difference(world.cordoned)
 
 
 def _outdated(world: World, record: Replica, revision: str) -> bool:

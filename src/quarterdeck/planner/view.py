@@ -14,7 +14,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.events import is_stale, wants_events
-from quarterdeck.planner.members import has_the_data, lost, of_no_use, voters, was_removed
+from quarterdeck.planner.members import has_the_data, lost, lost_events, voters, was_removed
 from quarterdeck.planner.quorum import Voter, home
 from quarterdeck.planner.resting import Rest, rest
 from quarterdeck.planner.revisions import as_it_is, outdated, wanted_revision
@@ -121,14 +121,15 @@ class View:
 
     def serves_nobody(self, replica: Replica) -> bool:
         """Whether nobody misses its member of the cluster: its apiserver is off, as it was when the main cluster let go
-        of it; or the member has lost its data, and it is only events that its apiserver cannot write.
+        of it; or the member is down, or has lost its data, and it is only events that its apiserver cannot write.
         """
         if self.apiserver_off(replica):
             return True
         if self.plane is self:
             return False
         left = was_removed(self.plane.membership, self.plane.world.memory.replica(replica.name))
-        return left or replica.name in self.lost
+        member = self.member(replica)
+        return left or replica.name in self.lost or (member is not None and member.health is Health.DOWN)
 
     @cached_property
     def gone(self) -> frozenset[str]:
@@ -333,7 +334,7 @@ def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
 
 def view(world: World) -> View:
     """Read a world that has at least one slot."""
-    useless = of_no_use(world)
+    useless = lost(world)
     at = _home(world)
     revision = wanted_revision(world)
     old = outdated(world, revision)
@@ -363,7 +364,7 @@ def _of_events(plane: View) -> View | None:
     if not plane.wants_events and not plane.world.memory.events.exists:
         return None
     world = plane.world.of(Cluster.EVENTS)
-    gone = lost(world)
+    gone = lost_events(plane.world)
     wanted = tuple(
         world.memory.replica(each.name)
         for each in plane.wanted

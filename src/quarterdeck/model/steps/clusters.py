@@ -101,7 +101,9 @@ class ForgetCluster(Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseMember(Base):
-    """Remove the unit, files and volume of a replica's member of a cluster that there is no more."""
+    """Remove the unit, files and volume of a replica's member of a cluster that there is no more, or that it is none
+    of any more: another one of it has nothing in common with this.
+    """
 
     replica: str
     cluster: Cluster
@@ -112,4 +114,6 @@ class ReleaseMember(Base):
         return f"release the member {self.replica} of the events' etcd"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        return memory.with_replica(self.replica, lambda record: replace(record, events=None))
+        condemned = tuple(each for each in memory.condemned if each.replica != self.replica or not each.alone)
+        without = memory.with_replica(self.replica, lambda record: replace(record, events=None))
+        return replace(without, condemned=condemned)

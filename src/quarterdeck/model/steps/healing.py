@@ -10,6 +10,13 @@ from quarterdeck.model.memory import Condemned, Memory, since
 from quarterdeck.model.steps.base import Base
 
 
+def renewal_of(replica: str) -> str:
+    """The name, beside those of programs that were started anew, by which it is remembered that a replica got another
+    member of the events' cluster.
+    """
+    return f"another member of {replica}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDown(Base):
     """Write down which wanted replicas are dead as far as is seen (or that none is)."""
@@ -41,21 +48,26 @@ class NoteAiling(Base):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condemn(Base):
     """Have a replica exchanged that is dead, or of which a ``program`` does not get well ("": it is dead). ``machine``
-    is its own; what was condemned longer than ``window`` seconds ago counts no more.
+    is its own; what was condemned longer than ``window`` seconds ago counts no more. ``alone``: only its member of the
+    events' cluster, which nobody misses: so that does not count for what is exchanged, and is remembered by itself.
     """
 
     replica: str
     machine: str
     window: float
     program: str = ""
+    alone: bool = False
 
     @property
     def words(self) -> str:
-        return f"condemn {self.replica}"
+        return f"condemn {f'{self.program} of ' if self.alone else ''}{self.replica}"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         others = (each for each in memory.condemned if each.replica != self.replica)
-        made = Condemned(replica=self.replica, why=self.why, since=now, program=self.program)
+        made = Condemned(replica=self.replica, why=self.why, since=now, program=self.program, alone=self.alone)
+        if self.alone:
+            lately = ((each, when) for each, when in memory.revived if now - when < self.window)
+            return replace(memory, condemned=(*others, made), revived=(*lately, (renewal_of(self.replica), now)))
         return replace(
             memory,
             down=tuple(entry for entry in memory.down if entry[0] != self.replica),

@@ -16,9 +16,9 @@ def forgotten(truth: Truth, _: ForgetCluster) -> Truth:
 
 
 def released(truth: Truth, step: ReleaseMember) -> Truth:
-    """Nothing is left of a member. Raises RefusedError."""
+    """Nothing is left of a member but what etcd lists. Raises RefusedError."""
     must_answer(truth, step.replica)
-    kept = replace(truth.replica(step.replica), events=None, events_data=False)
+    kept = replace(truth.replica(step.replica), events_data=False)
     return truth.with_replica(step.replica, kept)
 
 
