@@ -31,7 +31,7 @@ SITE = """
 apiVersion: quarterdeck.dev/v1alpha1
 kind: Site
 metadata: {{name: lab}}
-spec: {{isolation: {isolation}, edges: 2}}
+spec: {{isolation: {isolation}, edges: 2, floatingAddresses: {floats}}}
 """
 ALL = "unit,machine,zone,edge,dns,leader"
 #: Bytes of each object that the plane is filled with.
@@ -86,7 +86,9 @@ def main() -> None:
     rows = []
     with temporary_home() as home, tempfile.TemporaryDirectory() as folder:
         site = Path(folder) / "site.yaml"
-        site.write_text(SITE.format(isolation=wanted.isolation))
+        site.write_text(
+            SITE.format(isolation=wanted.isolation, floats=str(wanted.isolation is Isolation.NETNS).lower())
+        )
         quarterdeck("apply", "-f", str(site))
         quarterdeck("create", NAME, "--site", "lab", "--replicas", "3")
         filled(home, wanted.isolation, wanted.megabytes)

@@ -15,7 +15,7 @@ MARK = "QUARTERDECK_MACHINE"
 JOB = "QUARTERDECK_JOB"
 DEADLINE = 10.0  # seconds
 _REPLACED = 1.0  # seconds that a process may take for execve(2), in which it seems to have no environment
-_SURELY = 3  # looks that find arguments and no environment until there is none: two reads are not of one moment
+_SURELY = 10  # looks that find arguments and no environment until there is none: two reads are not of one moment
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
 
 
