@@ -24,8 +24,9 @@ from quarterdeck.planner.members import serves
 pytestmark = pytest.mark.timeout(600)
 
 NAME = "demo"
-#: Seconds after which no request may fail any more that a machine's death cost nobody but who had it there.
-IN_FLIGHT = 2.0
+#: Seconds after which no request may fail any more that a machine's death cost nobody but who had it there. Some times
+#: what bench/drills.py measures, for a busy host.
+IN_FLIGHT = 5.0
 #: Seconds until a load balancer cuts those who wait for an apiserver that stands still: three checks and their pauses.
 CHECKS = 10.0 + 1.0
 #: A machine dead -> known to be, and from then to full redundancy, with 20 MB of data: many times what must be reached,
