@@ -38,11 +38,14 @@ def main() -> None:
     if layers:
         mount("tmpfs", Path("/mnt"), "tmpfs", 0, "mode=0755")
         scratch = Path("/mnt")
-    for number, folder in enumerate(layers):
-        upper, work = scratch / f"upper{number}", scratch / f"work{number}"
-        upper.mkdir()
-        work.mkdir()
-        mount("overlay", folder, "overlay", 0, f"lowerdir={folder},upperdir={upper},workdir={work}")
+    covered: list[Path] = []
+    for folder in layers:
+        if not any(each in folder.parents for each in covered):  # few overlays may lie on one another
+            upper, work = scratch / f"upper{len(covered)}", scratch / f"work{len(covered)}"
+            upper.mkdir()
+            work.mkdir()
+            mount("overlay", folder, "overlay", 0, f"lowerdir={folder},upperdir={upper},workdir={work}")
+            covered.append(folder)
         folder.chmod(0o755)
     os.setgroups([])
     os.setgid(NOBODY)
