@@ -19,10 +19,7 @@ def test_a_migration_survives_kills_of_its_driver(demo: PlaneLab, kills: int) ->
     migrated(demo, f"killed-{kills}", moments(kills, seed=SEED))
 
 
-@pytest.mark.parametrize(
-    "count",
-    # While the source's apiservers stop: most is to be taken back.
-    [count if part == 3 else pytest.param(count, marks=pytest.mark.soak) for part, count in enumerate(MOMENTS)],
-)
+@pytest.mark.soak  # tests/loop has it at any call; test_faults_machines.py has one under worse conditions
+@pytest.mark.parametrize("count", MOMENTS)
 def test_a_migration_is_aborted_at_any_moment(demo: PlaneLab, count: int) -> None:
     aborted(demo, f"aborted-{count}", count)

@@ -103,6 +103,7 @@ def test_no_client_sees_a_failure_in_a_migration_between_networks(far: PlaneLab)
     assert (failed, report.probe.writes.lost, report.probe.watches.missed) == ([], 0, 0), str(done)
 
 
+@pytest.mark.soak  # tests/loop has cuts at any call; the next one has them before the traffic moves
 def test_the_name_goes_back_to_the_source_when_the_sites_are_cut_after_the_traffic_moved(far: PlaneLab) -> None:
     source, target = sites(far)
     with watched(far, NAME, "cut-late") as clients:

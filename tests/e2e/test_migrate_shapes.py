@@ -38,7 +38,7 @@ def test_a_plane_grows_to_five_where_it_is(shared: KeptPlane) -> None:
 @pytest.mark.parametrize(
     ("source", "target"),
     [
-        (5, 3),
+        pytest.param(5, 3, marks=pytest.mark.soak),
         (3, 1),
         (1, 3),
         pytest.param(5, 5, marks=pytest.mark.soak),
