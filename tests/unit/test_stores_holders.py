@@ -18,7 +18,7 @@ def lease(token: int, name: str = "plane/alpha") -> Lease:
 def test_a_holder_is_gone_when_it_has_ended_and_not_before(tmp_path: Path) -> None:
     mine, others = Holders(tmp_path / "holders"), Holders(tmp_path / "holders")
     assert not others.is_gone(lease(1)), "nothing is known of it"
-    mine.begins(lease(1))
+    mine.begins(lease(1), after=None)
     assert not others.is_gone(lease(1))
     assert not mine.is_gone(lease(1))
     mine.close()
@@ -27,9 +27,9 @@ def test_a_holder_is_gone_when_it_has_ended_and_not_before(tmp_path: Path) -> No
 
 def test_of_earlier_holders_nothing_is_left_but_of_other_leases(tmp_path: Path) -> None:
     first, second = Holders(tmp_path / "holders"), Holders(tmp_path / "holders")
-    first.begins(lease(1))
-    first.begins(lease(1, "plane/alpha.1"))
-    second.begins(lease(2))
+    first.begins(lease(1), after=None)
+    first.begins(lease(1, "plane/alpha.1"), after=None)
+    second.begins(lease(2), after=lease(1))
     assert sorted(os.listdir(tmp_path / "holders")) == ["plane%2Falpha.1.1", "plane%2Falpha.2"]  # noqa: PTH208
     assert not first.is_gone(lease(1)), "a frozen one of before has nothing more to say"
     assert not first.is_gone(lease(2))
@@ -49,6 +49,6 @@ def test_a_holder_that_cannot_have_a_lock_is_not_taken_for_gone(
     holders = Holders(tmp_path / "holders")
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(*where, full)
-        holders.begins(lease(1))
+        holders.begins(lease(1), after=None)
     assert not Holders(tmp_path / "holders").is_gone(lease(1))
     holders.close()

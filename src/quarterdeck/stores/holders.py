@@ -22,12 +22,15 @@ class Holders:
         self._folder = folder
         self._held: dict[str, int] = {}
 
-    def begins(self, lease: Lease) -> None:
-        """Say that this process holds a lease: before anybody else can see that it is taken."""
+    def begins(self, lease: Lease, *, after: Lease | None) -> None:
+        """Say that this process holds a lease, and that nobody asks for the one ``after`` which it comes any more:
+        before anybody else can see that it is taken.
+        """
         self.ends(lease.name)
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            self._forget_before(lease)
+            if after is not None:
+                self._file(after).unlink(missing_ok=True)
             self._held[lease.name] = _locked(self._file(lease))
 
     def ends(self, name: str) -> None:
@@ -58,13 +61,6 @@ class Holders:
 
     def _file(self, lease: Lease) -> Path:
         return self._folder / f"{quote(lease.name, safe='')}.{lease.token}"
-
-    def _forget_before(self, lease: Lease) -> None:
-        """Delete what there is of earlier holders."""
-        mine = self._file(lease)
-        for each in self._folder.iterdir():
-            if each.name.rpartition(".")[0] == mine.name.rpartition(".")[0]:
-                each.unlink(missing_ok=True)
 
 
 def _locked(path: Path) -> int:

@@ -285,7 +285,7 @@ class SqliteStore:
             if before is not None and self._holders.is_gone(before):
                 before = replace(before, holder="")
             lease = rules.taken(before, name, holder, ttl=ttl, now=self._clock())
-            self._holders.begins(lease)
+            self._holders.begins(lease, after=before)
             return self._put(lease)
 
         await self._write(trim)  # on its own: it is to stay when the lease cannot be taken yet

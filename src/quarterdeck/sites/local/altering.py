@@ -6,6 +6,8 @@ import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
+from quarterdeck.sites.local.processes import stat_of
+
 #: What is written in place of each of its characters; of all others one of the two.
 _OTHER = (b"-", b"+")
 
@@ -38,11 +40,5 @@ def _occurrences(content: mmap.mmap, wanted: bytes) -> Iterator[int]:
 
 def all_stopped(pid: int) -> bool:
     """Whether no thread of a process runs (proc(5): T, or it is tracing-stopped)."""
-    for each in Path("/proc", str(pid), "task").iterdir():
-        try:
-            stat = (each / "stat").read_bytes()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if stat[stat.rindex(b")") + 2 :].split()[0] not in b"Tt":
-            return False
-    return True
+    found = map(stat_of, Path("/proc", str(pid), "task").iterdir())
+    return all(fields[0] in b"Tt" for fields in found if fields is not None)

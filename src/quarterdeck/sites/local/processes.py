@@ -128,13 +128,22 @@ def _table() -> list[Process]:
     return [each for pid in pids if (each := _seen(pid)) is not None]
 
 
-def _seen(pid: int) -> Process | None:
-    """The process as it is now; None when there is none."""
+def stat_of(folder: Path) -> list[bytes] | None:
+    """The fields of proc_pid_stat(5) of a process or thread, by its folder in /proc, from its state on; None when it
+    has gone.
+    """
     try:
-        stat = Path("/proc", str(pid), "stat").read_bytes()
+        stat = (folder / "stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat[stat.rindex(b")") + 2 :].split()  # the name before may hold anything
+    return stat[stat.rindex(b")") + 2 :].split()  # the name before may hold anything
+
+
+def _seen(pid: int) -> Process | None:
+    """The process as it is now; None when there is none."""
+    fields = stat_of(Path("/proc", str(pid)))
+    if fields is None:
+        return None
     state = fields[0].decode()
     has_memory = state not in "ZX" and not int(fields[6]) & _KERNEL_THREAD
     return Process(pid, int(fields[1]), state, int(fields[19]), has_memory)
