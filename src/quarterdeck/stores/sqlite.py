@@ -16,11 +16,11 @@ from typing import Self, TypeVar
 from quarterdeck.api.base import R, Resource
 from quarterdeck.errors import NotFound
 from quarterdeck.stores import rules
-from quarterdeck.stores.holders import Holders
 from quarterdeck.stores.identity import new_uid
 from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Versions
 from quarterdeck.stores.sealing import Key, unlocked
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
+from quarterdeck.stores.sqlite_leases import SqliteLeases
 
 T = TypeVar("T")
 
@@ -60,7 +60,6 @@ class SqliteStore:
         self._log = Path(f"{path}-wal")
         self._clock = clock
         self._uid = uid
-        self._holders = Holders(Path(f"{path}-holders"))
         self._db = opened(path, busy_timeout=busy_timeout)
         try:
             with in_words("opening the store", path):
@@ -68,6 +67,7 @@ class SqliteStore:
         except BaseException:
             self._db.close()
             raise
+        self._leases = SqliteLeases(self._db, path, clock)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
     async def __aenter__(self) -> Self:
@@ -79,7 +79,7 @@ class SqliteStore:
     async def close(self) -> None:
         """Waits for calls under way; nothing can be called afterwards."""
         self._thread.shutdown(wait=True)
-        self._holders.close()
+        self._leases.close()
         self._db.close()
 
     async def get(self, kind: type[R], name: str) -> R:
@@ -144,7 +144,7 @@ class SqliteStore:
         """See ``Store``."""
 
         def work() -> R:
-            self._check(lease)
+            self._leases.check(lease)
             key = (type(resource).__name__, resource.name)
             if self._db.execute("SELECT 1 FROM resources WHERE kind = ? AND name = ?", key).fetchone():
                 rules.existing(resource)
@@ -158,7 +158,7 @@ class SqliteStore:
         """See ``Store``."""
 
         def work() -> R:
-            self._check(lease)
+            self._leases.check(lease)
             stored = self._resource("writing", type(resource), resource.name)
             new = rules.updated(stored, resource, version=self._next())
             key = (type(resource).__name__, resource.name)
@@ -176,7 +176,7 @@ class SqliteStore:
         """See ``Store``."""
 
         def work() -> None:
-            self._check(lease)
+            self._leases.check(lease)
             rules.check_deletable(self._resource("deleting", kind, name), version)
             self._delete(kind, name)
 
@@ -188,7 +188,7 @@ class SqliteStore:
         """See ``Store``."""
 
         def work() -> None:
-            self._check(lease)
+            self._leases.check(lease)
             for kind, name in gone:
                 with contextlib.suppress(NotFound):
                     self._delete(kind, name, finalizer)
@@ -273,47 +273,20 @@ class SqliteStore:
 
     async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
         """See ``Store``."""
-
-        def trim() -> None:
-            before = self._newest(name)
-            trimmed = rules.cut(before, self._clock())
-            if trimmed is not None and trimmed != before:
-                self._put(trimmed)
-
-        def take() -> Lease:
-            before = self._newest(name)
-            if before is not None and self._holders.is_gone(before):
-                before = replace(before, holder="")
-            lease = rules.taken(before, name, holder, ttl=ttl, now=self._clock())
-            self._holders.begins(lease, after=before)
-            return self._put(lease)
-
-        await self._write(trim)  # on its own: it is to stay when the lease cannot be taken yet
-        return await self._write(take)
+        await self._write(lambda: self._leases.trim(name))  # on its own: it is to stay when it cannot be taken yet
+        return await self._write(lambda: self._leases.take(name, holder, ttl))
 
     async def renew(self, lease: Lease) -> Lease:
         """See ``Store``."""
-        return await self._write(lambda: self._put(rules.renewed(lease, self._newest(lease.name), self._clock())))
+        return await self._write(lambda: self._leases.renew(lease))
 
     async def release(self, lease: Lease) -> None:
         """See ``Store``."""
-
-        def work() -> None:
-            rest = rules.released(lease, self._newest(lease.name))
-            if rest is not None:
-                self._put(rest)
-                self._holders.ends(lease.name)
-
-        await self._write(work)
+        await self._write(lambda: self._leases.release(lease))
 
     async def lease(self, name: str) -> Lease | None:
         """See ``Store``."""
-
-        def work() -> Lease | None:
-            held = rules.holding(self._newest(name), self._clock())
-            return None if held is None or self._holders.is_gone(held) else held
-
-        return await self._run("reading a lease", work)
+        return await self._run("reading a lease", lambda: self._leases.held(name))
 
     async def _run(self, doing: str, work: Callable[[], T]) -> T:
         def call() -> T:
@@ -377,22 +350,6 @@ class SqliteStore:
         self._db.execute("UPDATE resource_version SET newest = newest + 1")
         newest: int = self._db.execute(_NEWEST).fetchone()[0]
         return newest
-
-    def _check(self, lease: Lease | None) -> None:
-        if lease is not None:
-            rules.check_fence(lease, self._newest(lease.name))
-
-    def _newest(self, name: str) -> Lease | None:
-        query = "SELECT name, holder, token, ttl, expires FROM leases WHERE name = ?"
-        row = self._db.execute(query, (name,)).fetchone()
-        return None if row is None else Lease(name=row[0], holder=row[1], token=row[2], ttl=row[3], expires=row[4])
-
-    def _put(self, lease: Lease) -> Lease:
-        self._db.execute(
-            "INSERT OR REPLACE INTO leases (name, holder, token, ttl, expires) VALUES (?, ?, ?, ?, ?)",
-            (lease.name, lease.holder, lease.token, lease.ttl, lease.expires),
-        )
-        return lease
 
 
 def _entry(row: sqlite3.Row) -> JournalEntry:
