@@ -31,7 +31,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.memory import memory_from_status
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.engine import operations
+from quarterdeck.engine import leases, operations
 from quarterdeck.engine.belongings import secrets_of
 from quarterdeck.engine.drive import Rest
 from quarterdeck.engine.driver import _LOOKING_SHARE, POLL
@@ -93,7 +93,7 @@ class Engine:
 
     async def keep(self, name: str, rest: Rest) -> None:
         """Look at one for ever: in its turn, or at a driver's pace as soon as anything is found."""
-        async with hold_lease(self.home.store, operations.lease_name(name), self.asker.who, clocks=self.clocks):
+        async with hold_lease(self.home.store, leases.lease_name(name), self.asker.who, clocks=self.clocks):
             opened = await self._opened()
             observer = await observer_of(opened)
             wanted = wants(await self.home.store.get(ControlPlane, name))

@@ -13,7 +13,7 @@ from support.leftovers import processes_of
 from support.plane_lab import PlaneLab
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.engine.operations import next_manager_lease
+from quarterdeck.engine.leases import next_manager_lease
 from quarterdeck.model.units import MachineState
 
 pytestmark = pytest.mark.timeout(240)

@@ -12,7 +12,7 @@ from support.fake_plane import FakePlane
 from quarterdeck.actions.plane import Plane
 from quarterdeck.app import corrupting
 from quarterdeck.app.corrupting import Corrupting
-from quarterdeck.engine.operations import comparison_lease
+from quarterdeck.engine.leases import comparison_lease
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.model.faults import Fault, FaultKind
 

@@ -20,7 +20,7 @@ from quarterdeck.app.driving import followed
 from quarterdeck.app.reach import manager_of
 from quarterdeck.engine.conditions import READY, RECONCILING, stalled
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import lease_name, manager_lease
+from quarterdeck.engine.leases import lease_name, manager_lease
 from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
 from quarterdeck.model.steps import Plan
 from quarterdeck.stores.amend import amend

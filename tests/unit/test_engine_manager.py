@@ -17,8 +17,9 @@ from quarterdeck.api.operation import Operation, OperationSpec, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.engine.drive import Rest
 from quarterdeck.engine.keeper import CADENCE, SHORTEST
+from quarterdeck.engine.leases import lease_name, loan_name, manager_lease, next_manager_lease
 from quarterdeck.engine.manager import Manager
-from quarterdeck.engine.operations import Asker, lease_name, loan_name, manager_lease, next_manager_lease, wants
+from quarterdeck.engine.operations import Asker, wants
 from quarterdeck.errors import Corrupt, Gone, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease

@@ -11,8 +11,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.engine import compared
 from quarterdeck.engine.conditions import STALLED, judged
 from quarterdeck.engine.events import warnings
+from quarterdeck.engine.leases import comparison_lease
 from quarterdeck.engine.observe_etcd import EtcdObserver
-from quarterdeck.engine.operations import comparison_lease
 from quarterdeck.engine.upkeep import CompareData
 from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.facts import Alarm, AlarmKind

@@ -41,6 +41,7 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
     """
     match request:
         case Create(plane):
+            await operations.require_new(home.store, plane.metadata.name)  # before programs are fetched
             return await _new(engine(), plane)
         case Apply(plane):
             return await _applied(engine(), plane)

@@ -11,7 +11,7 @@ from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import comparison_lease
+from quarterdeck.engine.leases import comparison_lease
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.model.faults import Fault
 from quarterdeck.sites.port import MakesFaults

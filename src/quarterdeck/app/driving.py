@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from quarterdeck.app.following import Onlooker, Progressed, ended
 from quarterdeck.app.reach import manager_of, require_in_reach
-from quarterdeck.engine import facts, operations
+from quarterdeck.engine import facts, leases, operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import Conflict, NotFound, Unavailable
@@ -46,11 +46,11 @@ async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
 async def alone(engine: Engine, name: str) -> AsyncIterator[None]:
     """See ``Quarterdeck.alone``."""
     store, who = engine.home.store, engine.asker.who
-    async with hold_lease(store, operations.loan_name(name), who, clocks=engine.clocks):
+    async with hold_lease(store, leases.loan_name(name), who, clocks=engine.clocks):
         if await manager_of(engine.home, name):
             with contextlib.suppress(Conflict):  # who wrote in between has woken the manager as well
                 await store.update(await operations.existing(store, name))
-            async with hold_lease(store, operations.lease_name(name), who, wait=_LENDING, clocks=engine.clocks):
+            async with hold_lease(store, leases.lease_name(name), who, wait=_LENDING, clocks=engine.clocks):
                 pass
         yield
 
@@ -77,7 +77,7 @@ async def followed(
                 await progress.look(None)
                 return  # it was deleted while it was followed
             raise
-        held = await home.store.lease(operations.lease_name(name))
+        held = await home.store.lease(leases.lease_name(name))
         operation = await operations.current(home.store, name)
         under_way = operation.metadata.name if operation is not None else ""
         holder = held.holder if held is not None else ""
@@ -109,7 +109,7 @@ async def _driven(home: Home, name: str, drive: Callable[[], Awaitable[None]], s
     except TimeoutError:
         raise Unavailable(f"waiting for plane {name}", "it is not yet as wanted", "wait again") from None
     except Conflict:
-        if await home.store.lease(operations.lease_name(name)) is None:
+        if await home.store.lease(leases.lease_name(name)) is None:
             raise
         return False
     return True

@@ -15,7 +15,7 @@ from quarterdeck.app import data, reach, recovering, replicas
 from quarterdeck.app.data import MemberHash
 from quarterdeck.app.recovering import LostQuorum
 from quarterdeck.app.replicas import ReplicaFacts
-from quarterdeck.engine import facts, operations
+from quarterdeck.engine import facts, leases, operations
 from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.home_folder import home_folder, home_key
@@ -133,7 +133,7 @@ class Looks:
 
     async def managers(self) -> Mapping[Isolation, str]:
         """Which processes keep planes now, in words, by the network of these planes."""
-        held = {each: await self._home.store.lease(operations.manager_lease(each)) for each in Isolation}
+        held = {each: await self._home.store.lease(leases.manager_lease(each)) for each in Isolation}
         return {network: lease.holder for network, lease in held.items() if lease is not None}
 
     async def _require_in_reach(self, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.drivers import networks
-from quarterdeck.engine import operations
+from quarterdeck.engine import leases, operations
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.places import network_of
 from quarterdeck.errors import NotFound, PreconditionFailed
@@ -17,7 +17,7 @@ async def manager_of(home: Home, name: str) -> str:
         network = await network_of(home.store, await operations.existing(home.store, name))
     except NotFound:
         return ""
-    held = await home.store.lease(operations.manager_lease(network))
+    held = await home.store.lease(leases.manager_lease(network))
     return held.holder if held is not None else ""
 
 

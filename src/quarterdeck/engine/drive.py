@@ -21,7 +21,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.port import OwnServer
-from quarterdeck.engine import addons, operations, revisions
+from quarterdeck.engine import addons, leases, operations, revisions
 from quarterdeck.engine.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
 from quarterdeck.engine.belongings import renew_manager
 from quarterdeck.engine.conditions import stalled
@@ -124,7 +124,7 @@ class Engine:
         await self._hold(name, 0.0, rest)
 
     async def _hold(self, name: str, wait: float, rest: Rest | None) -> None:
-        lease = hold_lease(self.home.store, operations.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
+        lease = hold_lease(self.home.store, leases.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
         troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
         async with lease as guard:
             while True:

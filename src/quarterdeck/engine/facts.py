@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.engine import cordons, operations
+from quarterdeck.engine import cordons, leases, operations
 from quarterdeck.engine.conditions import why_stalled
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.home import Home
@@ -53,7 +53,7 @@ async def look(home: Home, name: str) -> Status:
 async def told(home: Home, plane: Plane, world: World) -> Status:
     """What was observed of a plane, with what the store and its controllers say of it."""
     leading = await leaders(plane, world)
-    lease = await home.store.lease(operations.lease_name(plane.name))
+    lease = await home.store.lease(leases.lease_name(plane.name))
     return Status(
         plane=plane.resource,
         world=world,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine import operations
+from quarterdeck.engine import leases
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.operations import Wants, wants
@@ -82,7 +82,7 @@ class Keeper:
 
     async def go_on(self) -> None:
         """See ``Rest``: a process may have asked to be left alone with the plane."""
-        lent = await self.engine.home.store.lease(operations.loan_name(self.plane))
+        lent = await self.engine.home.store.lease(leases.loan_name(self.plane))
         if lent is not None:
             raise LeaseLost(f"keeping plane {self.plane}", f"{lent.holder} wants to drive it", "it is kept afterwards")
 
@@ -130,7 +130,7 @@ class Keeper:
 
     async def _stand_by(self) -> None:
         """Return when nobody holds the plane's lease, or wants to."""
-        for lease in (operations.loan_name(self.plane), operations.lease_name(self.plane)):
+        for lease in (leases.loan_name(self.plane), leases.lease_name(self.plane)):
             while await self.engine.home.store.lease(lease) is not None:  # noqa: ASYNC110 - it may run out in silence
                 await asyncio.sleep(_STANDING_BY)
 

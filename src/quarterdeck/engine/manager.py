@@ -17,7 +17,7 @@ from quarterdeck.engine.clock_skew import WatchClocks
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.duties import Duty
 from quarterdeck.engine.keeper import Keeper, Log, Steps
-from quarterdeck.engine.operations import loan_name, manager_lease, next_manager_lease
+from quarterdeck.engine.leases import loan_name, manager_lease, next_manager_lease
 from quarterdeck.engine.places import network_of
 from quarterdeck.engine.renewal import RenewCertificates
 from quarterdeck.engine.service_addresses import ServiceAddresses

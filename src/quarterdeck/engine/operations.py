@@ -18,7 +18,6 @@ from quarterdeck.api.operation import (
     OperationStatus,
     OperationType,
 )
-from quarterdeck.api.site import Isolation
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.components.settings import Baseline
 from quarterdeck.engine import addons, made, revisions
@@ -44,31 +43,6 @@ class Asker:
 _OF_NOW = ("paused", "paused_until", "cordoned_replicas", "new_epoch")
 #: What is equal as long as nothing else is wanted of a plane.
 Wants = tuple[str | None, int, str, str]
-
-
-def lease_name(plane: str) -> str:
-    """The lease that whoever drives a plane holds."""
-    return f"plane/{plane}"
-
-
-def loan_name(plane: str) -> str:
-    """The lease of a process that wants to drive the plane itself: its manager leaves it alone meanwhile."""
-    return f"plane/{plane}/lent"
-
-
-def comparison_lease(plane: str) -> str:
-    """The lease of a process that wants the data of a plane's members compared: its manager does so soon."""
-    return f"plane/{plane}/compared"
-
-
-def manager_lease(network: Isolation) -> str:
-    """The lease that the manager of the planes on a network holds."""
-    return f"manager/{network}"
-
-
-def next_manager_lease(network: Isolation) -> str:
-    """The lease of who stands by to be the next one: it says that there is one, and keeps nobody from anything."""
-    return f"manager/{network}/next"
 
 
 def why_paused(plane: ControlPlane, now: datetime) -> str:
@@ -141,6 +115,13 @@ def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
     return plane.model_copy(update={"spec": spec, "status": status})
 
 
+async def require_new(store: Store, name: str) -> None:
+    """Raise Conflict if there is a plane of that name, also one that is being deleted."""
+    if name in {each.metadata.name for each in await store.list(ControlPlane)}:
+        doing, todo = f"creating plane {name}", f"use 'apply' to change it, or 'status {name}'"
+        raise Conflict(doing, "there is one of that name", todo)
+
+
 async def create(
     home: Home, plane: ControlPlane, asker: Asker, contents: tuple[Content, ...] | None = None
 ) -> Operation:
@@ -151,10 +132,7 @@ async def create(
     contents = await addons.read(plane) if contents is None else contents
     # Two that are created at once must not get the same ports.
     async with hold_lease(home.store, "port-numbers", asker.who, wait=30.0):
-        if name in {each.metadata.name for each in await home.store.list(ControlPlane)}:
-            raise Conflict(
-                f"creating plane {name}", "there is one of that name", f"use 'apply' to change it, or 'status {name}'"
-            )
+        await require_new(home.store, name)
         number = await free_number(home.store, name)
         await make_room(home.store, name)
         given = plane.metadata

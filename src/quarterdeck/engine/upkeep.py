@@ -9,7 +9,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
 from quarterdeck.engine.compared import compare
 from quarterdeck.engine.duties import share
-from quarterdeck.engine.operations import comparison_lease
+from quarterdeck.engine.leases import comparison_lease
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.steps import NoteDiffering
