@@ -75,6 +75,7 @@ def made(demo: PlaneLab) -> Report:
     return Report.model_validate_json(demo.run("report", "demo", "-o", "json").out)
 
 
+@pytest.mark.soak  # tests/unit/test_app_driving.py has who drives; each run of e2e has drivers that are waited for
 def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) -> None:
     target, after = demo.other("demo"), demo.last_entry("demo")
     with watched(demo, "demo", "detached"):

@@ -128,7 +128,7 @@ class Explorer:
             number(truth.replicas),
             number(truth.balancers),
             number(truth.checked),
-            number((truth.seconds, truth.dead_seconds, truth.unnamed, truth.direct, truth.named)),
+            number((truth.seconds, truth.dead_seconds, truth.unnamed, truth.away, truth.direct, truth.named)),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
             number((truth.revision, truth.condemned, truth.events_leader, truth.full, truth.events_full, truth.sick)),
             number(state.clients),

@@ -33,6 +33,7 @@ class Kind(StrEnum):
     CUT = "two sites are cut"
     CUT_ONE_WAY = "two sites are cut one way"
     EDGE_DIES = "a load balancer dies"
+    ADDRESS_GOES = "a load balancer takes another one's address"
     SITE_DIES = "a site dies"
     UNSEEN_SUPERVISOR = "a supervisor does not answer us"
     UNSEEN_MEMBER = "a member does not answer us"
@@ -65,7 +66,7 @@ class Kind(StrEnum):
 
 
 #: Classes that only happen in searches which ask for them: others lead to the same, or to little else.
-ASKED_FOR = frozenset({Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED})
+ASKED_FOR = frozenset({Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED, Kind.ADDRESS_GOES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,8 @@ def repaired(truth: Truth) -> Truth:
     well = tuple((name, replace(each, hung=frozenset()) if each.hung else each) for name, each in truth.replicas)
     whole = replace(truth, machines=machines, replicas=well, sick=frozenset()) if _any_hangs(truth) else truth
     none = frozenset[str]()
-    return replace(whole, machines=machines, cuts=frozenset(), dead_edges=none, dead_seconds=none, mute=none)
+    links = replace(whole, machines=machines, cuts=frozenset(), mute=none)
+    return replace(links, dead_edges=none, dead_seconds=none, away=none)
 
 
 def _any_hangs(truth: Truth) -> bool:
@@ -208,11 +210,20 @@ def mends(truth: Truth) -> Iterator[tuple[str, Truth]]:
     if truth.cuts:
         yield "sites see each other again", replace(truth, cuts=frozenset())
     for site in sorted(truth.dead_edges):
-        yield f"{edge(site)} is back", replace(truth, dead_edges=truth.dead_edges - {site})
+        yield from _back(edge(site), truth, replace(truth, dead_edges=truth.dead_edges - {site}))
     for site in sorted(truth.dead_seconds):
-        yield f"{second(site)} is back", replace(truth, dead_seconds=truth.dead_seconds - {site})
+        yield from _back(second(site), truth, replace(truth, dead_seconds=truth.dead_seconds - {site}))
+    for name in sorted(truth.away):
+        yield f"the address of the {name} is back", replace(truth, away=truth.away - {name})
     for name in sorted(truth.mute):
         yield f"{name} answers again", replace(truth, mute=truth.mute - {name})
+
+
+def _back(name: str, before: Truth, after: Truth) -> Iterator[tuple[str, Truth]]:
+    """An edge is back; where another one has its address, that may stay there, as clients are connected to it."""
+    yield f"{name} is back", after
+    if before.holder(name) != name and name not in after.away:
+        yield f"{name} is back without its address", replace(after, away=after.away | {name})
 
 
 def new_driver(truth: Truth) -> Truth:
@@ -295,6 +306,9 @@ def _sites(truth: Truth) -> Iterator[Fault]:
             lost = replace(truth, dead_seconds=truth.dead_seconds | {site})
             yield Fault(Kind.EDGE_DIES, f"{second(site)} dies", lost)
             dark = replace(dark, dead_seconds=lost.dead_seconds)
+        for name in (edge(site), second(site)) if site in truth.floating else ():
+            if truth.holder(name) == name and (gone := replace(truth, away=truth.away | {name})).holder(name) != name:
+                yield Fault(Kind.ADDRESS_GOES, f"the address of the {name} goes to the other one", gone)
         there = {machine.name for machine in truth.machines if machine.site == site}
         if any(machine.name in there and machine.power is not Power.OFF for machine in truth.machines):
             yield Fault(Kind.SITE_DIES, f"site {site} dies", _off(dark, there))

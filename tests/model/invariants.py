@@ -591,7 +591,7 @@ def _check_addresses(before: Truth, step: Step, after: Truth, clients: Clients) 
         if before.reached_by(name):
             # A cut that has struck since the last check, and that no member feels, looks to us exactly like no
             # cut: whoever ever takes away what comes before the last backend can meet it.
-            site = name.removeprefix(edge(""))
+            site = after.holder(name).removeprefix(edge(""))
             well = bool(after.reached_by(name)) or (held_healthy(after, site) and not felt(before))
             claim(well, f"5: {kind} makes the address of the {name} lead nowhere")
         if before.reached_by(name) & before.taking_events and not felt(before):
@@ -748,7 +748,7 @@ def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
             lost = before.record and not _leads(before, before.record)
             # Where there was no record, even a cut that joiners feel costs no more than the load balancer's next check.
             lost = lost or (before.cuts and before.record is None and held_healthy(before, step.to))
-            leads = before.reached_from(step.to) or before.reached_by(second(step.to))
+            leads = before.reached_from(step.to) or before.behind(second(step.to))
             claim(bool(leads or lost), f"5: the name leads to {step.to}, which leads nowhere")
             believed = before.edge_answers(step.to) and dict(before.checked).get(step.to)
             believed = believed or (before.second_answers(step.to) and leads)
@@ -767,7 +767,7 @@ def _leads(truth: Truth, site: str) -> bool:
     if site == APISERVERS:
         return not truth.named.isdisjoint(truth.serving)
     first = bool(truth.reached_from(site)) and truth.edge_answers(site)
-    return first or (truth.second_answers(site) and bool(truth.reached_by(second(site))))
+    return first or (truth.second_answers(site) and bool(truth.behind(second(site))))
 
 
 def _listed_by_all(truth: Truth, site: str) -> frozenset[str]:
@@ -782,7 +782,8 @@ def _used(truth: Truth, edges: frozenset[str]) -> set[str]:
     first = {edge(site): names for site, names in truth.balancers if site not in truth.dead_edges}
     other = {second(site): names for site, names in truth.seconds if site not in truth.dead_seconds}
     themselves = {apiserver_of(name): frozenset({name}) for name in truth.recorded}
-    return {name for each, names in (first | other | themselves).items() if each in edges for name in names}
+    holders = {truth.holder(each) for each in edges}
+    return {name for each, names in (first | other | themselves).items() if each in holders for name in names}
 
 
 def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:

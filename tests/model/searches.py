@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from model.explorer import Explorer, Sample
 from model.faults import Kind
 from model.walk import Planner, State, Walker, Wish
-from model.worlds import FORMER, NEW, ZONES, changing, empty, moving, moving_apart, settled, still, wanted
+from model.worlds import FORMER, NEW, ZONES, Endpoint, changing, empty, moving, moving_apart, settled, still, wanted
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
@@ -26,8 +26,8 @@ class Search:
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
     there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
     one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
-    events apart; ``twins``: the sites with two edges; ``direct``: the name leads to apiservers
-    themselves; ``mended``: whether what broke may be repaired; ``sample``: how
+    events apart; ``twins``: the sites with two edges, ``floating``: whose addresses float; ``direct``: the name leads
+    to apiservers themselves; ``mended``: whether what broke may be repaired; ``sample``: how
     much of it is searched (None: all); ``wish``: the only thing that the user may want instead (None: anything).
     ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
     ``there``: the machines of east then (none: two a zone).
@@ -48,6 +48,7 @@ class Search:
     per_zone: int = 2
     apart: frozenset[str] = frozenset()
     twins: frozenset[str] = frozenset()
+    floating: frozenset[str] = frozenset()
     direct: bool = False
     wish: str | None = None
     healing: Healing | None = None
@@ -59,6 +60,7 @@ class Search:
         between += f" ({self.wish})" if self.wish is not None else ""
         between += f", a fixed address at {self.front}" if self.front else ""
         between += f", two edges at {' and '.join(sorted(self.twins))}" if self.twins else ""
+        between += ", whose addresses float" if self.floating else ""
         between += ", round robin" if self.direct else ""
         between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
         if self.change is not None:
@@ -88,14 +90,18 @@ class Search:
             truth = replace(truth, settings=replace(truth.settings, healing=self.healing))
         return State(truth, faults=self.faults, wishes=self.wishes)
 
+    @property
+    def _endpoint(self) -> Endpoint:
+        return Endpoint(front=self.front, twins=self.twins, floating=self.floating, direct=self.direct)
+
     def _truth(self) -> Truth:
         match self.to:
             case _ if self.still:
                 return still(self.replicas, self.there, direct=self.direct, apart=self.apart)
             case None:
-                return empty("east", self.replicas, front=self.front, twins=self.twins, direct=self.direct)
+                return empty("east", self.replicas, **self._endpoint)
             case 0:
-                there = empty("east", self.replicas, front=self.front, twins=self.twins, direct=self.direct)
+                there = empty("east", self.replicas, **self._endpoint)
                 return replace(settled(there), deleting=True)
             case _ if self.change is not None:
                 return changing(
@@ -112,7 +118,7 @@ class Search:
             case _ if self.apart:
                 return moving_apart(self.replicas, self.to)
             case _:
-                return moving(self.replicas, self.to, front=self.front, twins=self.twins, direct=self.direct)
+                return moving(self.replicas, self.to, **self._endpoint)
 
     def wish_for(self) -> tuple[Wish, ...]:
         """Abort, and a third site; of a plane that is being created, that it goes."""
@@ -296,6 +302,12 @@ TWINS = (
     Search(replicas=1, to=0, faults=1, kinds=EDGES, twins=BOTH),
     sampled(Search(replicas=1, to=1, faults=2, data_loss=True, twins=BOTH), SEED),
 )
+#: The same where edges take over each other's addresses: one that only we do not see may have any of its site.
+FLOATS = frozenset({Kind.EDGE_DIES, Kind.UNSEEN_EDGE, Kind.UNSEEN_DNS, Kind.ADDRESS_GOES})
+FLOATING = (
+    Search(replicas=3, to=3, faults=1, kinds=FLOATS, twins=BOTH, floating=BOTH),
+    Search(replicas=1, to=1, faults=2, kinds=FLOATS - {Kind.EDGE_DIES, Kind.UNSEEN_DNS}, twins=BOTH, floating=BOTH),
+)
 
 
 #: What may go wrong besides what was asked for.
@@ -432,6 +444,7 @@ SEARCHES = (
     *NO_ROOM,
     *DIFFERS,
     *TWINS,
+    *FLOATING,
     *ROUND_ROBIN,
 )
 #: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 from model.apart import with_member
 from quarterdeck.model.clusters import Cluster, Full
@@ -34,26 +35,22 @@ def machines(*sites: str, per_zone: int = 2) -> tuple[SimMachine, ...]:
     )
 
 
-def empty(
-    site: str,
-    replicas: int,
-    *,
-    sites: tuple[str, ...] = SITES,
-    front: str | None = None,
-    twins: frozenset[str] = frozenset(),
-    direct: bool = False,
-) -> Truth:
-    """A plane that was just asked for; ``front``: behind a fixed address there; ``twins``: sites with two edges;
-    ``direct``: its name is to lead to apiservers themselves.
+class Endpoint(TypedDict, total=False):
+    """``front``: the plane is behind a fixed address there; ``twins``: the sites with two edges, ``floating``: whose
+    addresses float; ``direct``: its name is to lead to apiservers themselves.
     """
+
+    front: str | None
+    twins: frozenset[str]
+    floating: frozenset[str]
+    direct: bool
+
+
+def empty(site: str, replicas: int, *, sites: tuple[str, ...] = SITES, **endpoint: Unpack[Endpoint]) -> Truth:
+    """A plane that was just asked for."""
+    there = machines(*sites)
     return Truth(
-        slots=wanted(site, replicas),
-        memory=Memory(),
-        machines=machines(*sites),
-        record=front,
-        front=front,
-        twins=twins,
-        direct=direct,
+        slots=wanted(site, replicas), memory=Memory(), machines=there, record=endpoint.get("front"), **endpoint
     )
 
 
@@ -70,17 +67,9 @@ def settled(truth: Truth, *, rounds: int = 300) -> Truth:
     raise AssertionError(f"not done after {rounds} rounds: {plan(observe(truth))}")
 
 
-def moving(
-    replicas: int,
-    to: int,
-    *,
-    sites: tuple[str, ...] = SITES,
-    front: str | None = None,
-    twins: frozenset[str] = frozenset(),
-    direct: bool = False,
-) -> Truth:
+def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES, **endpoint: Unpack[Endpoint]) -> Truth:
     """A plane settled at east whose user has just asked for it at west."""
-    there = empty("east", replicas, sites=sites, front=front, twins=twins, direct=direct)
+    there = empty("east", replicas, sites=sites, **endpoint)
     return replace(settled(there), slots=wanted("west", to))
 
 

@@ -261,6 +261,12 @@ def test_an_address_that_clients_may_hold_is_waited_for() -> None:
     assert [told(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
 
 
+def test_an_address_is_not_let_go_while_an_edge_of_its_site_that_clients_may_use_does_not_answer() -> None:
+    world = with_balancers(moved(), replace(moved().balancer("east"), reachable=False), NORTH)
+    assert let_go_of(world) == ["north"]
+    assert let_go(view(world)).waiting == ("the load balancer's machine at east to answer",)
+
+
 # --- for how long addresses are handed out --------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from quarterdeck.model.edges import EdgeSeen
+from quarterdeck.model.edges import EdgeSeen, in_use
 
 #: Seconds for which an edge may be silent before clients are led to others alone.
 PATIENCE = 5.0
@@ -37,12 +37,11 @@ class Edges:
             if in_answers is None or each.address in in_answers or each.address not in self.handed_out:
                 self.handed_out[each.address] = at
         others_lead = any(each.status is not None and each.status.healthy for each in seen)
-        in_use = {each.address for each in seen if at - self.handed_out[each.address] < lifetime}
-        astray = any(each.floats and not each.at_home and each.address in in_use for each in seen)
+        used = in_use(seen, {each.address for each in seen if at - self.handed_out[each.address] < lifetime})
         return tuple(
             replace(
                 each,
-                may_be_used=each.address in in_use or astray,
+                may_be_used=each.address in used,
                 given_up=others_lead and each.status is None and at - self.heard[each.address] >= PATIENCE,
             )
             for each in seen

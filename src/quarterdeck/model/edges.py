@@ -39,6 +39,14 @@ class Where:
     host: str = ""
 
 
+def in_use(edges: Sequence[EdgeSeen], held: Collection[str]) -> frozenset[str]:
+    """The edges that clients may be led to, by their addresses; ``held`` are those that clients may hold. Where one of
+    these floats and is not seen to be with its own edge, any of them may have it.
+    """
+    astray = any(each.floats and not each.at_home and each.address in held for each in edges)
+    return frozenset(each.address for each in edges if astray or each.address in held)
+
+
 def joined(
     site: str, edges: Sequence[EdgeSeen], record: Collection[str], places: Mapping[str, Where] | None = None
 ) -> BalancerFact:

@@ -177,6 +177,8 @@ def let_go(view: View) -> Outcome:
             continue  # the rule for the record says what is waited for
         if site in held and not view.expired(held[site]):
             waiting.append(f"clients to forget the address of site {site}")
+        elif not balancer.reachable:
+            waiting.append(f"the load balancer's machine at {site} to answer")
         else:
             steps.append(StopBalancer(site=site, why=f"no client can hold the address of site {site} any more"))
     return Outcome(tuple(steps), tuple(waiting))

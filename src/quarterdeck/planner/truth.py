@@ -38,7 +38,9 @@ class Truth:
     and takes no writes; ``events_full``: so has the events' cluster. ``sick``: machines, each with a program that
     hangs there whenever it is started. ``twins`` are sites whose load balancer is on two edges: all else tells
     of the first, ``seconds`` are the backends of the other one where it runs, and ``dead_seconds`` the sites where its
-    machine is off. ``unnamed``: the edges (``edge``, ``second``) whose address the name lacks, since when.
+    machine is off. ``unnamed``: the edges (``edge``, ``second``) whose address the name lacks, since when. ``floating``
+    are those of these sites whose edges take over each other's addresses, ``away`` the edges whose address the other
+    one has now.
     ``former``: who voted in each epoch of the main cluster that is over.
     ``reattachable``: volumes can go to other machines. ``haunted``: machines, each with a replica whose volume
     was taken from there, and which still has it open for writing. ``consent``: as in ``World``.
@@ -76,6 +78,8 @@ class Truth:
     seconds: tuple[tuple[str, frozenset[str]], ...] = ()
     dead_seconds: frozenset[str] = frozenset()
     unnamed: tuple[tuple[str, float], ...] = ()
+    floating: frozenset[str] = frozenset()
+    away: frozenset[str] = frozenset()
     former: tuple[frozenset[str], ...] = ()
     reattachable: bool = False
     haunted: frozenset[tuple[str, str]] = frozenset()
@@ -184,6 +188,20 @@ class Truth:
         """Whether there is another edge at a site, whose machine answers the manager."""
         there = site in self.twins and site not in self.dead_seconds
         return there and not (self.mute and {second(site), all_of(site)} & self.mute)
+
+    def holder(self, name: str) -> str:
+        """The edge that has the address of an edge: the other one of the site where that alone serves."""
+        holder = other(name) if name in self.away else name
+        taken = name.removeprefix(second("")).removeprefix(edge("")) in self.floating and not self._lit(holder)
+        return other(holder) if taken and self._lit(other(holder)) else holder
+
+    def _lit(self, name: str) -> bool:
+        """Whether a load balancer takes connections on an edge: it does once it has checked its backends."""
+        site = name.removeprefix(second(""))
+        if site != name:
+            return site in dict(self.seconds) and site not in self.dead_seconds
+        site = name.removeprefix(edge(""))
+        return bool(dict(self.checked).get(site)) and site not in self.dead_edges
 
     def record_addresses(self, site: str) -> tuple[str, ...]:
         """The edges of a site that the name leads to."""
@@ -352,16 +370,17 @@ class Truth:
         return well & dict(self.checked).get(site, frozenset()) if well else frozenset()
 
     def reached_by(self, name: str) -> frozenset[str]:
-        """The same of any edge, by its name, or of an apiserver by its own address. Those that are second know at once
-        how their backends are.
-        """
+        """The same of the address of any edge, by its name, or of an apiserver by its own."""
         if name.startswith(apiserver_of("")):
             return frozenset({name.removeprefix(apiserver_of(""))}) & self.serving
+        return self.behind(self.holder(name))
+
+    def behind(self, name: str) -> frozenset[str]:
+        """The same of any edge. Those that are second know at once how their backends are."""
         for site, backends in self.seconds:
             if name == second(site) and site not in self.dead_seconds:
                 return frozenset(each for each in backends & self.serving if self.connected(site, self._sites[each]))
-        site = name.removeprefix(edge(""))
-        return self.reached_from(site)
+        return self.reached_from(name.removeprefix(edge("")))
 
 
 def edge(site: str) -> str:
@@ -372,6 +391,12 @@ def edge(site: str) -> str:
 def second(site: str) -> str:
     """The same of its other edge."""
     return f"second edge of {site}"
+
+
+def other(name: str) -> str:
+    """The other edge of an edge's site."""
+    site = name.removeprefix(second(""))
+    return edge(site) if site != name else second(name.removeprefix(edge("")))
 
 
 def etcd_of(name: str) -> str:

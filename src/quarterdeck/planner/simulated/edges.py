@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.edges import EdgeSeen, amiss, joined
+from quarterdeck.model.edges import EdgeSeen, amiss, in_use, joined
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.world import BalancerFact
 from quarterdeck.planner.truth import DNS, Truth, edge, second
@@ -16,16 +16,25 @@ def seen_edges(truth: Truth, site: str) -> tuple[EdgeSeen, EdgeSeen]:
     if truth.second_answers(site):
         names = dict(truth.seconds).get(site)
         other = BalancerStatus(
-            running=names is not None, backends=names or frozenset(), healthy=truth.reached_by(second(site))
+            running=names is not None,
+            backends=names or frozenset(),
+            healthy=truth.behind(second(site)),
+            at_home=_at_home(truth, second(site)),
         )
     others_lead = any(each is not None and each.healthy for each in (first, other))
 
     def edge_seen(name: str, status: BalancerStatus | None) -> EdgeSeen:
-        may_be_used = truth.may_hand_out(site, name) or DNS in truth.mute
-        given_up = status is None and others_lead
-        return EdgeSeen(name=name, address=name, status=status, may_be_used=may_be_used, given_up=given_up)
+        floats, given_up = site in truth.floating, status is None and others_lead
+        return EdgeSeen(name=name, address=name, status=status, floats=floats, given_up=given_up)
 
-    return edge_seen(edge(site), first), edge_seen(second(site), other)
+    seen = edge_seen(edge(site), first), edge_seen(second(site), other)
+    held = {each.name for each in seen if truth.may_hand_out(site, each.name) or DNS in truth.mute}
+    one, two = (replace(each, may_be_used=each.name in in_use(seen, held)) for each in seen)
+    return one, two
+
+
+def _at_home(truth: Truth, name: str) -> bool:
+    return truth.holder(name) == name
 
 
 def _status(truth: Truth, site: str, answers: bool) -> BalancerStatus | None:
@@ -33,7 +42,8 @@ def _status(truth: Truth, site: str, answers: bool) -> BalancerStatus | None:
         return None
     names = dict(truth.balancers).get(site)
     checked = dict(truth.checked).get(site, frozenset())
-    return BalancerStatus(running=names is not None, backends=names or frozenset(), healthy=checked)
+    home = _at_home(truth, edge(site))
+    return BalancerStatus(running=names is not None, backends=names or frozenset(), healthy=checked, at_home=home)
 
 
 def joined_fact(truth: Truth, site: str) -> BalancerFact:
