@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from quarterdeck.drills.finding import Finding
 from quarterdeck.model.faults import Fail
 from quarterdeck.model.world import World
 from quarterdeck.planner.survival import Answer, survivals
@@ -86,6 +87,7 @@ def last_failed_sent(answers: Sequence[Answered], struck: float) -> float | None
 
 def verdict(
     fail: Fail,
+    found: Finding,
     *,
     detected_after: float | None,
     redundant_after: float | None,
@@ -97,8 +99,8 @@ def verdict(
     to judge by what failed.
     """
     said = []
-    if fail is Fail.CORRUPT and detected_after is None:  # what else fails may be over before a look
-        said.append("nobody found that a member has other data")
+    if found.sought and detected_after is None:  # what else fails may be over before a look
+        said.append(f"nobody found {found.sought}")
     if lost:
         said.append(f"{lost} acknowledged write{'s were' if lost > 1 else ' was'} lost")
     if missed:
