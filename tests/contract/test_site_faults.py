@@ -376,6 +376,7 @@ async def test_nobody_traces_a_program_whose_fault_has_lost_its_maker_or_its_gua
     await site.make_fault(SLOW, 0.2)
     await eventually(site.faults_made, lambda made: not made)
     assert tracers(site) == ()
+    assert await site.undo_fault(SLOW) == ""
 
 
 async def test_what_takes_strace_is_refused_where_that_is_not_there_or_may_not(

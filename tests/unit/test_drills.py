@@ -278,6 +278,15 @@ def test_what_was_over_before_a_look_was_never_detected_and_what_is_not_over_has
     assert judgement.redundant(BEFORE, [], 10.0) is None
 
 
+def test_what_a_manager_alone_can_tell_is_found_once_it_does() -> None:
+    slow = frozenset({"the disk is slow"})
+    course = [*looks((10.5, False), (11.0, True)), Sight(at=42.0, done=True, troubles=slow, told=slow, survives=WELL)]
+    assert judgement.detected(BEFORE, course, 10.0) == pytest.approx(0.5)
+    assert judgement.told(BEFORE, course, 10.0) == pytest.approx(32.0)
+    assert judgement.told(replace(BEFORE, told=slow), course, 10.0) is None
+    assert judgement.told(BEFORE, course[:2], 10.0) is None
+
+
 def test_a_plane_is_as_before_when_nothing_is_left_and_no_trouble_is_new() -> None:
     assert not judgement.whole(BEFORE, replace(BEFORE, done=False))
     assert not judgement.whole(BEFORE, replace(BEFORE, troubles=frozenset({"no"})))
@@ -319,6 +328,7 @@ def test_what_no_look_shows_at_once_must_be_found_by_whoever_is_there_for_it_in_
     def sought(fail: Fail, *, hold: float = hold_of(Fail.SLOW_DISK), manager: str = "me", known: bool = False) -> str:
         return finding(fail, hold=hold, manager=manager, known=known).sought
 
+    assert [each for each in Fail if finding(each, hold=HOLD, manager="", known=False).told] == [Fail.SLOW_DISK]
     assert (sought(Fail.CORRUPT), sought(Fail.SLOW_DISK)) == ("that a member has other data", "that a disk is slow")
     assert [sought(fail) for fail in Fail if fail not in (Fail.CORRUPT, Fail.SLOW_DISK)] == [""] * (len(Fail) - 2)
     assert sought(Fail.SLOW_DISK, hold=HOLD) == "", "it is over before a manager has read twice"

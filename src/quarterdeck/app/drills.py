@@ -83,8 +83,8 @@ async def history(home: Home, name: str) -> tuple[Drill, ...]:
 
 def _seen(plan: DrillPlan, status: Status) -> Sight:
     at = asyncio.get_running_loop().time()
-    troubles = {*warnings(status.world), *told_by_manager(plan.wish.fail, status.plane)}
-    return sight(status.world, at=at, done=status.plan.done, troubles=troubles)
+    told = told_by_manager(plan.wish.fail, status.plane)
+    return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world), told=told)
 
 
 async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, tell: Callable[[str], None]) -> Course:
@@ -119,7 +119,8 @@ def _judged(drill: Drill, plan: DrillPlan, course: Course) -> DrillStatus:
         for at, ms, ok in zip(samples.at, samples.ms, samples.ok, strict=True)
     ]
     redundant = judgement.redundant(course.before, course.sights, struck)
-    detected = judgement.detected(course.before, course.sights, struck)
+    find = judgement.told if plan.found.told else judgement.detected
+    detected = find(course.before, course.sights, struck)
     why = judgement.verdict(
         drill.spec.fail,
         plan.found,

@@ -14,6 +14,7 @@ _HOLDS: Mapping[Fail, float] = {Fail.SLOW_DISK: 120.0}
 #: Seconds after which it has surely done so, and has said it.
 _FOUND = 90.0
 _COMPARED = "the drill asks its manager to compare the data of all members, which it does by itself every ten minutes"
+_UNKEPT = "no manager keeps the plane: nobody finds its disk slow, or has another member lead"
 _READ = (
     "its manager reads every 30 s how long syncs take, calls a disk slow by two readings, and has a member with a fast"
     " one lead then"
@@ -22,10 +23,12 @@ _READ = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """``sought``: what somebody must find for a drill to be passed, in words ("": nothing in particular). ``notes``:
-    how it comes to be found, in sentences.
+    """``told``: it is found when a manager tells of it, and by nothing else that looks show meanwhile. ``sought``: what
+    must be found for a drill to be passed, in words ("": nothing in particular). ``notes``: how it comes to be found,
+    in sentences.
     """
 
+    told: bool = False
     sought: str = ""
     notes: tuple[str, ...] = ()
 
@@ -44,5 +47,5 @@ def finding(fail: Fail, *, hold: float, manager: str, known: bool) -> Finding:
     if fail is not Fail.SLOW_DISK:
         return Finding()
     if not manager:
-        return Finding(notes=("no manager keeps the plane: nobody finds its disk slow, or has another member lead",))
-    return Finding(sought="that a disk is slow" if hold >= _FOUND and not known else "", notes=(_READ,))
+        return Finding(told=True, notes=(_UNKEPT,))
+    return Finding(told=True, sought="that a disk is slow" if hold >= _FOUND and not known else "", notes=(_READ,))
