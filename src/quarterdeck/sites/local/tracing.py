@@ -58,10 +58,14 @@ def cannot_trace() -> str:
     """Why programs cannot be traced here, and what to do about it; "" if they can, as far as that is known before."""
     if shutil.which(_STRACE) is None:
         return "strace, which has programs' calls answered so, is not on the path: install it (apt-get install strace)"
-    scope = int(_YAMA.read_text()) if _YAMA.exists() else 0
+    return why_forbidden(int(_YAMA.read_text()) if _YAMA.exists() else 0, privileged=has_rights(_PTRACE))
+
+
+def why_forbidden(scope: int, *, privileged: bool) -> str:
+    """Why Yama forbids it to attach to what runs already, by kernel.yama.ptrace_scope; "" if it does not."""
     if scope >= _NOBODY:
         return f"nobody may attach strace to a program on this host: kernel.yama.ptrace_scope is {scope} until it boots"
-    if scope and not has_rights(_PTRACE):
+    if scope and not privileged:
         return (
             f"this user may not attach strace to programs (kernel.yama.ptrace_scope is {scope}): be root, or allow it"
             " (sysctl -w kernel.yama.ptrace_scope=0)"
