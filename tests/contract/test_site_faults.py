@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -22,6 +22,7 @@ from support.site_harness import (
     eventually,
     job_prints,
     keeps_data,
+    keeps_syncing,
     listens,
     local_lab,
     runs,
@@ -30,18 +31,22 @@ from support.site_harness import (
 
 from quarterdeck import clocks
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.model.faults import Fault, FaultKind
+from quarterdeck.model.faults import SLOW_SYNC, Fault, FaultKind
 from quarterdeck.model.measures import RoundTrip
-from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.units import MachineState, UnitState, UnitStatus
 from quarterdeck.sites.local.altering import all_stopped
 from quarterdeck.sites.local.made_faults import FaultBook, MadeFault
+from quarterdeck.sites.local.processes import processes_of
 from quarterdeck.sites.local.site import LocalSite
+from quarterdeck.sites.local.tracing import TRACER, cannot_trace
 
 A, B = "east-a1", "east-b1"
 OFF = Fault(kind=FaultKind.POWER_OFF, machine=A)
 FROZEN = Fault(kind=FaultKind.FREEZE, machine=A)
 HUNG = Fault(kind=FaultKind.HANG_UNIT, machine=A, unit="runs")
 LOST = Fault(kind=FaultKind.LOSE_DATA, machine=A, unit="keeps-data", volume="data")
+SLOW = Fault(kind=FaultKind.SLOW_DISK, machine=A)
+FULL = Fault(kind=FaultKind.FILL_DISK, machine=A)
 CORRUPT = Fault(kind=FaultKind.CORRUPT, machine=A, unit="keeps-data", volume="data", path="log/db", text="right")
 LONG = 300.0
 #: A process that makes a fault, says so, and stays.
@@ -200,6 +205,45 @@ async def test_a_text_is_another_one_of_its_length_for_good_while_its_unit_goes_
     await lab.site.undo_fault(replace(HUNG, unit="keeps-data"))
 
 
+async def syncing(lab: SiteUnderTest) -> UnitStatus:
+    """A unit that has data of its own and syncs it, as it runs."""
+    if isinstance(lab, LocalUnderTest):
+        require_strace()
+    volume = (await lab.site.create_volume(A, "data", "standard")).path
+    await lab.site.start_unit(A, keeps_syncing(volume, fresh=True))
+    await eventually(lambda: lab.site.list_volume(A, "data", "log"), lambda names: names == ("1.wal",))
+    return await eventually(lambda: status(lab.site, A, "keeps-syncing"), lambda unit: unit.pid is not None)
+
+
+async def test_a_disk_is_slow_until_it_is_told_to_be_well_and_nobody_is_started_anew(lab: SiteUnderTest) -> None:
+    before = await syncing(lab)
+    for _ in range(3):
+        await lab.site.make_fault(SLOW, LONG)
+        assert await lab.site.faults_made() == (SLOW,)
+        await last_sync(lab, before.pid, lambda seconds: seconds >= SLOW_SYNC)
+        assert await lab.site.undo_fault(SLOW) == ""
+        await last_sync(lab, before.pid, lambda seconds: seconds < SLOW_SYNC)
+        assert traced_by(before.pid) == 0
+        assert await lab.site.faults_made() == ()
+    assert (await status(lab.site, A, "keeps-syncing")).pid == before.pid
+
+
+async def test_who_needs_room_on_a_full_disk_ends_again_and_again_until_there_is_some(lab: SiteUnderTest) -> None:
+    await syncing(lab)
+    await lab.site.start_unit(A, runs())
+    other = await eventually(lambda: status(lab.site, A, "runs"), lambda unit: unit.pid is not None)
+    await lab.site.make_fault(FULL, LONG)
+    ended = await eventually(lambda: status(lab.site, A, "keeps-syncing"), lambda u: u.state is UnitState.FAILED)
+    assert ended.exit_code == 1
+    if isinstance(lab, LocalUnderTest):
+        await eventually(lambda: status(lab.site, A, "keeps-syncing"), lambda u: u.restarts >= ended.restarts + 2)
+        assert "No space left on device" in await lab.site.logs(A, "keeps-syncing")
+    assert await lab.site.undo_fault(FULL) == ""
+    await eventually(lambda: status(lab.site, A, "keeps-syncing"), lambda unit: unit.state is UnitState.RUNNING)
+    assert await lab.site.list_volume(A, "data", "log") == ("1.wal",)
+    assert (await status(lab.site, A, "runs")).pid == other.pid, "it has nothing on that disk"
+
+
 async def test_what_cannot_be_made_is_refused_and_changes_nothing(site: SiteFaults) -> None:
     await site.start_unit(A, runs())
     await site.make_fault(OFF, LONG)
@@ -218,13 +262,12 @@ async def test_what_cannot_be_made_is_refused_and_changes_nothing(site: SiteFaul
         (Fault(kind=FaultKind.LOSE_DATA, machine=A, volume="none"), NotFound),
         (Fault(kind=FaultKind.CORRUPT, machine=A, unit="runs", volume="none", path="x", text="y"), NotFound),
         (Fault(kind=FaultKind.POWER_OFF, machine="west-a1"), NotFound),
-        (Fault(kind=FaultKind.SLOW_DISK, machine=A), PreconditionFailed),
         (Fault(kind=FaultKind.SET_CLOCK, machine=A), PreconditionFailed),
     ):
         with pytest.raises(QuarterdeckError) as caught:
             await site.make_fault(fault, LONG)
         assert isinstance(caught.value, error), fault
-    assert site.cannot_make(FaultKind.SLOW_DISK)
+    assert site.cannot_make(FaultKind.SET_CLOCK)
     assert await site.faults_made() == ()
     assert await seen(site) is MachineState.UP
 
@@ -303,6 +346,56 @@ async def test_who_undoes_a_fault_may_die(local: LocalUnderTest) -> None:
     assert await site.faults_made() == ()
 
 
+async def test_who_is_started_while_its_disk_is_slow_has_a_slow_one(local: LocalUnderTest) -> None:
+    before = await syncing(local)
+    await local.site.make_fault(SLOW, LONG)
+    local.crash(A, before)
+    again = await eventually(lambda: status(local.site, A, "keeps-syncing"), lambda u: u.pid not in (None, before.pid))
+    await last_sync(local, again.pid, lambda seconds: seconds >= SLOW_SYNC)
+    killed = traced_by(again.pid)
+    os.kill(killed, signal.SIGKILL)
+    await eventually(lambda: asyncio.to_thread(traced_by, again.pid), lambda tracer: tracer not in (0, killed))
+    await last_sync(local, again.pid, lambda seconds: seconds >= SLOW_SYNC)
+    await local.site.undo_fault(SLOW)
+    await last_sync(local, again.pid, lambda seconds: seconds < SLOW_SYNC)
+
+
+async def test_nobody_traces_a_program_whose_fault_has_lost_its_maker_or_its_guard(local: LocalUnderTest) -> None:
+    site, before = local.site, await syncing(local)
+    async with made_by_another(site, FaultKind.SLOW_DISK):
+        assert traced_by(before.pid)
+    await eventually(site.faults_made, lambda made: not made)
+    assert tracers(site) == ()
+    await site.make_fault(SLOW, LONG)
+    os.kill(site._owned[A].guard._process.pid, signal.SIGKILL)
+    await eventually(lambda: asyncio.to_thread(tracers, site), lambda found: not found)
+    await last_sync(local, before.pid, lambda seconds: seconds < SLOW_SYNC)
+    assert await site.undo_fault(SLOW) == ""
+    assert await site.faults_made() == ()
+    assert (await status(site, A, "keeps-syncing")).pid == before.pid
+    await site.make_fault(SLOW, 0.2)
+    await eventually(site.faults_made, lambda made: not made)
+    assert tracers(site) == ()
+    assert await site.undo_fault(SLOW) == ""
+
+
+async def test_what_takes_strace_is_refused_where_that_is_not_there_or_may_not(
+    local: LocalUnderTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    site, before = local.site, await syncing(local)
+    pretended = tmp_path / "bin" / "strace"
+    pretended.parent.mkdir()
+    monkeypatch.setenv("PATH", str(pretended.parent))
+    with pytest.raises(PreconditionFailed, match="install it"):
+        await site.make_fault(SLOW, LONG)
+    pretended.write_text("#!/bin/sh\necho 'strace: attach: Operation not permitted' >&2; exit 1\n")
+    pretended.chmod(0o755)
+    with pytest.raises(Unavailable, match=r"each sync takes .* strace: attach: Operation not permitted"):
+        await site.make_fault(SLOW, LONG)
+    assert await site.faults_made() == ()
+    assert (traced_by(before.pid), tracers(site)) == (0, ())
+
+
 @pytest.mark.parametrize("kind", [FaultKind.CUT, FaultKind.DEAFEN])
 async def test_a_machine_is_cut_off_where_networks_can_be(local: LocalUnderTest, kind: FaultKind) -> None:
     site, fault = local.site, Fault(kind=kind, machine=A)
@@ -333,6 +426,37 @@ async def test_a_machine_is_cut_off_where_networks_can_be(local: LocalUnderTest,
         assert not await reached()
     await eventually(site.faults_made, lambda made: not made)
     assert await reached(), "it ends with the process that made it, and leaves no rule"
+
+
+def require_strace() -> None:
+    """Leave a test out unless programs can be traced here."""
+    if why := cannot_trace():
+        pytest.skip(why)
+
+
+async def last_sync(lab: SiteUnderTest, pid: int | None, good: Callable[[float], bool]) -> None:
+    """Wait until a process says that its last sync took so long; nobody can see that in memory."""
+    if not isinstance(lab, LocalUnderTest):
+        return
+
+    async def said() -> float | None:
+        lines = (await lab.site.logs(A, "keeps-syncing")).splitlines()
+        last = lines[-1].split() if lines else []
+        return float(last[1]) if len(last) == 2 and last[0] == str(pid) else None
+
+    await eventually(said, lambda seconds: seconds is not None and good(seconds))
+
+
+def traced_by(pid: int | None) -> int:
+    """Who traces a process; 0: nobody. In memory nobody does."""
+    status = Path("/proc", str(pid), "status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(each.split()[1]) for each in lines if each.startswith("TracerPid:")), 0)
+
+
+def tracers(site: LocalSite) -> tuple[int, ...]:
+    """Those of the machine's programs."""
+    return tuple(each.pid for each in processes_of(site._machine(A).mark, TRACER))
 
 
 def standing(pid: int | None) -> bool:

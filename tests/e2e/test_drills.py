@@ -10,23 +10,35 @@ import psutil
 import pytest
 from support.conditions import CALL, until
 from support.leftovers import processes_of
-from support.plane_lab import PlaneLab
+from support.plane_lab import CHANGE, PlaneLab
 
 from quarterdeck.api.site import Isolation
 from quarterdeck.engine.leases import next_manager_lease
 from quarterdeck.model.units import MachineState
+from quarterdeck.sites.local.tracing import cannot_trace
 
 pytestmark = pytest.mark.timeout(240)
 
 #: Seconds within which a machine is on again after whoever had it off was killed.
 BACK = 20.0
 #: Whoever is there for a drill alone.
-HELPERS = {"drill", "quarterdeck.sites.local.fault_guard", "quarterdeck.probe.worker"}
+HELPERS = {"drill", "quarterdeck.sites.local.fault_guard", "quarterdeck.probe.worker", "strace"}
 
 
-def drilled(lab: PlaneLab, *argv: str) -> dict[str, Any]:
+def require_strace() -> None:
+    """Leave a test out unless programs can be traced here."""
+    if why := cannot_trace():
+        pytest.skip(why)
+
+
+def leader(lab: PlaneLab) -> str:
+    (name,) = [str(each["replica"]) for each in lab.status("demo")["members"] if each["member"] == "leader"]
+    return name
+
+
+def drilled(lab: PlaneLab, *argv: str, deadline: float = 120) -> dict[str, Any]:
     """A drill that is passed, without anything lost."""
-    fact: dict[str, Any] = lab.run("drill", "demo", *argv, "--yes", "-o", "json", deadline=120).json
+    fact: dict[str, Any] = lab.run("drill", "demo", *argv, "--yes", "-o", "json", deadline=deadline).json
     status: dict[str, Any] = fact["status"]
     assert (status["phase"], status["lost"], status["missed"]) == ("Passed", 0, 0), fact
     assert status["acknowledged"] > 0
@@ -49,6 +61,7 @@ def helpers(lab: PlaneLab) -> list[str]:
 
 def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> None:
     site = demo.plane("demo").spec.placement.site
+    demo.refused("drill", "demo", "--fail", "clock", "--yes", code=5, says=["this host's one wall clock"])
     demo.refused("drill", "demo", "--fail", "quorum", "--yes", code=5, says=["would not survive it", "--dangerous"])
 
     killed = drilled(demo, "--fail", "unit")
@@ -70,6 +83,32 @@ def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> No
     assert off(demo, site) == []
     until(lambda: not helpers(demo), "nobody is left of the drills")
     demo.status("demo", code=0)
+
+
+def test_a_member_whose_disk_is_full_ends_until_there_is_room_and_what_was_written_is_there(demo: PlaneLab) -> None:
+    require_strace()
+    full = drilled(demo, "--fail", "disk-full", "--hold", "4s")
+    assert 0 < full["detected"] < full["undone"] < full["redundant"], full
+    assert full["left"] == []
+    until(lambda: not helpers(demo), "nobody is left of the drill")
+    assert {each["same"] for each in demo.run("etcd", "check", "demo", "-o", "json").json} == {True}
+    demo.status("demo", code=0)
+
+
+@pytest.mark.soak  # tests/contract has the fault, and unit tests who leads instead; here it is two minutes and more
+@pytest.mark.timeout(480)
+def test_a_leader_whose_disk_is_slow_is_found_and_a_member_with_a_fast_one_leads(demo: PlaneLab) -> None:
+    require_strace()
+    manager = demo.start("serve")
+    until(lambda: demo.status("demo")["driver"], "it keeps the plane")
+    before = leader(demo)
+    slow = drilled(demo, "--fail", "slow-disk", deadline=CHANGE)
+    assert 0 < slow["detected"] < slow["undone"] < slow["redundant"], slow
+    assert leader(demo) != before
+    assert manager.running
+    manager.interrupt()
+    assert manager.end(CALL).code == 0
+    until(lambda: not helpers(demo), "nobody is left of the drill")
 
 
 def test_a_member_with_other_data_is_found_and_exchanged_and_the_manager_is_killed_and_succeeded(

@@ -29,6 +29,19 @@ Seen = TypeVar("Seen")
 LIMIT = 50 * 2**20  # bytes, of the storage class "small"
 LISTENER = "import socket, sys, time; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); time.sleep(1000)"
 
+#: Writes at a place in a file and has that synced, again and again; says who took how many seconds for it.
+SYNCER = """
+import os, sys, time
+os.makedirs(sys.argv[1] + "/log", exist_ok=True)
+file = os.open(sys.argv[1] + "/log/1.wal", os.O_RDWR | os.O_CREAT)
+while True:
+    since = time.monotonic()
+    os.pwrite(file, b"x" * 4096, 0)
+    os.fdatasync(file)
+    print(os.getpid(), time.monotonic() - since, flush=True)
+    time.sleep(0.05)
+"""
+
 
 def settings(name: str = "east") -> LocalSiteSettings:
     classes = {
@@ -70,6 +83,12 @@ def keeps_writing(volume: PurePosixPath, **more: object) -> UnitSpec:
     """It goes on writing to a log that it keeps open."""
     script = f"mkdir -p {volume}/log && exec >> {volume}/log/1.wal; while echo x; do sleep 0.02; done"
     return shell("keeps-writing", script, needs=volume / "log/*.wal", **more)
+
+
+def keeps_syncing(volume: PurePosixPath, **more: object) -> UnitSpec:
+    """See SYNCER; it ends where there is no room."""
+    argv = (sys.executable, "-I", "-S", "-c", SYNCER, str(volume))
+    return UnitSpec(name="keeps-syncing", argv=argv, needs=volume / "log/*.wal", **more)  # type: ignore[arg-type]
 
 
 def has_no_data_yet(volume: PurePosixPath, **more: object) -> UnitSpec:

@@ -13,14 +13,17 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus
 from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.drills import DrillSchedule
+from quarterdeck.components.tuning import Tuning
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, loss_of
+from quarterdeck.drills.finding import HOLD, Finding, finding, hold_of
 from quarterdeck.drills.judgement import Answered, Sight
 from quarterdeck.drills.refusals import Standing, dangers, reasons
 from quarterdeck.drills.schedule import due, proven
+from quarterdeck.engine.slowness import DISK
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.model.components import Component
-from quarterdeck.model.faults import Fail, FaultKind
+from quarterdeck.model.faults import SLOW_SYNC, Fail, FaultKind
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
 from quarterdeck.planner.losses import Loss
@@ -136,6 +139,36 @@ def test_of_members_that_others_outvote_one_that_follows_has_other_data() -> Non
     assert dangers({"demo": (view(down.world), aimed.loss)})
 
 
+def test_the_disk_of_who_leads_is_slow_unless_another_one_is_named_and_that_costs_nobody_anything() -> None:
+    here = ground()
+    membership = here.world.membership
+    assert membership is not None
+    led = replace(here, world=replace(here.world, membership=replace(membership, leader="east-2")))
+    for turn in range(3):
+        aimed = aim(led, Wish(fail=Fail.SLOW_DISK, turn=turn))
+        assert aimed.hits == (Hit(machine="east-b1", kind=FaultKind.SLOW_DISK),)
+        assert (aimed.spares, aimed.loss) == (True, Loss(where=""))
+    assert aim(led, Wish(fail=Fail.SLOW_DISK, replica="east-3")).machines == {"east-c1"}
+    unknown = replace(here, world=replace(here.world, membership=replace(membership, leader=None)))
+    with pytest.raises(PreconditionFailed, match="is not known"):
+        aim(unknown, Wish(fail=Fail.SLOW_DISK))
+    down = ground(*voters_at("east", 2), dead("east-3"))
+    assert dangers({"demo": (view(down.world), aim(down, Wish(fail=Fail.SLOW_DISK)).loss)}) == ()
+
+
+def test_a_full_disk_costs_the_members_on_its_machine() -> None:
+    aimed = struck(Fail.DISK_FULL, replica="east-2")
+    assert aimed.hits == (Hit(machine="east-b1", kind=FaultKind.FILL_DISK),)
+    assert (aimed.spares, aimed.loss.replicas) == (False, {"east-2"})
+    down = ground(*voters_at("east", 2), dead("east-3"))
+    (said,) = dangers({"demo": (view(down.world), aim(down, Wish(fail=Fail.DISK_FULL, replica="east-1")).loss)})
+    assert "another one costs the quorum" in said
+
+
+def test_a_slow_disk_is_found_by_a_manager_and_a_leader_that_has_one_is_still_followed() -> None:
+    assert DISK.slow < SLOW_SYNC < Tuning().election, "else nobody calls it slow, or the members elect another one"
+
+
 def test_what_is_named_must_be_there_and_have_a_meaning() -> None:
     with pytest.raises(NotFound, match="no replica east-9; there are: east-1, east-2, east-3"):
         struck(Fail.MACHINE, replica="east-9")
@@ -155,7 +188,13 @@ def test_what_is_named_must_be_there_and_have_a_meaning() -> None:
 # When it is refused
 
 
-@pytest.mark.parametrize("fail", [Fail.UNIT, Fail.HANG, Fail.MACHINE, Fail.FREEZE, Fail.LEADER, Fail.DATA_LOSS])
+@pytest.mark.parametrize(
+    "fail",
+    [
+        *(Fail.UNIT, Fail.HANG, Fail.MACHINE, Fail.FREEZE, Fail.LEADER, Fail.DATA_LOSS),
+        *(Fail.SLOW_DISK, Fail.DISK_FULL),
+    ],
+)
 def test_what_is_survived_is_no_danger(fail: Fail) -> None:
     assert answers_to(fail) == ()
 
@@ -239,6 +278,15 @@ def test_what_was_over_before_a_look_was_never_detected_and_what_is_not_over_has
     assert judgement.redundant(BEFORE, [], 10.0) is None
 
 
+def test_what_a_manager_alone_can_tell_is_found_once_it_does() -> None:
+    slow = frozenset({"the disk is slow"})
+    course = [*looks((10.5, False), (11.0, True)), Sight(at=42.0, done=True, troubles=slow, told=slow, survives=WELL)]
+    assert judgement.detected(BEFORE, course, 10.0) == pytest.approx(0.5)
+    assert judgement.told(BEFORE, course, 10.0) == pytest.approx(32.0)
+    assert judgement.told(replace(BEFORE, told=slow), course, 10.0) is None
+    assert judgement.told(BEFORE, course[:2], 10.0) is None
+
+
 def test_a_plane_is_as_before_when_nothing_is_left_and_no_trouble_is_new() -> None:
     assert not judgement.whole(BEFORE, replace(BEFORE, done=False))
     assert not judgement.whole(BEFORE, replace(BEFORE, troubles=frozenset({"no"})))
@@ -263,16 +311,31 @@ def test_clients_are_served_again_with_the_first_answer_after_the_last_failure()
 
 def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_drill() -> None:
     well = {"detected_after": None, "redundant_after": 1.0, "lost": 0, "missed": 0, "audited": True}
-    assert judgement.verdict(Fail.MACHINE, **well) == ""  # type: ignore[arg-type]
-    assert "nobody found" in judgement.verdict(Fail.CORRUPT, **well)  # type: ignore[arg-type]
-    assert judgement.verdict(Fail.CORRUPT, **{**well, "detected_after": 0.5}) == ""  # type: ignore[arg-type]
+    assert judgement.verdict(Fail.MACHINE, Finding(), **well) == ""  # type: ignore[arg-type]
+    sought = Finding(sought="that a member has other data")
+    assert "nobody found that a member" in judgement.verdict(Fail.CORRUPT, sought, **well)  # type: ignore[arg-type]
+    assert judgement.verdict(Fail.CORRUPT, sought, **{**well, "detected_after": 0.5}) == ""  # type: ignore[arg-type]
     for worse, said in (
         ({"lost": 1}, "1 acknowledged write was lost"),
         ({"missed": 2}, "2 events were missed"),
         ({"audited": False}, "could not be read"),
         ({"redundant_after": None}, "not as it was before machine failed"),
     ):
-        assert said in judgement.verdict(Fail.MACHINE, **{**well, **worse})  # type: ignore[arg-type]
+        assert said in judgement.verdict(Fail.MACHINE, Finding(), **{**well, **worse})  # type: ignore[arg-type]
+
+
+def test_what_no_look_shows_at_once_must_be_found_by_whoever_is_there_for_it_in_the_time_that_it_takes() -> None:
+    def sought(fail: Fail, *, hold: float = hold_of(Fail.SLOW_DISK), manager: str = "me", known: bool = False) -> str:
+        return finding(fail, hold=hold, manager=manager, known=known).sought
+
+    assert [each for each in Fail if finding(each, hold=HOLD, manager="", known=False).told] == [Fail.SLOW_DISK]
+    assert (sought(Fail.CORRUPT), sought(Fail.SLOW_DISK)) == ("that a member has other data", "that a disk is slow")
+    assert [sought(fail) for fail in Fail if fail not in (Fail.CORRUPT, Fail.SLOW_DISK)] == [""] * (len(Fail) - 2)
+    assert sought(Fail.SLOW_DISK, hold=HOLD) == "", "it is over before a manager has read twice"
+    assert sought(Fail.SLOW_DISK, known=True) == ""
+    assert sought(Fail.SLOW_DISK, manager="") == ""
+    (said,) = finding(Fail.SLOW_DISK, hold=HOLD, manager="", known=False).notes
+    assert said.startswith("no manager keeps the plane")
 
 
 # When it is due

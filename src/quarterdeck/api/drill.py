@@ -40,11 +40,12 @@ class DrillSpec(Model):
 
 class DrillStatus(Model):
     """What came of it. Times are seconds from the failure on; None: it did not come to that. ``detected``: a look found
-    that the plane is not as it was. ``served_again``: clients were answered for good (0: they always were).
-    ``last_failure``: the last request that failed had done so; ``last_failed_sent``: it was sent, of those that were
-    not under way when it began; ``failures``: the first of them, in words. ``undone``: the failure was taken back
-    (None: it is over by itself). ``redundant``: the plane was as before, and survived all that it did. ``message``: why
-    it is not passed, or not to its end; ``left`` what is left of it, in sentences.
+    that the plane is not as it was, or, of a slow disk, that its manager tells of it. ``served_again``: clients were
+    answered for good (0: they always were). ``last_failure``: the last request that failed had done so;
+    ``last_failed_sent``: it was sent, of those that were not under way when it began; ``failures``: the first of them,
+    in words. ``undone``: the failure was taken back (None: it is over by itself). ``redundant``: the plane was as
+    before, and survived all that it did. ``message``: why it is not passed, or not to its end; ``left`` what is left of
+    it, in sentences.
     """
 
     phase: DrillPhase = DrillPhase.RUNNING

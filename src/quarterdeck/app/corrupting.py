@@ -25,8 +25,6 @@ _LEFT_FOR = 60.0
 #: Seconds for the member to have it on its disk, and between two looks: a database is written ten times a second.
 _WRITTEN = 10.0
 _PACE = 0.2
-#: What people are told of when it is found.
-ASKED_FOR = "the drill asks its manager to compare the data of all members, which it does by itself every ten minutes"
 
 
 @dataclass(kw_only=True)

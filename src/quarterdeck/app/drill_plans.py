@@ -9,18 +9,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quarterdeck.actions.volumes import main_volume
+from quarterdeck.api.conditions import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.memory import memory_from_status
-from quarterdeck.app.corrupting import ASKED_FOR, Corrupting
+from quarterdeck.app.corrupting import Corrupting
 from quarterdeck.app.reach import manager_of, require_in_reach
 from quarterdeck.components.etcd import DATABASE
 from quarterdeck.components.settings import unit_name
 from quarterdeck.drills import refusals
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
+from quarterdeck.drills.finding import Finding, finding, hold_of
 from quarterdeck.drills.refusals import Standing
 from quarterdeck.engine import operations
 from quarterdeck.engine.belongings import drills_of
+from quarterdeck.engine.conditions import DISKS_WELL
 from quarterdeck.engine.facts import Status, look
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.places import network_of
@@ -42,7 +45,7 @@ _TEXT = 64
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillPlan:
     """What a drill would be. ``struck`` says what fails, in sentences; ``refused`` why it cannot be, and ``dangers``
-    why it should not. ``keeping``: it is about who keeps the plane.
+    why it should not. ``found``: what is to be found of it. ``keeping``: it is about who keeps the plane.
     """
 
     name: str
@@ -52,6 +55,7 @@ class DrillPlan:
     refused: tuple[str, ...]
     dangers: tuple[str, ...]
     faults: tuple[tuple[MakesFaults, Fault], ...]
+    found: Finding
     keeping: Keeping | None = None
 
     def require(self, *, dangerous: bool) -> None:
@@ -63,15 +67,16 @@ class DrillPlan:
             raise PreconditionFailed(doing, "; ".join(self.dangers), "--dangerous makes it all the same")
 
 
-async def planned(home: Home, name: str, wish: Wish, *, hold: float) -> DrillPlan:
+async def planned(home: Home, name: str, wish: Wish, *, hold: float | None) -> DrillPlan:
     """What a drill would strike, and what is to be said against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
     plane = await operations.existing(home.store, name)
     await require_in_reach(home, plane)
     return await planned_on(home, wish, hold, await look(home, name))
 
 
-async def planned_on(home: Home, wish: Wish, hold: float, status: Status) -> DrillPlan:
+async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status) -> DrillPlan:
     """The same, by this look at the plane."""
+    lasting = hold_of(wish.fail) if hold is None else hold
     plane = status.plane
     where = plane.spec.placement.site
     site, hub = await _sites(home, plane)
@@ -102,28 +107,36 @@ async def planned_on(home: Home, wish: Wish, hold: float, status: Status) -> Dri
         made=target.made,
     )
     views = await _views(home, plane, status, aimed, edges_of(machines))
+    known = bool(told_by_manager(wish.fail, plane))
+    found = finding(wish.fail, hold=lasting, manager=standing.manager, known=known)
     return DrillPlan(
         name=plane.name,
         wish=turned,
-        hold=hold,
-        struck=(*(fault.words for _, fault in target.faults), *target.notes),
+        hold=lasting,
+        struck=(*(fault.words for _, fault in target.faults), *found.notes),
         refused=refusals.reasons(wish.fail, standing),
         dangers=refusals.dangers(views, dns=aimed.hub, orphaned=target.orphaned),
         faults=target.faults,
+        found=found,
         keeping=target.keeping,
     )
 
 
+def told_by_manager(fail: Fail, plane: ControlPlane) -> frozenset[str]:
+    """What a manager has written down about such a failure, where only it can tell; as it was when it last looked."""
+    found = find_condition(plane.status.conditions, DISKS_WELL) if fail is Fail.SLOW_DISK else None
+    return frozenset({found.message}) if found is not None and found.status is ConditionStatus.FALSE else frozenset()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The faults to be made. In words: why they ``cannot`` be, those that are ``made`` already, and ``notes`` on how
-    they come to be found. ``keeping``: they strike the manager, ``orphaned``: and nobody is known to come after it.
+    """The faults to be made. In words: why they ``cannot`` be, and those that are ``made`` already. ``keeping``: they
+    strike the manager, ``orphaned``: and nobody is known to come after it.
     """
 
     faults: tuple[tuple[MakesFaults, Fault], ...]
     cannot: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     keeping: Keeping | None = None
     orphaned: bool = False
 
@@ -151,7 +164,7 @@ async def _data(home: Home, at: Site, aimed: Aim, plane: ControlPlane) -> _Targe
         )
         for site, fault in target.faults
     )
-    return replace(target, faults=faults, notes=(ASKED_FOR,))
+    return replace(target, faults=faults)
 
 
 async def _manager(home: Home, plane: ControlPlane) -> _Target:
@@ -191,7 +204,7 @@ async def _views(
 ) -> Mapping[str, tuple[View, Loss]]:
     """All planes that have anything where it strikes, as they are, with what they would lose."""
     found = {plane.name: (view(status.world), aimed.loss)}
-    if aimed.manager or all(each.component is not None for each in aimed.hits):
+    if aimed.manager or aimed.spares or all(each.component is not None for each in aimed.hits):
         return found  # a program is the plane's own, and planes run on without a manager
     network, site = await network_of(home.store, plane), plane.spec.placement.site
     for other in await home.store.list(ControlPlane):

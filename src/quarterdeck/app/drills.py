@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.api.drill import Drill, DrillPhase, DrillStatus
 from quarterdeck.app.drill_books import begun, close_books, closed, ended, with_status
-from quarterdeck.app.drill_plans import DrillPlan, planned_on
+from quarterdeck.app.drill_plans import DrillPlan, planned_on, told_by_manager
 from quarterdeck.app.reach import require_in_reach
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Wish
@@ -31,9 +31,7 @@ if TYPE_CHECKING:  # few drill, and a probe takes long to load
 
 #: Only one drill at a time, of all planes: each is reckoned with all else being well.
 LEASE = "drill"
-#: Seconds: how long a failure lasts at most, for how long it is waited for that all is as before, and for which clients
-#: look at the quiet plane first.
-HOLD = 30.0
+#: Seconds for which it is waited for that all is as before, and for which clients look at the quiet plane first.
 PATIENCE = 180.0
 _QUIET = 2.0
 #: Seconds to wait for another drill to end: one whose process was killed has ended by then.
@@ -50,7 +48,7 @@ async def drilled(
     wish: Wish,
     *,
     asker: Asker,
-    hold: float = HOLD,
+    hold: float | None = None,
     dangerous: bool = False,
     scheduled: bool = False,
     tell: Callable[[str], None] = lambda _: None,
@@ -66,12 +64,12 @@ async def drilled(
         plan.require(dangerous=dangerous)
         drill = await begun(home, plan, asker, dangerous=dangerous, scheduled=scheduled)
         try:
-            course = await _run(home, plan, onlooker, _seen(status), tell)
+            course = await _run(home, plan, onlooker, _seen(plan, status), tell)
         except BaseException as error:
             words = str(error) if isinstance(error, QuarterdeckError) else "it was interrupted"
             await ended(home, drill, with_status(drill, phase=DrillPhase.INTERRUPTED, message=words), asker)
             raise
-        return await ended(home, drill, _judged(drill, course), asker)
+        return await ended(home, drill, _judged(drill, plan, course), asker)
 
 
 async def history(home: Home, name: str) -> tuple[Drill, ...]:
@@ -83,9 +81,10 @@ async def history(home: Home, name: str) -> tuple[Drill, ...]:
     return found
 
 
-def _seen(status: Status) -> Sight:
+def _seen(plan: DrillPlan, status: Status) -> Sight:
     at = asyncio.get_running_loop().time()
-    return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world))
+    told = told_by_manager(plan.wish.fail, status.plane)
+    return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world), told=told)
 
 
 async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, tell: Callable[[str], None]) -> Course:
@@ -95,7 +94,7 @@ async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, t
     async def looked() -> Sight:
         # First: who stands by may keep it within a second.
         unkept = await plan.keeping.why_not(plan.name) if plan.keeping is not None else ""
-        seen = _seen(await onlooker.look())
+        seen = _seen(plan, await onlooker.look())
         return replace(seen, troubles=seen.troubles | {unkept}) if unkept else seen
 
     drilling = Drilling(
@@ -112,7 +111,7 @@ async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, t
         return await drilling.run(before, clients)
 
 
-def _judged(drill: Drill, course: Course) -> DrillStatus:
+def _judged(drill: Drill, plan: DrillPlan, course: Course) -> DrillStatus:
     result, struck = course.result, course.struck
     samples = result.samples
     answers = [
@@ -120,9 +119,11 @@ def _judged(drill: Drill, course: Course) -> DrillStatus:
         for at, ms, ok in zip(samples.at, samples.ms, samples.ok, strict=True)
     ]
     redundant = judgement.redundant(course.before, course.sights, struck)
-    detected = judgement.detected(course.before, course.sights, struck)
+    find = judgement.told if plan.found.told else judgement.detected
+    detected = find(course.before, course.sights, struck)
     why = judgement.verdict(
         drill.spec.fail,
+        plan.found,
         detected_after=detected,
         redundant_after=redundant,
         lost=result.writes.lost,

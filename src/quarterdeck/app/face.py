@@ -281,12 +281,13 @@ class Quarterdeck(Looks):
         return onlookers.probing(self._home, name, rate=rate, on_failure=on_failure, on_summary=on_summary)
 
     async def plan_drill(self, name: str, wish: Wish, *, hold: float | None = None) -> DrillPlan:
-        """What a drill would strike, for at most ``hold`` seconds, and what is to be said against it; changes nothing.
+        """What a drill would strike, for at most ``hold`` seconds (None: as long as such a failure takes to be found),
+        and what is to be said against it; changes nothing.
         Raises NotFound and InvalidInput for what is named and cannot be, PreconditionFailed where nothing fails so.
         """
-        from quarterdeck.app import drill_plans, drills
+        from quarterdeck.app import drill_plans
 
-        return await drill_plans.planned(self._home, name, wish, hold=drills.HOLD if hold is None else hold)
+        return await drill_plans.planned(self._home, name, wish, hold=hold)
 
     async def drill(
         self,
@@ -310,7 +311,7 @@ class Quarterdeck(Looks):
             name,
             wish,
             asker=self._asker,
-            hold=drills.HOLD if hold is None else hold,
+            hold=hold,
             dangerous=dangerous,
             tell=tell,
         )

@@ -34,6 +34,7 @@ class Drills(TyperGroup):
         return super().parse_args(ctx, args)
 
 
+_WHOSE = "Whose; without it another one each time, and for slow-disk that of who leads its etcd."
 app = typer.Typer(
     cls=Drills,
     help="Failure drills: 'drill NAME --fail machine' has something fail for real, measures what comes of it, and makes"
@@ -46,10 +47,16 @@ app = typer.Typer(
 def run_(
     name: Name,
     fail: Annotated[Fail, typer.Option("--fail", help="What is to fail.", show_default=False)],
-    replica: Annotated[str, typer.Option(help="Whose; another one each time without it.", show_default=False)] = "",
+    replica: Annotated[str, typer.Option(help=_WHOSE, show_default=False)] = "",
     component: Annotated[Component, typer.Option(help="Which program (unit, hang).")] = Component.APISERVER,
     zone: Annotated[str, typer.Option(help="Which zone (zone).", show_default=False)] = "",
-    hold: Annotated[str, typer.Option(help="For how long it fails at most.")] = "30s",
+    hold: Annotated[
+        str,
+        typer.Option(
+            help="For how long it fails at most; without it 30s, and 2m for slow-disk, which takes long to be found.",
+            show_default=False,
+        ),
+    ] = "",
     dangerous: Annotated[
         bool, typer.Option("--dangerous", help="Also what the plane would not survive, or may not.")
     ] = False,
@@ -57,11 +64,11 @@ def run_(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Have something of a plane fail, and say what came of it. Exit code 1 if it is not passed."""
-    seconds = _seconds(hold)
+    seconds = _seconds(hold) if hold else None
     go_inside_to_drive(name)
     wish = Wish(fail=fail, replica=replica, component=component, zone=zone)
-    run(_planned(name, wish, seconds, dangerous=dangerous))
-    confirm(f"have this fail now, for at most {hold}?", yes=yes)
+    lasting = run(_planned(name, wish, seconds, dangerous=dangerous))
+    confirm(f"have this fail now, for at most {lasting:g} s?", yes=yes)
     made = run(_made(name, wish, seconds, dangerous=dangerous))
     if output in (Output.JSON, Output.YAML):
         show_one(_fact(made), output)
@@ -93,7 +100,8 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
         show([_row(each) for each in found], _COLUMNS, output, wide=_WIDE)
 
 
-async def _planned(name: str, wish: Wish, hold: float, *, dangerous: bool) -> None:
+async def _planned(name: str, wish: Wish, hold: float | None, *, dangerous: bool) -> float:
+    """Tell what is to come, and for how many seconds at most. Raises PreconditionFailed."""
     async with opened() as quarterdeck:
         plan = await quarterdeck.plan_drill(name, wish, hold=hold)
     for each in plan.struck:
@@ -101,9 +109,10 @@ async def _planned(name: str, wish: Wish, hold: float, *, dangerous: bool) -> No
     for each in plan.dangers:
         err.print(f"[yellow]![/yellow] {each}", highlight=False, soft_wrap=True)
     plan.require(dangerous=dangerous)
+    return plan.hold
 
 
-async def _made(name: str, wish: Wish, hold: float, *, dangerous: bool) -> Drill:
+async def _made(name: str, wish: Wish, hold: float | None, *, dangerous: bool) -> Drill:
     def tell(words: str) -> None:
         err.print(words, highlight=False, soft_wrap=True)
 

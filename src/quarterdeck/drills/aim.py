@@ -44,12 +44,13 @@ class Hit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
     """What a drill strikes. ``hub``: the machines are those of what the planes on a network share, else those of the
-    plane's site. ``loss``: what is lost to the plane, at worst.
+    plane's site. ``loss``: what is lost to the plane, at worst. ``spares``: no plane loses anything by it.
     """
 
     hits: tuple[Hit, ...]
     loss: Loss
     hub: bool = False
+    spares: bool = False
 
     @property
     def machines(self) -> frozenset[str]:
@@ -175,12 +176,23 @@ def _member(record: Replica, kind: FaultKind) -> Aim:
 
 
 def _leader(ground: Ground, wish: Wish) -> Aim:
+    return _member(_leading(ground, wish), FaultKind.KILL_UNIT)
+
+
+def _leading(ground: Ground, wish: Wish) -> Replica:
+    """Whose member of etcd leads."""
     membership = ground.world.membership
     leads = membership.leader if membership is not None else None
     record = next((each for each in ground.replicas if each.name == leads), None)
     if record is None:
         raise PreconditionFailed(_doing(ground, wish), "who leads its etcd is not known")
-    return _member(record, FaultKind.KILL_UNIT)
+    return record
+
+
+def _slow_disk(ground: Ground, wish: Wish) -> Aim:
+    """The disk of who leads, which all writes wait for, unless another one is named. What is slow goes on."""
+    record = _replica(ground, wish) if wish.replica else _leading(ground, wish)
+    return Aim(hits=(Hit(machine=record.machine, kind=FaultKind.SLOW_DISK),), loss=Loss(where=""), spares=True)
 
 
 def _zone(ground: Ground, wish: Wish) -> Aim:
@@ -249,7 +261,7 @@ _AIMS: Mapping[Fail, Callable[[Ground, Wish], Aim]] = {
     Fail.LEADER: _leader,
     Fail.PARTITION: _of_a_replica(FaultKind.CUT),
     Fail.ONEWAY: _of_a_replica(FaultKind.DEAFEN),
-    Fail.SLOW_DISK: _of_a_replica(FaultKind.SLOW_DISK),
+    Fail.SLOW_DISK: _slow_disk,
     Fail.DISK_FULL: _of_a_replica(FaultKind.FILL_DISK),
     Fail.DATA_LOSS: _of_a_member(FaultKind.LOSE_DATA),
     Fail.CORRUPT: _corrupt,

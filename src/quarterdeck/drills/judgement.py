@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from quarterdeck.drills.finding import Finding
 from quarterdeck.model.faults import Fail
 from quarterdeck.model.world import World
 from quarterdeck.planner.survival import Answer, survivals
@@ -14,12 +15,14 @@ from quarterdeck.planner.view import view
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
     """A plane as one look found it, ``at`` so many seconds. ``done``: nothing is left to do; ``troubles``: what is not
-    well, in sentences; ``survives``: the failures that it survives as it is.
+    well, in sentences, and ``told`` those of them that its manager had to tell; ``survives``: the failures that it
+    survives as it is.
     """
 
     at: float
     done: bool
     troubles: frozenset[str] = frozenset()
+    told: frozenset[str] = frozenset()
     survives: frozenset[str] = frozenset()
 
 
@@ -32,10 +35,10 @@ class Answered:
     ok: bool
 
 
-def sight(world: World, *, at: float, done: bool, troubles: Iterable[str]) -> Sight:
-    """What there is to be seen of a world."""
+def sight(world: World, *, at: float, done: bool, troubles: Iterable[str], told: frozenset[str]) -> Sight:
+    """What there is to be seen of a world, with what its manager has ``told``."""
     found = frozenset(str(each.failure) for each in survivals(view(world)) if each.answer is Answer.YES)
-    return Sight(at=at, done=done, troubles=frozenset(troubles), survives=found)
+    return Sight(at=at, done=done, troubles=told.union(troubles), told=told, survives=found)
 
 
 def whole(before: Sight, now: Sight) -> bool:
@@ -46,6 +49,11 @@ def whole(before: Sight, now: Sight) -> bool:
 def detected(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
     """Seconds until a look found the plane not to be as it was; None: none did, it was over before."""
     return next((each.at - struck for each in after if not whole(before, each)), None)
+
+
+def told(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
+    """Seconds until a look found that the plane's manager tells of what it did not before; None: none did."""
+    return next((each.at - struck for each in after if each.told - before.told), None)
 
 
 def redundant(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
@@ -86,6 +94,7 @@ def last_failed_sent(answers: Sequence[Answered], struck: float) -> float | None
 
 def verdict(
     fail: Fail,
+    found: Finding,
     *,
     detected_after: float | None,
     redundant_after: float | None,
@@ -97,8 +106,8 @@ def verdict(
     to judge by what failed.
     """
     said = []
-    if fail is Fail.CORRUPT and detected_after is None:  # what else fails may be over before a look
-        said.append("nobody found that a member has other data")
+    if found.sought and detected_after is None:  # what else fails may be over before a look
+        said.append(f"nobody found {found.sought}")
     if lost:
         said.append(f"{lost} acknowledged write{'s were' if lost > 1 else ' was'} lost")
     if missed:

@@ -13,11 +13,13 @@ from quarterdeck.model.units import Volume
 @dataclass(slots=True)
 class FakeDisk:
     """``volumes`` by name, as they were made. Sizes are in bytes, times in seconds since 1970; a file that a program
-    wrote has no time. ``texts`` are what files say of which that matters, by their whole paths.
+    wrote has no time. ``texts`` are what files say of which that matters, by their whole paths. ``full``: no program
+    that has a volume can go on, for lack of room.
     """
 
     volumes: dict[str, Volume] = field(default_factory=dict)
     texts: dict[PurePosixPath, str] = field(default_factory=dict)
+    full: bool = False
     _sizes: dict[PurePosixPath, int] = field(default_factory=dict)
     _written: dict[PurePosixPath, float] = field(default_factory=dict)
 

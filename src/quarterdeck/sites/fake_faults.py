@@ -19,6 +19,8 @@ _CAN = frozenset(
         FaultKind.POWER_OFF,
         FaultKind.FREEZE,
         FaultKind.LOSE_DATA,
+        FaultKind.SLOW_DISK,
+        FaultKind.FILL_DISK,
         FaultKind.CORRUPT,
     }
 )
@@ -32,7 +34,9 @@ class _Made:
 
 
 class FakeFaults(FakeMachines):
-    """The port ``Faults``. Nobody can see a fake unit stand still, but for that it is told by ``faults_made``."""
+    """The port ``Faults``. Nobody can see a fake unit stand still, or its disk be slow, but for that it is told by
+    ``faults_made``.
+    """
 
     @cached_property
     def _made(self) -> dict[str, _Made]:
@@ -66,6 +70,8 @@ class FakeFaults(FakeMachines):
                 self.take_file(fault.machine, fault.volume, each)
             if fault.unit:
                 self.crash(fault.machine, fault.unit)
+        elif fault.kind is FaultKind.FILL_DISK:
+            self._fill(where, full=True)
         end = asyncio.get_running_loop().call_later(seconds, self._end, fault)
         self._made[fault.machine] = _Made(fault, end, aside)
 
@@ -75,6 +81,13 @@ class FakeFaults(FakeMachines):
         if path is None or fault.text not in where.disk.texts.get(path, ""):
             raise NotFound(doing, f"that text is not in {fault.path} of volume {fault.volume}")
         where.disk.texts[path] = where.disk.texts[path].replace(fault.text, "-" * len(fault.text))
+
+    def _fill(self, where: FakeMachine, *, full: bool) -> None:
+        """Have all programs with a volume end, and again when they are started; or have them started."""
+        where.disk.full = full
+        for each in where.units.values():
+            if each.spec.needs is not None and each.wanted and each.state in (UnitState.RUNNING, UnitState.FAILED):
+                self._started(where, each)
 
     async def undo_fault(self, fault: Fault) -> str:
         """See Faults."""
@@ -94,6 +107,8 @@ class FakeFaults(FakeMachines):
             self._boot(where)
         elif fault.kind is FaultKind.FREEZE:
             self._thaw(where)
+        elif fault.kind is FaultKind.FILL_DISK:
+            self._fill(where, full=False)
         elif fault.kind is FaultKind.LOSE_DATA:
             if fault.volume not in where.disk.volumes or where.disk.sizes(fault.volume):
                 return f"what volume {fault.volume} had is kept"

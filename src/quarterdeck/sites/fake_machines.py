@@ -184,6 +184,9 @@ class FakeMachines:
             unit.log += f"quarterdeck: cannot start: {unit.refused}\n"
             unit.state, unit.pid = UnitState.FAILED, None
             return
+        if where.disk.full and unit.spec.needs is not None:
+            unit.state, unit.pid, unit.exit_code = UnitState.FAILED, None, 1
+            return
         program = self._behave(unit.spec)
         for path in program.writes:
             where.disk.put(path, 1)

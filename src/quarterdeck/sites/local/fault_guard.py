@@ -2,7 +2,8 @@
 
 A process of its own for each fault, started before the fault is made. It undoes the fault when its standard input
 ends, which its owner closes, also by dying, or when the fault's time is over. It says ``ready`` when it is there, and
-at the end what is left of the fault, if anything is.
+at the end what is left of the fault, if anything is. A fault that is there only as long as somebody traces programs
+is made by the guard itself, before it is ready.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Self
 
@@ -20,8 +22,9 @@ from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.kept_stands import kept_stands
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.machine import LocalMachine
-from quarterdeck.sites.local.made_faults import FaultBook, undo
+from quarterdeck.sites.local.made_faults import FaultBook, MadeFault, undo
 from quarterdeck.sites.local.numbers import site_number
+from quarterdeck.sites.local.tracing import TRACED, traced
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 
 _READY = b"ready\n"
@@ -39,8 +42,8 @@ class Guard:
         self._process = process
 
     @classmethod
-    async def start(cls, home: Path, isolation: str, site: str, machine: str) -> Self:
-        """Have one there for the fault that is written down for a machine. Raises Unavailable."""
+    async def start(cls, home: Path, isolation: str, site: str, machine: str, doing: str) -> Self:
+        """Have one there for the fault that is written down for a machine. Raises Unavailable, ``doing`` that."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "quarterdeck.sites.local.fault_guard", str(home), isolation, site, machine),
             stdin=asyncio.subprocess.PIPE,
@@ -49,7 +52,7 @@ class Guard:
             start_new_session=True,  # Ctrl-C is for its owner
             env={**os.environ, "PYTHONPATH": python_path()},
         )
-        guard, doing = cls(process), f"having somebody undo the fault on machine {machine}"
+        guard = cls(process)
         assert process.stdout is not None
         try:
             async with asyncio.timeout(_STARTING):
@@ -58,16 +61,16 @@ class Guard:
             process.kill()
             await process.wait()
             if isinstance(error, TimeoutError):
-                raise TimedOut(doing, f"it is not there after {_STARTING:.0f} s") from error
+                raise TimedOut(doing, f"who is to undo it is not there after {_STARTING:.0f} s") from error
             raise
         if said != _READY:
-            await guard.end()  # which has its last words
-            raise Unavailable(doing, "it ended at once")
+            await guard.end(doing)  # which has its last words
+            raise Unavailable(doing, "who is to undo it ended at once")
         return guard
 
-    async def end(self) -> str:
+    async def end(self, doing: str = "undoing a fault") -> str:
         """Have the fault undone, unless it is. What is left of it, in words. Raises Unavailable when it was not."""
-        process, doing = self._process, "undoing a fault"
+        process = self._process
         try:
             async with asyncio.timeout(_UNDOING):
                 said, complaint = await process.communicate(b"")  # which closes its standard input
@@ -93,6 +96,13 @@ def _machine(home: Path, isolation: str, site: str, name: str) -> LocalMachine:
     return LocalMachine(machines / name, known[name], _network(isolation, home), _PATIENCE)
 
 
+def _made_here(machine: LocalMachine, made: MadeFault | None) -> AbstractAsyncContextManager[None]:
+    """A fault that a guard makes itself, for as long as the block lasts; nothing for any other."""
+    if made is None or made.fault.kind not in TRACED:
+        return nullcontext()
+    return traced(machine, made.fault.kind)
+
+
 async def _until_it_ends(book: FaultBook, machine: str) -> None:
     """Return when the owner has closed the standard input, or the fault's time is over."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
@@ -115,9 +125,10 @@ async def _until_it_ends(book: FaultBook, machine: str) -> None:
 async def watch(home: Path, isolation: str, site: str, name: str) -> int:
     """Be there for a fault until it is undone; the exit code."""
     machine, book = _machine(home, isolation, site, name), FaultBook(home / "sites" / site / "faults")
-    sys.stdout.buffer.write(_READY)
-    sys.stdout.flush()
-    await _until_it_ends(book, name)
+    async with _made_here(machine, book.of(name)):
+        sys.stdout.buffer.write(_READY)
+        sys.stdout.flush()
+        await _until_it_ends(book, name)
     deadline = asyncio.get_running_loop().time() + _UNDOING
     while (made := book.of(name)) is not None:
         try:

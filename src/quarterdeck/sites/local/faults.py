@@ -22,15 +22,13 @@ from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.machines import LocalMachines
 from quarterdeck.sites.local.made_faults import FaultBook, MadeFault, aside_of, undo
 from quarterdeck.sites.local.settings import Stand
+from quarterdeck.sites.local.tracing import TRACED, cannot_trace
 from quarterdeck.sites.local.volumes import set_aside
 
-_ONE_HOST = "all its machines share this host's"
-_CANNOT = {
-    FaultKind.SLOW_DISK: f"{_ONE_HOST} disk, and nothing here makes a disk slow for one of them alone",
-    FaultKind.FILL_DISK: f"{_ONE_HOST} disk: filling it up would be a fault of all of them at once",
-    FaultKind.SET_CLOCK: f"{_ONE_HOST} clock",
-}
-
+_ONE_CLOCK = (
+    "all its machines share this host's one wall clock, which programs read without a call that could be answered"
+    " otherwise (vDSO), and which no time namespace moves"
+)
 
 #: Seconds for which a unit stands still at most while a file of it is altered, and for it to do so.
 _STANDING = 10.0
@@ -88,7 +86,9 @@ class LocalFaults(LocalMachines):
         """See Faults."""
         if kind in (FaultKind.CUT, FaultKind.DEAFEN):
             return self._isolation.cannot_cut
-        return _CANNOT.get(kind, "")
+        if kind in TRACED:
+            return cannot_trace()
+        return _ONE_CLOCK if kind is FaultKind.SET_CLOCK else ""
 
     async def make_fault(self, fault: Fault, seconds: float) -> None:
         """See Faults."""
@@ -110,7 +110,7 @@ class LocalFaults(LocalMachines):
         made = await self._written_down(where, fault, seconds, doing)
         try:
             await on_disk(where.name, _keep, where.folder, where.stand)
-            guard = await Guard.start(self._home, self._isolation.name, self.name, where.name)
+            guard = await Guard.start(self._home, self._isolation.name, self.name, where.name, doing)
         except BaseException:
             await on_disk(where.name, self._book.end, where.name)
             raise
@@ -186,6 +186,8 @@ class LocalFaults(LocalMachines):
                 await on_disk(where.name, set_aside, Path(made.volume), Path(made.aside))
                 if unit:
                     await self._kill(where, unit, f"having {made.fault.words}")
+            case FaultKind.SLOW_DISK | FaultKind.FILL_DISK:
+                pass  # its guard has made it: the tracers are to be its children
             case _:
                 raise NotImplementedError(made.fault.kind)
 

@@ -4,6 +4,7 @@ that whoever comes later can undo what its owner did not.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import secrets
@@ -16,6 +17,7 @@ from quarterdeck.files import sync_folder, written_beside
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.machine import LocalMachine
+from quarterdeck.sites.local.tracing import let_go
 from quarterdeck.sites.local.volumes import put_back
 
 #: Seconds that whoever is to undo a fault has for it before others take it for dead.
@@ -116,6 +118,8 @@ async def undo(machine: LocalMachine, made: MadeFault) -> str:
             await machine.plug()
         case FaultKind.HANG_UNIT:
             await machine.ask(lambda client: client.let_go(made.fault.unit))
+        case FaultKind.SLOW_DISK | FaultKind.FILL_DISK:
+            await asyncio.to_thread(let_go, machine.mark)
         case FaultKind.LOSE_DATA:
             kept = await on_disk(machine.name, put_back, Path(made.volume), Path(made.aside))
             return f"what volume {made.fault.volume} had is kept in {kept}" if kept is not None else ""

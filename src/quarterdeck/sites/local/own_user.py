@@ -34,9 +34,14 @@ def may_give_users() -> bool:
     """Whether this process may run others as any user: it is root, and not only of a user namespace."""
     if os.geteuid() != 0 or " ".join(Path("/proc/self/uid_map").read_text().split()) != _EVERYBODY:
         return False
+    return has_rights(*_NEEDED)
+
+
+def has_rights(*bits: int) -> bool:
+    """Whether this process has all of these capabilities, by their numbers (capability.h), in its user namespace."""
     lines = Path("/proc/self/status").read_text().splitlines()
     effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff"))
-    return all(effective >> bit & 1 for bit in _NEEDED)
+    return all(effective >> bit & 1 for bit in bits)
 
 
 def give_user(home: Path, folder: Path, spec: UnitSpec) -> int | None:
