@@ -11,9 +11,9 @@ nobody copies data that differs from what most have; (17) an epoch of the cluste
 from what a survivor has, nothing of one that is over is started, all of it that can be reached is stopped before
 anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its cluster too, or
 does not get well though it was started anew, one at a time, within the budget, and where another one can come; nothing
-is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine that
-answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for writing
-on two machines.
+is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine
+that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for
+writing on two machines.
 """
 
 from __future__ import annotations

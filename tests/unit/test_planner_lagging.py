@@ -9,7 +9,10 @@ import pytest
 from model.stories import about_to, is_done, kind, steps_until, until, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled, wanted
 
+from quarterdeck.api.controlplane import Healing as HealingSpec
+from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.engine.events import happenings
+from quarterdeck.engine.settings import planner_settings
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
@@ -168,6 +171,13 @@ def test_who_comes_nearer_or_has_the_data_or_is_only_not_seen_begins_anew(fact: 
 
 def test_one_that_is_down_is_none_that_came_nearer() -> None:
     assert len(ailing(view(seen(9.0, lagging=False, lag=None, health=Health.DOWN)))) == 1
+
+
+def test_the_spec_says_for_how_long_one_may_lag() -> None:
+    made = new_control_plane("demo", site="east")
+    assert planner_settings(made).healing.lagging == 300.0
+    sooner = made.spec.model_copy(update={"healing": HealingSpec(lagging_after_seconds=10)})
+    assert planner_settings(made.model_copy(update={"spec": sooner})).healing.lagging == 10.0
 
 
 # --- when nothing is done -------------------------------------------------------------------------------------------
