@@ -130,7 +130,17 @@ class Explorer:
             number(truth.checked),
             number((truth.seconds, truth.dead_seconds, truth.unnamed, truth.away, truth.direct, truth.named)),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
-            number((truth.revision, truth.condemned, truth.events_leader, truth.full, truth.events_full, truth.sick)),
+            number(
+                (
+                    truth.revision,
+                    truth.condemned,
+                    truth.events_leader,
+                    truth.full,
+                    truth.events_full,
+                    truth.sick,
+                    truth.lame,
+                )
+            ),
             number(state.clients),
             number((state.late, state.stamped)),
             number((truth.former, truth.consent)),

@@ -62,11 +62,15 @@ class Kind(StrEnum):
     DIFFERS = "the data of a member differs"
     HANGS = "a program hangs"
     SICK = "a program hangs, and does so again whenever it is started there"
+    LAGS = "a member does not catch up"
+    LAME = "a member does not catch up, nor does any that is started there"
     ALTERED = "somebody changes the files of a program"
 
 
 #: Classes that only happen in searches which ask for them: others lead to the same, or to little else.
-ASKED_FOR = frozenset({Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED, Kind.ADDRESS_GOES})
+ASKED_FOR = frozenset(
+    {Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED, Kind.LAGS, Kind.LAME, Kind.ADDRESS_GOES}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +155,16 @@ def spared(truth: Truth, site: str) -> bool:
 
 
 def healable(truth: Truth) -> bool:
-    """Whether nothing is out of order but machines of the site that has the plane, and enough of them are left."""
+    """Whether nothing is out of order but machines of the site that has the plane, and enough of them are left; and at
+    most one member of a cluster never catches up: of several none is to blame.
+    """
     site, healing = truth.slots[0].site, truth.settings.healing
     if truth.deleting or not (healing.budget and healing.other_zones) or truth.cuts or truth.dead_edges or truth.mute:
         return False
     here = [each for each in truth.machines if each.site == site]
     well = [each for each in here if each.power is Power.ON]
+    if any(sum(map(of.lags, of.members)) > 1 for of in map(truth.of, clusters_of(truth))):
+        return False
     at_home = all(truth.of(each).home == site for each in clusters_of(truth))
     return at_home and len(well) >= len(truth.slots) and not any(each.cordoned for each in here)
 
@@ -166,21 +174,27 @@ def repaired(truth: Truth) -> Truth:
     machines = truth.machines
     if any(machine.power is not Power.ON or machine.cordoned for machine in machines):
         machines = tuple(replace(each, power=Power.ON, cordoned=False) for each in machines)
-    well = tuple((name, replace(each, hung=frozenset()) if each.hung else each) for name, each in truth.replicas)
-    whole = replace(truth, machines=machines, replicas=well, sick=frozenset()) if _any_hangs(truth) else truth
     none = frozenset[str]()
+    whole = truth
+    if _any_hangs(truth):
+        nothing = frozenset[Component]()
+        well = tuple(
+            (name, replace(each, hung=nothing, slow=nothing) if each.hung | each.slow else each)
+            for name, each in truth.replicas
+        )
+        whole = replace(truth, machines=machines, replicas=well, sick=frozenset(), lame=frozenset())
     links = replace(whole, machines=machines, cuts=frozenset(), mute=none)
     return replace(links, dead_edges=none, dead_seconds=none, away=none)
 
 
 def _any_hangs(truth: Truth) -> bool:
-    return bool(truth.sick) or any(each.hung for _, each in truth.replicas)
+    return bool(truth.sick | truth.lame) or any(each.hung | each.slow for _, each in truth.replicas)
 
 
 def _sites_that_hang(truth: Truth) -> set[str]:
     """Where a program hangs, or will when it is started."""
-    sick = {machine for machine, _ in truth.sick}
-    hung = {truth.site_of(name) for name, each in truth.replicas if each.hung}
+    sick = {machine for machine, _ in truth.sick | truth.lame}
+    hung = {truth.site_of(name) for name, each in truth.replicas if each.hung | each.slow}
     return hung | {each.site for each in truth.machines if each.name in sick}
 
 
@@ -362,10 +376,23 @@ def _member(truth: Truth, cluster: Cluster, name: str, member: SimMember) -> Ite
         if name in seen.following and name != seen.elected and not member.behind:
             late = with_member(truth.replica(name), cluster, replace(member, behind=BEHIND))
             yield Fault(Kind.VOTER_LAGS, f"{name} lags{' in' * bool(what)}{what}", truth.with_replica(name, late))
-    elif name in truth.recorded and not member.unserved and not seen.memory.replica(name).started:
+            yield from _never_catches_up(truth.with_replica(name, late), cluster, name, what)
+    elif member.behind and name in seen.following and name in truth.recorded and not seen.lags(name):
+        yield from _never_catches_up(truth, cluster, name, what)
+    if member.learner and name in truth.recorded and not member.unserved and not seen.memory.replica(name).started:
         unserved = with_member(truth.replica(name), cluster, replace(member, unserved=UNSERVED))
         after = truth.with_replica(name, unserved)
         yield Fault(Kind.SNAPSHOT, f"the publication of {name} is in its snapshot{what}", after)
+
+
+def _never_catches_up(truth: Truth, cluster: Cluster, name: str, what: str) -> Iterator[Fault]:
+    """A member that is behind, and hears the leader, comes no nearer."""
+    replica, component = truth.replica(name), MEMBER[cluster]
+    after = truth.with_replica(name, replace(replica, slow=replica.slow | {component}))
+    yield Fault(Kind.LAGS, f"{name} does not catch up{' in' * bool(what)}{what}", after)
+    machine = truth.memory.replica(name).machine
+    lame = replace(after, lame=after.lame | {(machine, component)})
+    yield Fault(Kind.LAME, f"nobody on {machine} catches up{' in' * bool(what)}{what}", lame)
 
 
 def _checks(truth: Truth) -> Iterator[Fault]:

@@ -11,9 +11,9 @@ nobody copies data that differs from what most have; (17) an epoch of the cluste
 from what a survivor has, nothing of one that is over is started, all of it that can be reached is stopped before
 anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its cluster too, or
 does not get well though it was started anew, one at a time, within the budget, and where another one can come; nothing
-is killed but what hangs; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine that
-answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for writing
-on two machines.
+is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine
+that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for
+writing on two machines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import replace
 from model.addresses import felt, held_healthy
 from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
-from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
@@ -144,6 +144,9 @@ def check_plan(world: World, plan: Plan) -> None:
     """What a plan may hold, given nothing but its observation."""
     _check_epochs(world, plan)
     _check_plan(world, replace(plan, now=steps_of(plan.now, Cluster.MAIN)))
+    for step in plan.now:
+        if isinstance(step, ReviveUnit):
+            _check_revived(world, step)
     if in_use_by(world):
         _check_members(world.of(Cluster.EVENTS), _on_members_that_count(world, plan))
 
@@ -173,8 +176,6 @@ def _check_plan(world: World, plan: Plan) -> None:
             _check_condemned(world, step)
         if isinstance(step, AttachVolumes) and not world.replica(step.replica).volume_at:
             _check_attached(world, step)
-        if isinstance(step, ReviveUnit):
-            _check_revived(world, step)
         if isinstance(step, CordonMachine):
             lately = [name for name, when in world.memory.healed if world.now - when < world.settings.healing.window]
             claim(lately.count(step.machine) > 1, f"19: {step.machine} is cordoned, and did not flap")
@@ -387,7 +388,8 @@ def _check_renewed(world: World, step: Condemn) -> None:
     claim(bool({unit, f"StartUnit {unit}"} & tried), f"18: {unit} is condemned, and nothing was tried")
     assert world.events_membership is not None, "who is a member is not known"
     member, rest = world.member(step.replica, Cluster.EVENTS), world.events_membership.voters
-    claim(member is not None and member.health is Health.DOWN, f"18: {unit} is condemned, and is not down")
+    ill = member is not None and (member.health is Health.DOWN or member.lagging)
+    claim(bool(ill), f"18: {unit} is condemned, and is neither down nor lags")
     rest = tuple(each for each in rest if each.replica != step.replica)
     sure = sum(each.health is Health.HEALTHY for each in rest) > len(rest) // 2
     claim(sure, f"18: {unit} is condemned, and the rest is no quorum")
@@ -415,7 +417,18 @@ def _check_ailing(world: World, replica: str, component: str, *, alone: bool = F
     """
     healing, name = world.settings.healing, f"{component} of {replica}"
     since = dict(world.memory.ailing).get(name, world.now)
-    claim(world.now - since >= healing.hung, f"18: {name} is given up too soon")
+    cluster = CLUSTER.get(Component(component))
+    member = world.member(replica, cluster) if cluster is not None else None
+    lags = member is not None and member.health is not Health.DOWN
+    time = healing.lagging if lags else healing.hung
+    time = max(time, world.settings.start) if lags and member is not None and member.learner else time
+    claim(world.now - since >= time, f"18: {name} is given up too soon")
+    if lags and member is not None and cluster is not None:
+        claim(member.lagging is True, f"18: {name} is given up, and nothing is known to ail it")
+        membership = world.membership_of(cluster)
+        assert membership is not None, "who is a member is not known"
+        slow = [each for each in membership.voters if each is not member and not _has_all(world, each)]
+        claim(not slow, f"18: {name} is given up, which lags as others do")
     claim(world.replica(replica).machine is MachineState.UP, f"18: {name} is given up, and its machine is silent")
     tried = [each for each, _ in world.memory.ailing if each != name and each in dict(world.memory.revived)]
     counted = {Component.ETCD} if component is Component.ETCD else set(Component) - {Component.EVENTS_ETCD}
@@ -429,10 +442,22 @@ def _check_restart(before: Truth, step: RestartUnit | ReviveUnit) -> None:
     """Only a learner is ever killed to be started anew, once, or what hangs."""
     replica, member = before.replica(step.replica), before.members.get(step.replica)
     if isinstance(step, ReviveUnit):
-        claim(step.component in replica.hung or not replica.runs(step.component), f"18: {_name(step)}, which works")
+        lags = step.component in CLUSTER and _lags(before.of(CLUSTER[step.component]), step)
+        works = step.component not in replica.hung and replica.runs(step.component) and not lags
+        claim(not works, f"18: {_name(step)}, which works")
         return
     claim(member is not None and member.learner, f"1: {step.replica} is restarted, and is no learner")
     claim(not before.memory.replica(step.replica).restarted, f"1: {step.replica} is restarted again and again")
+
+
+def _lags(before: Truth, step: ReviveUnit) -> bool:
+    """Whether a member lags that is to be started anew, and is missed by nobody meanwhile."""
+    if step.replica not in before.members or not before.lags(step.replica):
+        return False
+    rest = [voter for voter in _counted_on(before) if voter.healthy and voter.replica != step.replica]
+    alone = before.members[step.replica].learner or 2 * len(rest) > len(before.voters)
+    claim(alone, f"18: {_name(step)}, and the rest is no quorum")
+    return True
 
 
 def _check_revived(world: World, step: ReviveUnit) -> None:
@@ -640,7 +665,7 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             claim(not old, f"9: {old} found a cluster with the data of another one")
         case RejectRevision():
             bad = (step.revision, step.component) in before.broken | before.hanging
-            bad = bad or step.component in before.replica(step.replica).hung
+            bad = bad or step.component in before.replica(step.replica).hung | before.replica(step.replica).slow
             claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
         case AddLearner():
             _check_seats(before, step)
@@ -900,6 +925,8 @@ def check_done(truth: Truth, plan: Plan) -> None:
     claim(not wrong, f"16: done, but {wrong} have other data than most")
     claim(len(keep) == len(truth.slots), f"10: done, but {len(keep)} replicas serve in {len(truth.slots)} slots")
     claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
+    slow = {name for each in Cluster for name in truth.of(each).members if truth.of(each).lags(name)}
+    claim(not slow or not truth.settings.healing.budget, f"10: done, but {slow} never catch up")
     why = why_not_done(truth, keep)
     claim(not why, f"14: done, but {why}")
     left = {record.name for record in truth.memory.replicas} - keep

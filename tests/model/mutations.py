@@ -16,6 +16,7 @@ from model.searches import (
     HEALS,
     HEALS_EVENTS,
     HEALS_PROGRAMS,
+    HEALS_SLOW,
     NO_ROOM,
     RELOADED,
     ROUND_ROBIN,
@@ -47,6 +48,7 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, World
 from quarterdeck.planner import (
+    ailing,
     claims,
     clusters,
     founding,
@@ -96,6 +98,7 @@ ANEW_FREE = sampled(Search(replicas=3, to=3, change=Change(exchange=True), fault
 APART_OFF, APART_MOVE = (replace(search, wishes=1) for search in (APART[4], APART[6]))
 DIES, NO_SPARE, ZONE_DIES, TWO_OF_FIVE, DIE_TWICE, _, ONLY_UNSEEN = HEALS[:7]
 HANG = HEALS_PROGRAMS[0]
+LAGS, _, LAGS_MOVING, LAG_TWICE, LAGS_APART = HEALS_SLOW
 TO_ONE = Search(replicas=3, to=1, faults=1, data_loss=True)
 FULL = NO_ROOM[0]
 REFUSED = Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED}))
@@ -741,6 +744,28 @@ def what_hangs_is_killed_again_and_again(patch: Patch) -> None:
     patch.setattr(healing, "_was_revived", lambda view, record, component: False)
 
 
+def members_that_lag_are_left_alone(patch: Patch) -> None:
+    for module in (ailing, healing):
+        patch.setattr(module, "lags", lambda view, record, component: False)
+
+
+def members_that_lag_are_killed_at_once(patch: Patch) -> None:
+    _heals_as(patch, lagging=0.0)
+
+
+def members_that_join_have_no_more_time_than_others(patch: Patch) -> None:
+    for module in (ailing, healing):
+        patch.setattr(module, "joins", lambda view, record, component: False)
+
+
+def members_are_given_up_that_lag_as_others_do(patch: Patch) -> None:
+    patch.setattr(healing, "not_alone", lambda view, record, component: "")
+
+
+def whoever_lags_waits_for_who_waits_for_it(patch: Patch) -> None:
+    patch.setattr(healing, "_may_go", lambda view, record, component: False)
+
+
 def nobody_goes_to_another_zone(patch: Patch) -> None:
     patch.setattr(stage, "_loosened", lambda world, slots, empty: slots)
 
@@ -777,6 +802,13 @@ MUTATIONS = (
     Mutation(what_just_hangs_is_killed_at_once, 18, HANG),
     Mutation(what_only_we_do_not_see_is_killed, 18, ONLY_UNSEEN),
     Mutation(what_hangs_is_killed_again_and_again, 18, HANG),
+    Mutation(what_hangs_is_killed_again_and_again, 18, LAGS),
+    Mutation(members_that_lag_are_left_alone, 10, LAGS),
+    Mutation(members_that_lag_are_left_alone, 10, LAGS_APART),
+    Mutation(members_that_lag_are_killed_at_once, 18, LAGS),
+    Mutation(members_that_join_have_no_more_time_than_others, 18, LAGS_MOVING),
+    Mutation(members_are_given_up_that_lag_as_others_do, 18, LAG_TWICE),
+    Mutation(whoever_lags_waits_for_who_waits_for_it, 10, LAGS_MOVING),
     Mutation(a_replica_rests_whoever_else_does_not_serve, 11, ROLL_FAULT),
     Mutation(a_revision_is_adopted_while_programs_run_as_before, 13, ROLL),
     Mutation(a_revision_is_adopted_while_programs_run_as_before, 13, RELOAD),

@@ -319,7 +319,7 @@ LATER = frozenset({Kind.LATE, Kind.OLD_LOOK, Kind.MIXED_LOOK})
 ALIKE = frozenset({""})
 
 #: The bounds of healing, in ticks: a member is down after two.
-HEALED = Healing(budget=2, window=5.0, after=1.0, later=3.0, hung=1.0)
+HEALED = Healing(budget=2, window=5.0, after=1.0, later=3.0, hung=1.0, lagging=2.0)
 #: With time and budget enough for a machine on which programs do not get well to be known as such, and cordoned.
 WATCHED = replace(HEALED, budget=9, window=40.0)
 DEATHS = frozenset({Kind.MACHINE_DIES, Kind.MACHINE_FREEZES})
@@ -390,6 +390,20 @@ HEALS_EVENTS = (
     Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=DEATHS | HUNG, mended=False, apart=ALIKE),
     Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, data_loss=True, apart=ALIKE),
 )
+#: A member does not catch up before it is started anew, or whenever it is started on that machine: one that votes, one
+#: that joins, and one of the events' cluster.
+SLOW = frozenset({Kind.LAGS, Kind.LAME})
+#: A member does not catch up, and another one is behind as well, or is not heard of.
+AND_OTHERS = frozenset({Kind.LAGS, Kind.VOTER_LAGS, Kind.UNSEEN_MEMBER, Kind.LEADER_MOVES, Kind.TAKEOVER})
+#: With time for a joiner to be started anew, and to go, before it is forgotten that the one before it did.
+LAGGED = replace(HEALED, budget=4, window=20.0)
+HEALS_SLOW = (
+    Search(replicas=3, to=3, still=True, healing=LAGGED, faults=1, kinds=SLOW, mended=False),
+    fewer(Search(replicas=3, to=3, healing=LAGGED, change=ANEW, faults=1, kinds=frozenset({Kind.LAGS}))),
+    fewer(Search(replicas=3, to=3, healing=LAGGED, faults=1, kinds=SLOW)),
+    Search(replicas=3, to=3, still=True, healing=LAGGED, faults=2, kinds=AND_OTHERS),
+    Search(replicas=3, to=3, still=True, healing=LAGGED, faults=1, kinds=SLOW, mended=False, apart=ALIKE),
+)
 #: What takes longer: a part of it for each seed that a soak has.
 HEALS_MORE = (
     Search(replicas=3, to=3, healing=HEALED, faults=2, kinds=DEATHS | HANGS_ONCE),
@@ -438,6 +452,7 @@ SEARCHES = (
     *HEALS_PROGRAMS,
     *HEALS_AMID,
     *HEALS_EVENTS,
+    *HEALS_SLOW,
     *BY_HAND,
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED})),
     Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False),

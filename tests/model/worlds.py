@@ -183,7 +183,7 @@ def _normal_healing(memory: Memory, truth: Truth) -> Memory:
         down=ages(memory.down, truth.now, max(healing.after, healing.later)),
         condemned=tuple(sorted((replace(each, since=0.0) for each in memory.condemned), key=lambda one: one.replica)),
         healed=tuple(entry for entry in lately if entry[1] > -healing.window),
-        ailing=ages(memory.ailing, truth.now, max(healing.hung, healing.later, truth.settings.start)),
+        ailing=ages(memory.ailing, truth.now, max(healing.hung, healing.lagging, healing.later, truth.settings.start)),
         revived=tuple(entry for entry in revived if entry[1] > -healing.window),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 import pytest
 from support.fake_plane import FakePlane, host_of
@@ -10,12 +11,14 @@ from support.fake_plane import FakePlane, host_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.memory import memory_to_status
 from quarterdeck.engine.asking import SOON
+from quarterdeck.engine.lagging import MORE, STUCK
 from quarterdeck.engine.observe_etcd import EtcdObserver
 from quarterdeck.engine.silence import GRACE
-from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberStatus, Progress
+from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberStatus, Progress, Replication
 from quarterdeck.etcd.fake import FakeEtcd
+from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.etcd.faults import Reason, fault
-from quarterdeck.model.units import Machine
+from quarterdeck.model.units import Machine, Volume
 from quarterdeck.model.world import Health, MemberFact, Membership
 
 SILENT_FOR = 60.0
@@ -61,6 +64,11 @@ def of(seen: Membership | None, name: str) -> MemberFact:
 def healths(seen: Membership | None) -> dict[str, Health]:
     assert seen is not None
     return {member.replica: member.health for member in seen.members}
+
+
+def lagging(seen: Membership | None) -> dict[str, bool | None]:
+    assert seen is not None
+    return {member.replica: member.lagging for member in seen.members}
 
 
 async def test_all_that_answer_and_follow_the_leader_are_healthy(looking: Looking) -> None:
@@ -279,3 +287,90 @@ async def test_a_joiner_whose_machine_dies_is_down_too_and_gets_a_moment_to_begi
     await fake.etcd.add_learner([fake.url("east-1")], fake.address("east-3").peer_url)
     assert of(await looking.for_seconds(5.0, writes=writes), "east-3").health is Health.SUSPECT
     assert of(await looking.for_seconds(8.0, writes=writes), "east-3").health is Health.DOWN
+
+
+async def test_one_that_is_far_behind_and_comes_no_nearer_lags(fake: FakePlane, looking: Looking) -> None:
+    assert lagging(await looking.look()) == {"east-1": False, "east-2": False, "west-1": False}
+    fake.etcd.cluster.write(5_000)
+    fake.etcd.cluster.lag(fake.url("west-1"), 1_001)
+    assert of(await looking.look(), "west-1").lagging is None
+    seen = await looking.for_seconds(STUCK + 1)
+    assert of(seen, "west-1").health is Health.HEALTHY
+    assert lagging(seen) == {"east-1": False, "east-2": False, "west-1": True}
+    fake.etcd.cluster.lag(fake.url("west-1"), 1_000)
+    assert of(await looking.look(), "west-1").lagging is False
+    fake.etcd.cluster.lag(fake.url("west-1"), 1_001)
+    assert of(await looking.look(), "west-1").lagging is None, "it was there once, so it begins anew"
+
+
+async def test_one_that_does_not_answer_is_not_known_to_lag(fake: FakePlane, looking: Looking) -> None:
+    fake.etcd.cluster.write(5_000)
+    fake.etcd.cluster.lag(fake.url("west-1"), 4_000)
+    await looking.for_seconds(STUCK + 1)
+    fake.etcd.cluster.hide(fake.url("west-1"))
+    assert of(await looking.look(), "west-1").lagging is None
+    assert of(await looking.for_seconds(4.0), "west-1").lagging is None
+    fake.etcd.cluster.hide(fake.url("west-1"), hidden=False)
+    assert of(await looking.look(), "west-1").lagging is True, "nothing has shown that it came nearer"
+
+
+async def test_who_leads_never_lags(fake: FakePlane, looking: Looking) -> None:
+    """All others are measured by it; what it has not applied itself it says of no member."""
+    fake.etcd.cluster.write(5_000)
+    fake.etcd.cluster.lag(fake.url("east-1"), 4_000)
+    seen = await looking.for_seconds(STUCK + 1)
+    assert seen is not None
+    assert seen.leader == "east-1"
+    assert of(seen, "east-1").lagging is False
+
+
+async def test_with_another_leader_a_member_gets_its_time_anew(fake: FakePlane, looking: Looking) -> None:
+    fake.etcd.cluster.write(5_000)
+    fake.etcd.cluster.lag(fake.url("west-1"), 4_000)
+    assert of(await looking.for_seconds(STUCK + 1), "west-1").lagging is True
+    fake.etcd.cluster.leader = fake.etcd.cluster.at(fake.url("east-2")).id
+    fake.etcd.cluster.term += 1
+    assert of(await looking.look(), "west-1").lagging is False
+    assert of(await looking.for_seconds(STUCK + 1), "west-1").lagging is True
+
+
+class Copying(FakeEtcd):
+    """Its leader sends west-1 a whole database."""
+
+    def _progress(self, node: Member) -> MemberProgress:
+        told = super()._progress(node)
+        sent = node.address is not None and node.address.name == "west-1"
+        return replace(told, state=Replication.SNAPSHOT) if sent else told
+
+
+class Disk:
+    """All of a site that is asked for: what the volume of a member holds."""
+
+    size, asked = 0, 0
+
+    async def volumes(self, machine: str) -> tuple[Volume, ...]:
+        self.asked += 1
+        names = {"other": 99 * MORE, "demo-west-1": self.size}
+        return tuple(
+            Volume(name=name, storage_class="", path=PurePosixPath("/"), used_bytes=size)
+            for name, size in names.items()
+        )
+
+
+async def test_one_that_copies_is_on_its_way_as_long_as_more_of_it_comes_as_far_as_who_drives_can_see(
+    fake: FakePlane,
+) -> None:
+    fake.etcd = Copying(fake.etcd.cluster)
+    plane, disk = await fake.open(), Disk()
+    plane.sites["west"] = disk  # type: ignore[index,assignment]
+    onlooker, driver = Looking(fake, plane), Looking(fake, plane)
+    driver.observer = EtcdObserver(plane=replace(plane, guard=object()))  # type: ignore[arg-type]
+    fake.etcd.cluster.write(5_000)
+    fake.etcd.cluster.lag(fake.url("west-1"), 4_000)
+    await driver.look()
+    for _ in range(5):
+        disk.size += MORE
+        assert of(await driver.for_seconds(20.0), "west-1").lagging is False
+    assert disk.asked <= 1 + 5 * 5, "a volume is not looked at in each look"
+    assert of(await driver.for_seconds(STUCK + 5.0), "west-1").lagging is True
+    assert of(await onlooker.for_seconds(2 * STUCK), "west-1").lagging is None

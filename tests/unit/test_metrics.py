@@ -88,6 +88,16 @@ def test_databases_are_told_with_their_quota() -> None:
         assert found[f"quarterdeck_etcd_member_database_{name}"]["demo", "main", "east-1"] == size
 
 
+def test_whether_a_member_lags_is_told_where_it_is_known() -> None:
+    for lagging, value in ((True, 1), (False, 0)):
+        found = of(with_member(WELL, "east-2", lambda each, so=lagging: replace(each, lagging=so)))
+        assert found["quarterdeck_etcd_member_lagging"]["demo", "main", "east-2"] == value
+    unknown = of(with_member(WELL, "east-2", lambda each: replace(each, lagging=None)))
+    assert ("demo", "main", "east-2") not in unknown["quarterdeck_etcd_member_lagging"]
+    lags = of(with_member(WELL, "east-2", lambda each: replace(each, lagging=True)))
+    assert lags["quarterdeck_plane_warnings"]["demo", "MemberLagging"] == 1
+
+
 def test_what_ails_a_plane_is_a_number() -> None:
     down = with_member(WELL, "east-3", lambda each: replace(each, health=Health.DOWN, lag=None))
     assert down.membership is not None

@@ -227,7 +227,8 @@ class Healing(Model):
     (0: never). ``after_seconds``: for how long one is down before that; ``other_zones_after_seconds``: the same where
     no machine of its zone is free, or half of the site looks dead at once; ``other_zones``: whether it may go to
     another zone then. ``hung_after_seconds``: for how long a program hangs before it is started anew, or cannot be
-    started before its replica is exchanged.
+    started before its replica is exchanged. ``lagging_after_seconds``: the same for a member of etcd that answers, but
+    is far behind the others' data and comes no nearer; one that is just joining has ten minutes at least.
     """
 
     budget: Annotated[int, Field(ge=0, le=100)] = 3
@@ -235,6 +236,7 @@ class Healing(Model):
     other_zones: bool = True
     other_zones_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
     hung_after_seconds: Annotated[int, Field(ge=5, le=86_400)] = 30
+    lagging_after_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
 
 
 class ControlPlaneSpec(Model):

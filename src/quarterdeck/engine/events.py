@@ -78,6 +78,8 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
     joining = {record.name for record in world.memory.replicas if not record.started}
     for member in membership.members:
         who = f"{'learner' if member.learner else 'voter'} {member.replica} of {etcd}"
+        if member.lagging:
+            found.append(Happening("MemberLagging", f"{who} is far behind the leader, and comes no nearer"))
         if member.replica in joining:
             continue
         if member.health is Health.DOWN:

@@ -50,7 +50,9 @@ class Observer:
 
     def __post_init__(self) -> None:
         self._sites = SitesObserver(plane=self.plane)
-        self._etcd = {each: EtcdObserver(plane=self.plane, cluster=each) for each in Cluster}
+        self._etcd = {
+            each: EtcdObserver(plane=self.plane, cluster=each, lag_bound=self.settings.lag_bound) for each in Cluster
+        }
         self._servers = ServersObserver(plane=self.plane)
         self._traffic = TrafficObserver(plane=self.plane)
         self._liveness = Liveness(plane=self.plane)

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 
 from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, peer_url, seat_of
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.volumes import volume_name
 from quarterdeck.components.etcd import PORTS
 from quarterdeck.engine.asking import SOON, or_none
 from quarterdeck.engine.identity import foreign, set_back
+from quarterdeck.engine.lagging import Distance, Pursuit
 from quarterdeck.engine.silence import Silence, Word
 from quarterdeck.engine.words import words_of
 from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
+from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import MemberWord, Memory, Replica
 from quarterdeck.model.world import Health, MemberFact, Membership, Space, WrongData
@@ -27,6 +30,8 @@ _ALARM = "alarm:"
 _ASKING = 1.0
 #: Seconds for an answer from a member that gave none in the look before: a look at all others is not to take longer.
 _AGAIN = 1.0
+#: Seconds between two looks at what the volume of a member holds that copies.
+_WEIGHED = 5.0
 #: Seconds of silence that a joiner may take to begin with, before its leader is asked what it hears of it.
 _BEGINS = 2.0
 
@@ -68,17 +73,26 @@ class _Leader:
     """Who leads in the highest term that anybody knows, and the last index that is known to be committed there."""
 
     id: int
+    term: int
     committed: int
 
     def is_followed(self, said: _Heard) -> bool:
         """Whether a member answered, and follows it."""
         return said.status is not None and said.status.leader_id == self.id
 
+    def heard_of(self, listed: _Listed, said: _Heard) -> int | None:
+        """How much a member has applied, in its own words, that hears of this leader, or is joining and serves nobody
+        yet; None where that is not known.
+        """
+        if said.status is not None:
+            return said.status.raft_applied_index if self.is_followed(said) else None
+        return said.applied if listed.joining else None
+
 
 @dataclass(kw_only=True)
 class EtcdObserver:
-    """Observes an etcd cluster of one plane, again and again. It remembers who is silent, and since when names are
-    listed.
+    """Observes an etcd cluster of one plane, again and again. It remembers who is silent, who is behind, and since when
+    names are listed. ``lag_bound``: by how many entries one may be behind that has the data.
 
     ``wrong``: who had data in the last look that is not the plane's. Nothing of what these say is used. ``words``: what
     members of the main cluster said of themselves, if no quorum of it answered.
@@ -86,9 +100,12 @@ class EtcdObserver:
 
     plane: Plane
     cluster: Cluster = Cluster.MAIN
+    lag_bound: int = Settings().lag_bound
     wrong: tuple[WrongData, ...] = ()
     words: tuple[MemberWord, ...] = ()
     _silences: dict[int, Silence] = field(default_factory=dict)
+    _pursuits: dict[int, Pursuit] = field(default_factory=dict)
+    _weighed: dict[int, tuple[float, int | None]] = field(default_factory=dict)
     _published: dict[int, float] = field(default_factory=dict)
     _asked: float = -math.inf
     _listed: bool = False
@@ -140,9 +157,18 @@ class EtcdObserver:
 
     async def _membership(self, listed: Sequence[_Listed], heard: Sequence[_Heard], leader: _Leader) -> Membership:
         silent = [each for each, said in zip(listed, heard, strict=True) if not leader.is_followed(said)]
-        progress = await self._progress(leader, listed, heard) if any(map(self._matters, silent)) else None
+        behind = {
+            each.member.id: (each, leader.committed - applied)
+            for each, said in zip(listed, heard, strict=True)
+            if (applied := leader.heard_of(each, said)) is not None and leader.committed - applied > self.lag_bound
+        }
+        asked = behind or any(map(self._matters, silent))
+        progress = await self._progress(leader, listed, heard) if asked else None
+        await self._pursue(leader, behind, progress)
         members = tuple(self._fact(each, said, leader, progress) for each, said in zip(listed, heard, strict=True))
         self._silences = {each.member.id: self._silences[each.member.id] for each in silent}
+        there = {each.member.id for each in listed}
+        self._pursuits = {number: each for number, each in self._pursuits.items() if number in there}
         await self._have_something_owed([each for each in silent if self._matters(each)])
         names = {fact.id: fact.replica for fact in members}
         complaints = {text for said in heard if said.status for text in said.status.errors}
@@ -207,6 +233,45 @@ class EtcdObserver:
                 return progress if progress is not None and progress.leader_id == leader.id else None
         return None
 
+    async def _pursue(
+        self, leader: _Leader, behind: Mapping[int, tuple[_Listed, int]], progress: Progress | None
+    ) -> None:
+        """Follow those that are far ``behind``, each by so many entries. Who leads is what the others are measured by,
+        and of whom nothing is heard nothing is thought; who is seen to have the data begins anew.
+        """
+        for number, (each, entries) in behind.items():
+            if number == leader.id:
+                continue
+            word = _word(number, progress)
+            sending = word.sending if word is not None else progress is None
+            size = await self._size(each) if word is not None and sending else None
+            at = Distance(leader=(leader.id, leader.term), entries=entries, sending=sending, size=size)
+            before, now = self._pursuits.get(number), self.plane.steady()
+            after = before.after(at, now) if before is not None else Pursuit.begun(at, now, moved=False)
+            self._pursuits[number] = after
+
+    async def _size(self, listed: _Listed) -> int | None:
+        """What the volume of a member holds that copies; None where that is not known. Only who drives looks."""
+        record, now = listed.record, self.plane.steady()
+        if record is None or self.plane.guard is None:
+            return None
+        at, size = self._weighed.get(listed.member.id, (-math.inf, None))
+        if now - at >= _WEIGHED:
+            name = volume_name(self.plane, record, self.cluster)
+            found = await or_none(self.plane.site(record.site).volumes(record.machine)) or ()
+            size = next((each.used_bytes for each in found if each.name == name), None)
+            self._weighed[listed.member.id] = now, size
+        return size
+
+    def _lagging(self, listed: _Listed, said: _Heard, leader: _Leader, lag: int | None) -> bool | None:
+        """Whether a member is far behind, and comes no nearer."""
+        number, heard = listed.member.id, leader.heard_of(listed, said) is not None
+        if number == leader.id or (heard and lag is not None and lag <= self.lag_bound):
+            self._pursuits.pop(number, None)
+            self._weighed.pop(number, None)
+            return False
+        return self._pursuits[number].lagging if heard else None
+
     def _matters(self, silent: _Listed) -> bool:
         """Whether it makes a difference whether it is down: a joiner has no vote, and takes its time to begin with."""
         silence = self._silences.get(silent.member.id, Silence())
@@ -245,6 +310,7 @@ class EtcdObserver:
             space=self._space(said.status) if said.status is not None else None,
             revision=said.status.revision if said.status is not None else None,
             misplaced=listed.misplaced,
+            lagging=self._lagging(listed, said, leader, lag),
         )
 
     def _space(self, status: MemberStatus) -> Space:
@@ -282,4 +348,4 @@ def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | Non
     if newest is None:
         return None
     followers = [status for status in statuses if status.leader_id == newest.leader_id]
-    return _Leader(id=newest.leader_id, committed=max(status.raft_index for status in followers))
+    return _Leader(id=newest.leader_id, term=newest.raft_term, committed=max(status.raft_index for status in followers))

@@ -57,6 +57,7 @@ def planner_settings(plane: ControlPlane) -> Settings:
         later=float(asked.other_zones_after_seconds),
         other_zones=asked.other_zones,
         hung=float(asked.hung_after_seconds),
+        lagging=float(asked.lagging_after_seconds),
     )
     return Settings(ttl=float(endpoint.ttl), drain=endpoint.drain, goes_back=goes_back, healing=healing)
 

@@ -56,6 +56,9 @@ MARGIN = _gauge(
     "etcd_quorum_margin", "plane cluster", "members", "How many healthy voters more may fail; negative: none leads."
 )
 LAG = _gauge("etcd_member_lag_entries", _MEMBER, "entries", "How far a member is behind the leader's log.")
+LAGGING = _gauge(
+    "etcd_member_lagging", _MEMBER, "0 or 1", "Whether a member is far behind the leader's log, and comes no nearer."
+)
 FSYNC = _gauge(
     "etcd_member_wal_fsync_p99_seconds", _MEMBER, "seconds", "99 % of the last minutes' syncs of the log took less."
 )
@@ -129,6 +132,7 @@ METRICS = (
     MEMBERS,
     MARGIN,
     LAG,
+    LAGGING,
     FSYNC,
     COMMIT,
     DATABASE,

@@ -93,6 +93,8 @@ def _members(membership: Membership, cluster: str) -> Iterator[Sample]:
     for member in membership.members:
         if member.lag is not None:
             yield Sample(catalogue.LAG, (cluster, member.replica), member.lag)
+        if member.lagging is not None:
+            yield Sample(catalogue.LAGGING, (cluster, member.replica), member.lagging)
         if member.space is not None:
             yield Sample(catalogue.DATABASE, (cluster, member.replica), member.space.size)
             yield Sample(catalogue.IN_USE, (cluster, member.replica), member.space.in_use)

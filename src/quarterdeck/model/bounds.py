@@ -14,7 +14,9 @@ class Healing:
     condemned (that a member is down is known after 8 s). ``later``: the same where it costs more than that to be wrong:
     when half of a site looks dead at once, or when the next one would have to go to another zone than is wanted.
     ``other_zones``: whether it may. ``hung``: for how long a program that ran well does so no more before it is started
-    anew, and for how long one cannot be started, or ends again and again, before its replica is condemned.
+    anew, and for how long one cannot be started, or ends again and again, before its replica is condemned. ``lagging``:
+    the same for a member of etcd that is far behind and comes no nearer; one that joins has at least as long as any
+    program has to ``start``.
     """
 
     budget: int = 3
@@ -23,6 +25,7 @@ class Healing:
     later: float = 300.0
     other_zones: bool = True
     hung: float = 30.0
+    lagging: float = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

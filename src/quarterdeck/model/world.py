@@ -47,7 +47,8 @@ class MemberFact:
     have, if it does not answer itself; None when unknown.
     ``published``: etcd has known its name for a while. A member that starts serves clients as soon as it has applied
     that. ``space`` and ``revision`` (of the newest key) are its own word on itself; None when it gave none.
-    ``misplaced``: the others look for it elsewhere than its replica is.
+    ``misplaced``: the others look for it elsewhere than its replica is. ``lagging``: it is heard, has been far behind
+    the same leader for a while, and comes no nearer (None: not known; ``engine/lagging.py`` says when which).
     """
 
     id: int
@@ -59,6 +60,7 @@ class MemberFact:
     space: Space | None = None
     revision: int | None = None
     misplaced: bool = False
+    lagging: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,14 +11,15 @@ then nobody is condemned, and all else holds just as well.
 
 A program that does not get well on a machine that answers (``ailing.py``) is killed and started again, once. If that
 does not help its replica is condemned as well: one whose member is down goes at once, any other one when another has
-come.
+come. A member of etcd that lags is such a program, which has longer; all others must have the data, or it is not this
+one alone that is slow.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
@@ -40,13 +41,19 @@ from quarterdeck.planner.ailing import (
     cannot_start,
     is_calm,
     is_idle,
+    is_surely_ill,
     is_well,
+    joins,
+    lags,
     may_be_starting,
+    not_alone,
     runs_well_elsewhere,
+    time_for,
 )
 from quarterdeck.planner.attaching import attached
 from quarterdeck.planner.founding import place
 from quarterdeck.planner.machines import flapping
+from quarterdeck.planner.members import has_the_data
 from quarterdeck.planner.membership import removable
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rolling import unit
@@ -75,7 +82,16 @@ def heal(view: View) -> Outcome:
         if not why:
             return Outcome((step,))
         waiting.append(f"{unit(component, record)} to get well: {why}")
-    return Outcome(waiting=tuple(waiting))
+    return Outcome(waiting=(*waiting, *_awaited(view)))
+
+
+def _awaited(view: View) -> tuple[str, ...]:
+    """The members that lag and still have time. (What else does not get well is missed by other rules.)"""
+    late = _unwell(view)
+    early = (each for each in _ailing(view) if each not in late) if view.world.memory.ailing else ()
+    return tuple(
+        f"{unit(component, record)} to catch up" for record, component in early if lags(view, record, component)
+    )
 
 
 def held_back(view: View) -> tuple[tuple[str, str], ...]:
@@ -129,8 +145,14 @@ def _cluster_of(program: str | None) -> Cluster:
 
 
 def _is_well(view: View, record: Replica, program: str) -> bool:
-    """Whether the program is well for which a replica with a healthy member was condemned."""
-    return all(is_well(view, record, each) for each in LOOKED_AFTER if each == program and view.reachable(record))
+    """Whether the program is well for which a replica with a healthy member was condemned; a member has the data, too,
+    and is not merely on its way.
+    """
+    for each in LOOKED_AFTER:
+        if each == program and view.reachable(record) and not is_well(view, record, each):
+            return False
+    member = view.world.member(record.name, _cluster_of(program))
+    return program not in CLUSTER or (member is not None and has_the_data(view.world, member))
 
 
 def _flapping(view: View) -> tuple[Step, ...]:
@@ -153,9 +175,13 @@ def _noted(view: View) -> tuple[Step, ...]:
     return (NoteDown(site="", why="who is dead for long is exchanged", replicas=tuple(sorted(dead))),)
 
 
+def _ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
+    """What does not get well, where anything is to be done about it."""
+    return ailing(view) if view.world.settings.healing.budget else ()
+
+
 def _noted_ailing(view: View) -> tuple[Step, ...]:
-    found: tuple[tuple[Replica, Component], ...] = ailing(view) if view.world.settings.healing.budget else ()
-    units = tuple(sorted(unit(component, record) for record, component in found))
+    units = tuple(sorted(unit(component, record) for record, component in _ailing(view)))
     if units == tuple(sorted(name for name, _ in view.world.memory.ailing)):
         return ()
     return (NoteAiling(site="", why="what does not get well for long is started anew", units=units),)
@@ -164,14 +190,16 @@ def _noted_ailing(view: View) -> tuple[Step, ...]:
 def _unwell(view: View) -> list[tuple[Replica, Component]]:
     """The programs that have not been well for long enough, the longest first. Who may be starting has its time."""
     world, since = view.world, dict(view.world.memory.ailing)
-    if not since or not world.settings.healing.budget:
+    if not since:
         return []
 
     def is_late(record: Replica, component: Component) -> bool:
-        ails = unit(component, record) in since and not may_be_starting(view, record, component)
-        return ails and world.now - since[unit(component, record)] >= world.settings.healing.hung
+        if unit(component, record) not in since or not is_surely_ill(view, record, component):
+            return False
+        waited = world.now - since[unit(component, record)]
+        return waited >= time_for(view, record, component) and not may_be_starting(view, record, component)
 
-    found = [each for each in ailing(view) if is_late(*each)]
+    found = [each for each in _ailing(view) if is_late(*each)]
     return sorted(found, key=lambda each: since[unit(each[1], each[0])])
 
 
@@ -194,6 +222,8 @@ def _needed_for_events(view: View, record: Replica) -> str:
     replica that gets another member of it serves all else meanwhile, and nobody comes or goes for that.
     """
     assert view.events is not None, "a member of it does not get well"
+    if why := not_alone(view, record, Component.EVENTS_ETCD):
+        return why
     if is_idle(view, record, Component.EVENTS_ETCD) and not cannot_start(view, record, Component.EVENTS_ETCD):
         return "it is to be started first"
     return "" if removable(view.events, record) else "the others are no healthy quorum without it"
@@ -220,12 +250,12 @@ def _cure(view: View, record: Replica, component: Component) -> tuple[Step, str]
     world, window = view.world, view.world.settings.healing.window
     name, many = unit(component, record), len({each.name for each, what in ailing(view) if what in _FOR_ALL})
     patient = world.now - dict(world.memory.ailing)[name] >= world.settings.healing.later
-    held = _spent(view)
+    held = not_alone(view, record, component) or _spent(view)
     if others := _tried(view, component) - {name}:
         held = f"{min(others)}, which was started anew, is to be well first"
     elif many > 1 and 2 * many >= len(view.wanted) and not patient:
         held = f"half of the replicas are not well: {world.settings.healing.later:g} s are waited"
-    why = f"it has not been well for {world.settings.healing.hung:g} s, and what it depends on is"
+    why = f"it has not been well for {time_for(view, record, component):g} s, and what it depends on is"
     revive = ReviveUnit(site=record.site, why=why, replica=record.name, component=component, window=window)
     if not _was_revived(view, record, component) and not is_idle(view, record, component):
         return revive, held
@@ -235,13 +265,29 @@ def _cure(view: View, record: Replica, component: Component) -> tuple[Step, str]
         return replace(condemn, alone=True), _needed_for_events(view, record)
     if not held and not runs_well_elsewhere(view, record, component):
         held = "no other replica shows that it is its machine"
-    elif not held and not is_calm(view, record):
+    elif not held and not (_may_go(view, record, component) or is_calm(view, record)):
         held = "the others are to be in their places first"
     elif not held and is_idle(view, record, component) and not cannot_start(view, record, component):
         held = "it is to be started first"
     elif not held and not removable(view, record):
         held = "the others are no healthy quorum without it"
     return condemn, held or _without_room(view, record, condemn, patient=patient)
+
+
+def _may_go(view: View, record: Replica, component: Component) -> bool:
+    """Whether somebody who lags goes though others are to be exchanged, or the plane moves: all that waits for it, and
+    nobody counts on it. One that votes is a member more than wanted once another one comes, so that nobody else may be.
+    """
+    if not lags(view, record, component) or view.heading != view.world.slots[0].site:
+        return False
+    if joins(view, record, component):
+        return not _going(view)
+    return not any(each.site == record.site and view.member(each) is not None for each in view.unwanted)
+
+
+def _going(view: View) -> list[Replica]:
+    """The replicas that were given up and are members still."""
+    return [each for each in view.unwanted if each.name in view.world.memory.given_up and view.member(each) is not None]
 
 
 def _late(view: View) -> list[Replica]:
@@ -272,12 +318,11 @@ def _held_back(view: View, record: Replica, moved: AttachVolumes | None) -> str:
     """Why a replica that is dead is not ``moved``, or else condemned, now; "" if it is to be."""
     world = view.world
     member, slots = view.member(record), world.slots
-    going = [each for each in view.unwanted if each.name in world.memory.given_up and view.member(each) is not None]
     if view.heading != slots[0].site:
         return f"the plane goes to site {view.heading} first"
     if view.resting is not None:
         return f"{view.resting.replica.name} is started anew first"
-    if going:
+    if going := _going(view):
         return f"{going[0].name} is exchanged first"
     if member is not None and not member.learner and (view.home is None or not removable(view, record)):
         return "the others are no healthy quorum without it"

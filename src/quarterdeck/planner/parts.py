@@ -46,7 +46,8 @@ class SimReplica:
     """What is on a machine for one replica. ``units`` are wanted to run, each of the revision in ``shapes``;
     ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting; ``stuck``:
     revisions whose files it was given, and did not take up; ``hung``: programs that run, and do nothing until they are
-    killed; ``altered``: those whose files somebody has changed since they were started. ``events`` and ``events_data``
+    killed; ``slow``: members that run and never catch up, until they are killed;
+    ``altered``: those whose files somebody has changed since they were started. ``events`` and ``events_data``
     are its member of the events' cluster, and whether there is any data for that one.
     """
 
@@ -57,6 +58,7 @@ class SimReplica:
     warm: bool = False
     stuck: frozenset[str] = frozenset()
     hung: frozenset[Component] = frozenset()
+    slow: frozenset[Component] = frozenset()
     altered: frozenset[Component] = frozenset()
     member: SimMember | None = None
     events: SimMember | None = None
@@ -69,6 +71,7 @@ class SimReplica:
             units=_as_main(self.units),
             crashed=_as_main(self.crashed),
             hung=_as_main(self.hung),
+            slow=_as_main(self.slow),
             data=self.events_data,
             member=self.events,
         )

@@ -103,12 +103,12 @@ def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
 
 def never_ready(world: World, record: Replica) -> tuple[Component, ...]:
     """The programs of a replica that run and are not ready, though all that they depend on is known to be well: a
-    member of which neither we nor the cluster hears anything, while all others are healthy; or an apiserver that says
-    so itself, on a healthy voter.
+    member of which neither we nor the cluster hears anything, or that joins and comes no nearer, while all others are
+    healthy; or an apiserver that says so itself, on a healthy voter.
     """
     fact = world.replica(record.name)
     running = [component for component in Component if fact.unit(component) is UnitState.RUNNING]
-    deaf = (each for cluster, each in MEMBER.items() if each in running and _is_unheard(world, record, cluster))
+    deaf = (each for cluster, each in MEMBER.items() if each in running and _stays_away(world, record, cluster))
     late = Component.APISERVER in running and fact.ready is False
     serves = late and all(_is_well(world, record, each, votes=True) for each in _needs(world, record))
     return (*deaf, *((Component.APISERVER,) if serves else ()))
@@ -119,9 +119,11 @@ def _needs(world: World, record: Replica) -> list[Cluster]:
     return [Cluster.MAIN, *([Cluster.EVENTS] if record.revision in world.separate else [])]
 
 
-def _is_unheard(world: World, record: Replica, cluster: Cluster) -> bool:
+def _stays_away(world: World, record: Replica, cluster: Cluster) -> bool:
     membership, member = world.membership_of(cluster), world.member(record.name, cluster)
-    if membership is None or member is None or member.health is not Health.DOWN:
+    if membership is None or member is None:
+        return False
+    if member.health is not Health.DOWN and not (member.learner and member.lagging):
         return False
     return all(each.health is Health.HEALTHY for each in membership.members if each is not member)
 

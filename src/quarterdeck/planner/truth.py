@@ -36,11 +36,11 @@ class Truth:
     ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
     revisions that keep events apart, ``events_leader`` who leads their cluster. ``full``: etcd has raised NOSPACE,
     and takes no writes; ``events_full``: so has the events' cluster. ``sick``: machines, each with a program that
-    hangs there whenever it is started. ``twins`` are sites whose load balancer is on two edges: all else tells
-    of the first, ``seconds`` are the backends of the other one where it runs, and ``dead_seconds`` the sites where its
-    machine is off. ``unnamed``: the edges (``edge``, ``second``) whose address the name lacks, since when. ``floating``
-    are those of these sites whose edges take over each other's addresses, ``away`` the edges whose address the other
-    one has now.
+    hangs there whenever it is started; ``lame``: the same, of members that never catch up there. ``twins`` are sites
+    whose load balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one
+    where it runs, and ``dead_seconds`` the sites where its machine is off. ``unnamed``: the edges (``edge``,
+    ``second``) whose address the name lacks, since when. ``floating`` are those of these sites whose edges take over
+    each other's addresses, ``away`` the edges whose address the other one has now.
     ``former``: who voted in each epoch of the main cluster that is over.
     ``reattachable``: volumes can go to other machines. ``haunted``: machines, each with a replica whose volume
     was taken from there, and which still has it open for writing. ``consent``: as in ``World``.
@@ -70,6 +70,7 @@ class Truth:
     condemned: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()
     sick: frozenset[tuple[str, Component]] = frozenset()
+    lame: frozenset[tuple[str, Component]] = frozenset()
     separate: frozenset[str] = frozenset()
     events_leader: str | None = None
     full: bool = False
@@ -290,6 +291,11 @@ class Truth:
             if self.passes(here, self._sites[name]) and not self.members[name].silent
         )
 
+    def lags(self, name: str) -> bool:
+        """Whether a member is behind a leader that it hears, and never catches up."""
+        slow = Component.ETCD in self.replica(name).slow
+        return slow and bool(self.members[name].behind) and name in self.following and name != self.elected
+
     @cached_property
     def healthy(self) -> frozenset[str]:
         """Those that follow, and serve clients."""
@@ -315,11 +321,13 @@ class Truth:
 
     @cached_property
     def taking_events(self) -> frozenset[str]:
-        """The replicas that serve, and whose apiserver gets its events written where it keeps them."""
+        """The replicas that serve, and whose apiserver gets its events written where it keeps them. (A member answers
+        for a write when it has applied it itself: one that never catches up does not.)
+        """
         if not self.separate:
             return self.serving
-        votes = self.of(Cluster.EVENTS).voters
-        well = {voter.replica for voter in votes if voter.healthy}
+        events = self.of(Cluster.EVENTS)
+        well = {voter.replica for voter in events.voters if voter.healthy and not events.lags(voter.replica)}
         return frozenset(name for name in self.serving if name in well or not self.keeps_events_apart(name))
 
     @cached_property

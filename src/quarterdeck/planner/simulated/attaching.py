@@ -34,6 +34,7 @@ def attached(truth: Truth, step: AttachVolumes) -> Truth:
         warm=False,
         stuck=frozenset(),
         hung=frozenset(),
+        slow=frozenset(),
         altered=frozenset(),
         member=_misplaced(replica.member),
         events=_misplaced(replica.events),

@@ -132,6 +132,7 @@ def _membership(truth: Truth) -> Membership | None:
                 lag=member.behind * 1_000_000 if name in heard else None,
                 published=name in heard and not member.behind,
                 misplaced=member.misplaced,
+                lagging=truth.lags(name) if name in heard and truth.etcd_answers(name) else None,
                 space=space_of(member) if _says(truth, name) else None,
                 revision=1 if _says(truth, name) else None,
             )

@@ -54,7 +54,7 @@ def _aged(truth: Truth, name: str, member: SimMember | None) -> SimMember | None
     if member is None:
         return None
     follows = name in truth.following
-    behind = member.behind - (follows and member.behind > 0)
+    behind = member.behind - (follows and member.behind > 0 and not truth.lags(name))
     unserved = member.unserved - (follows and member.unserved > 0)
     silent = 0 if follows else min(member.silent + 1, GRACE)
     if (behind, unserved, silent) == (member.behind, member.unserved, member.silent):

@@ -19,12 +19,12 @@ def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) ->
     if isinstance(step, RestartUnit | ReviveUnit):
         replica = _served(replica, step.component)
     data, events_data = replica.data, replica.events_data
-    hung = replica.hung - {step.component}
+    hung, slow = replica.hung - {step.component}, replica.slow - {step.component}
     if isinstance(step, StartUnit | RestartUnit | ReviveUnit):
         _must_fit(truth, step)
-        hung |= {each for machine, each in truth.sick if machine == truth.machine_of(step.replica).name} & {
-            step.component
-        }
+        where = truth.machine_of(step.replica).name
+        hung |= {each for machine, each in truth.sick if machine == where} & {step.component}
+        slow |= {each for machine, each in truth.lame if machine == where} & {step.component}
         units = replica.units | {step.component}
         data |= step.component is Component.ETCD
         events_data |= step.component is Component.EVENTS_ETCD
@@ -40,6 +40,7 @@ def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) ->
         events_data=events_data,
         warm=replica.warm and Component.APISERVER in units - _killed(step),
         hung=hung,
+        slow=slow,
         altered=replica.altered - {step.component},
     )
     crashed = (replica.crashed - {step.component}) & units | ended(truth, replica)
