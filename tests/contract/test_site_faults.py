@@ -119,7 +119,7 @@ async def test_a_machine_that_was_never_used_fails_and_rests_again(lab: SiteUnde
 @pytest.mark.parametrize("fault", [OFF, FROZEN, HUNG], ids=["off", "frozen", "hung"])
 async def test_a_fault_ends_by_itself_when_its_time_is_over(site: SiteFaults, fault: Fault) -> None:
     await site.start_unit(A, runs())
-    await site.make_fault(fault, 0.6)
+    await site.make_fault(fault, 2.0)  # a busy host is to look at it before that is over
     assert await site.faults_made() == (fault,)
     assert await eventually(site.faults_made, lambda made: not made) == ()
     assert await eventually(lambda: seen(site), is_up) is MachineState.UP
