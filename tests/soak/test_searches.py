@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from model.searches import HEALS_MORE, MORE, NORTH, sampled
+from model.searches import BACK, HEALS_MORE, MORE, NORTH, Search, sampled
 from model.test_recovery import ALL_THE_SAME, lost, searched
 
 from quarterdeck.planner.parts import Power
@@ -20,8 +20,9 @@ def test_no_state_of_a_fresh_sample_breaks_a_rule(soak: Soak) -> None:
         print(f"{search}: {search.run().states:,} states", flush=True)
 
 
-def test_one_fault_and_another_site_that_is_asked_for_at_any_moment_break_no_rule() -> None:
-    explorer = NORTH.run()
+@pytest.mark.parametrize("search", [BACK, NORTH], ids=["back", "another-site"])
+def test_one_fault_and_a_change_of_mind_at_any_moment_break_no_rule(search: Search) -> None:
+    explorer = search.run()
     print(f"{explorer.states:,} states, {explorer.walker.steps:,} steps")
 
 
