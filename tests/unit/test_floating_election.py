@@ -296,6 +296,21 @@ def test_who_has_older_orders_serves_it_only_as_long_as_nobody_else_can() -> Non
     assert site.at == "e2"
 
 
+def test_who_was_stopped_for_a_while_keeps_it_unless_somebody_else_has_it_by_then() -> None:
+    site = led("m1")
+    site.now += 5 * SILENCE
+    site.turn("m1")
+    assert site.at == "m1"
+    site.lead("e1", "e2")
+    site.beat(2 * SILENCE)
+    site.off.add("e1")
+    site.beat(2 * SILENCE)
+    site.off.clear()
+    site.turn("e2")
+    site.turn("e1")
+    assert site.at == "e2"
+
+
 def test_a_machine_that_comes_back_with_older_orders_takes_nothing() -> None:
     site = led("m1")
     site.off.add("m1")

@@ -70,11 +70,15 @@ class Election:
         late = self._last is not None and now - self._last >= SILENCE
         self._last = now
         self.hears = now - max([router, *(at for _, at in self._heard.values())]) < DEAF
-        if late or not self.hears:
+        live = self._live(now)
+        if not self.hears or (late and not self.order):
             # Others have what was here, or may take it any moment; and nobody reaches who hears nothing.
             self.since = now
             return self._done(Ruling(drop=self.holds))
-        live = self._live(now)
+        if late and (taken := frozenset(each for each in self.holds if _holders(each, live))):
+            # What is led to machines is mostly led to one: nobody takes it unless he says so, which was heard by now.
+            self.since = now
+            return self._done(Ruling(drop=taken))
         drop = frozenset(each for each in self.holds if self._goes(each, live, fit, left))
         waited = self.has_listened(now)
         free = (each for each in self.owners if each not in self.holds and not _holders(each, live))
