@@ -12,7 +12,7 @@ from support.watched import watched
 from quarterdeck.sites.netns.lab import available
 from quarterdeck.sites.netns.layout import led_addresses
 
-pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.netns, pytest.mark.timeout(600)]
 
 NAME = "own"
 SITE = """

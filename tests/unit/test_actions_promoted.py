@@ -18,6 +18,7 @@ from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import ports_of, seat_with
 from quarterdeck.engine.settings import front_site, planner_settings
 from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.codec import encode
 
@@ -34,9 +35,19 @@ async def small() -> SmallPlane:
     return made
 
 
+def placed(small: SmallPlane) -> Replica:
+    """Its replica, which has no volume yet."""
+    (record,) = small.plane.memory.replicas
+    return replace(record, started=False, storage_class="standard")
+
+
 async def test_an_apiserver_listens_at_the_address_as_well_and_its_certificate_has_it(small: SmallPlane) -> None:
     (record,) = small.plane.memory.replicas
-    assert (await replica_settings(small.plane, replace(record, started=False, storage_class="standard"), Component.APISERVER)).everywhere
+    assert (
+        await replica_settings(
+            small.plane, replace(record, started=False, storage_class="standard"), Component.APISERVER
+        )
+    ).everywhere
     stored = await small.plane.store.get(PlaneSecrets, small.plane.name)
     data = SecretStr(encode(small.plane.secrets))
     await small.plane.store.update(stored.model_copy(update={"data": data}), lease=small.plane.lease)
@@ -49,7 +60,9 @@ async def test_one_that_sits_beside_another_or_at_another_site_is_not_reached_at
     (record,) = small.plane.memory.replicas
     assert elsewhere(small.plane, 6443, "east") == frozenset()
     assert elsewhere(small.plane, 6443, "west") == {record.name}
-    beside = replace(record, started=False, storage_class="standard", seat=seat_with(record.machine, "100.64.65.1", ports_of(0)))
+    beside = replace(
+        record, started=False, storage_class="standard", seat=seat_with(record.machine, "100.64.65.1", ports_of(0))
+    )
     assert not (await replica_settings(small.plane, beside, Component.APISERVER)).everywhere
 
 

@@ -297,7 +297,7 @@ def test_an_apiserver_that_has_its_machine_for_itself_may_listen_everywhere_and_
 ) -> None:
     everywhere = replace(replica_at("10.0.0.1"), everywhere=True)
     found = flags(component_unit(Component.APISERVER, PLANE, everywhere, secrets, certificates, FOUNDING))
-    assert (found["bind-address"], found["advertise-address"]) == ("0.0.0.0", "10.0.0.1")  # noqa: S104
+    assert (found["bind-address"], found["advertise-address"]) == ("0.0.0.0", "10.0.0.1")
 
 
 def test_the_audit_log_is_on_the_planes_own_volume_and_is_kept_within_bounds(build: Build) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from quarterdeck.endpoint.floating.election import BEAT, SILENCE, Election, Word
+from quarterdeck.endpoint.floating.election import BEAT, PATIENCE, SILENCE, Election, Word
 
 OWNERS = {"x1": "e1", "x2": "e2", "x3": "e3"}
 
@@ -288,7 +288,9 @@ def test_who_has_older_orders_serves_it_only_as_long_as_nobody_else_can() -> Non
     site.beat(2 * SILENCE)
     assert site.at == "e2"
     site.off.add("e2")
-    site.beat(2 * SILENCE)
+    site.beat(PATIENCE - 2 * BEAT)
+    assert site.at == "", "they may only stand still"
+    site.beat(4 * BEAT)
     assert site.at == "m1"
     site.off.remove("e2")
     site.elections["e2"].holds, site.elections["e2"].since = frozenset(), site.now

@@ -106,10 +106,11 @@ class EnvoyBalancer:
 
     async def remove(self) -> None:
         """See ``LoadBalancer.remove``."""
-        beside = self.floating.unit if self.floating is not None else self.led
-        if beside is not None:
-            await self.site.remove_unit(self.machine, beside)
+        if self.floating is not None:  # another edge is to have its address first
+            await self.site.remove_unit(self.machine, self.floating.unit)
         await self.site.remove_unit(self.machine, self.settings.unit)
+        if self.led is not None:  # which its clients needed until now, to hear of the end of their connections
+            await self.site.remove_unit(self.machine, self.led)
 
     async def _alive(self, site: SiteFacts | None = None) -> bool:
         state = await self._state(site)

@@ -5,7 +5,8 @@ beat. An address that nobody says to have is taken by the first who is fit. It g
 is connected to it: to have the load shared is not worth a request.
 
 Where an address is led from machines to others by orders (``number``), those with the newest ones come first among
-those who are fit. Whoever has older ones is an understudy: it has the address as long as nobody else can serve it.
+those who are fit. Whoever has older ones is an understudy: it has the address as long as nobody else can serve it, and
+takes it from who is silent only after a while.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 #: Seconds between two beats, and for which an edge that says nothing has its say all the same.
 BEAT = 0.15
 SILENCE = 0.7
+#: For which those with newer orders may be silent: whoever has older ones hurts them if they only stood still.
+PATIENCE = 5.0
 #: Who has heard nothing at all for so many seconds takes it that nobody hears it either, and keeps nothing: before any
 #: other takes that, and before it could take itself what belongs to those that it does not hear.
 DEAF = SILENCE - 2 * BEAT
@@ -94,7 +97,9 @@ class Election:
         return ruling
 
     def _live(self, now: float) -> list[Word]:
-        return [word for word, at in self._heard.values() if now - at < SILENCE]
+        return [
+            word for word, at in self._heard.values() if now - at < (PATIENCE if word.number > self.number else SILENCE)
+        ]
 
     def _goes(self, address: str, live: list[Word], fit: bool, left: Callable[[str], bool]) -> bool:
         """Whether an address that is here is to be let go."""

@@ -12,7 +12,7 @@ from quarterdeck.endpoint.floating.passing import Passing
 #: Connections that go on where they were made: of more the others are cut.
 MOST_KEPT = 2_000
 #: Seconds for which a machine may be silent before what its clients send is not passed on to it any more.
-_FORGOTTEN = 3.0
+_FORGOTTEN = 10.0
 
 
 class Led:
