@@ -236,6 +236,18 @@ async def test_between_two_edges_it_goes_over_when_one_dies_and_nobody_else_take
     await site.led_to(OTHER)
 
 
+async def test_clients_are_held_for_a_moment_and_go_on_by_themselves(site: Machines) -> None:
+    assert await site.connect("one") == ALONE
+    await site.lead(EDGE)
+    await until(lambda: is_led(site, EDGE))
+    assert await site.connect("two") == EDGE
+    write_atomic(site.folder / "hold", b"0.800", mode=0o600)
+    await asyncio.sleep(0.3)
+    began = time.monotonic()
+    assert await site.client.do("round", "one", 5.0), "held where it is, though another machine has the address"
+    assert 0.3 < time.monotonic() - began < 4.0
+
+
 async def test_an_agent_that_is_killed_goes_on_where_it_was(site: Machines) -> None:
     for name in ("one", "two"):
         assert await site.connect(name) == ALONE

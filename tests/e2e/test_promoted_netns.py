@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from support.conditions import until
 from support.plane_lab import PlaneLab, plane_lab
 from support.watched import watched
 
@@ -19,7 +20,7 @@ SITE = """
 apiVersion: quarterdeck.dev/v1alpha1
 kind: Site
 metadata: {name: n1}
-spec: {isolation: netns, machinesPerZone: 1}
+spec: {isolation: netns, machinesPerZone: 2}
 """
 ADDRESS = led_addresses(1)[0]
 PLANE = f"""
@@ -60,3 +61,23 @@ def test_the_address_goes_to_a_load_balancer_with_the_second_replica_and_back_wi
         lab.run("scale", NAME, "--replicas", "1", "--yes")
         assert (lab.status(NAME, code=0)["nameLeadsTo"], balancers(lab)) == ("the apiservers", [])
         clients.goes_on("at the only replica")
+
+
+@pytest.mark.soak
+def test_a_single_replica_is_exchanged_and_its_machine_dies_and_comes_back(lab: PlaneLab) -> None:
+    if not lab.planes():
+        lab.run("apply", "-f", str(lab.file(PLANE)))
+    (before,) = lab.plane(NAME).status.memory.replicas
+    with watched(lab, NAME, "exchanged") as clients:
+        lab.run("replica", "replace", NAME, before.name, "--yes")
+        (after,) = lab.plane(NAME).status.memory.replicas
+        assert after.machine != before.machine
+        assert (lab.status(NAME, code=0)["nameLeadsTo"], balancers(lab)) == ("the apiservers", [])
+        clients.goes_on("at another machine")
+    client = lab.client(NAME)
+    lab.kill_machine("n1", after.machine)
+    assert not client.writes("while-it-is-off")
+    lab.boot_machine("n1", after.machine)
+    until(lambda: client.writes("when-it-is-back"), "a write is acknowledged")
+    lab.run("wait", NAME)
+    assert (lab.status(NAME, code=0)["nameLeadsTo"], balancers(lab)) == ("the apiservers", [])

@@ -35,6 +35,8 @@ class Machines:
     slow: set[str] = field(default_factory=set)
     name: str = "n1"
     holder: str = ""
+    held: set[str] = field(default_factory=set)
+    deaf: bool = False
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         return PurePosixPath("/machines", machine, unit)
@@ -43,6 +45,9 @@ class Machines:
         if machine in self.off:
             raise Unavailable("writing files", f"{machine} does not answer")
         (file,) = files
+        if file.path.name == "hold":
+            self.held = {*self.held, machine} if float(file.content) else self.held - {machine}
+            return
         self.orders[machine] = json.loads(file.content)
         if machine not in self.slow:
             self.holder = machine
@@ -74,7 +79,8 @@ class Machines:
         newest = max(self.orders.values(), key=lambda each: cast("list[int]", each["number"]))
         holds = [A] if self.holder == machine else []
         told = {each: newest[each] for each in ("number", "leads", "owner", "token")}
-        return json.dumps({"edge": machine, "fit": True, "holds": holds, **told}).encode()
+        held = machine in self.held and not self.deaf
+        return json.dumps({"edge": machine, "fit": True, "holds": holds, "held": held, **told}).encode()
 
 
 def machine(name: str, address: str, role: MachineRole = MachineRole.CONTROL) -> Machine:
@@ -174,6 +180,18 @@ async def test_an_older_driver_changes_nothing_and_nor_does_a_stranger(made: Mad
             await made.dns.set(A, (TWO,), 5, claim)
     with pytest.raises(PreconditionFailed, match="has no machine"):
         await made.dns.set(A, ("10.0.0.9",), 5, MINE)
+
+
+async def test_who_is_connected_to_apiservers_themselves_can_be_held(made: Made) -> None:
+    await made.dns.set(A, (ONE,), 5, MINE)
+    await made.dns.set(A, (EDGE,), 5, MINE)
+    await made.dns.hold(2.0)
+    assert made.site.held == {"one"}, "the load balancer holds its own"
+    await made.dns.let_go()
+    assert made.site.held == set()
+    made.site.deaf = True
+    with pytest.raises(Unavailable, match="not held in time"):
+        await made.dns.hold(2.0)
 
 
 async def test_nothing_is_left_of_it_anywhere(made: Made) -> None:

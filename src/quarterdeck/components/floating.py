@@ -104,6 +104,11 @@ def led_orders(
     return UnitFile(_live(settings), json.dumps(content, indent=1).encode())
 
 
+def led_hold(settings: LedSettings, seconds: float) -> UnitFile:
+    """The live file that has clients on that machine wait for at most so long; with 0 they go on."""
+    return UnitFile(_live(settings).with_name("hold"), f"{seconds:.3f}".encode())
+
+
 def _live(settings: LedSettings) -> PurePosixPath:
     return settings.folder / "live" / "orders.json"
 

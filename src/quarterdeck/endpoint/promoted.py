@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
-from quarterdeck.components.floating import LedSettings, led_orders, led_unit
+from quarterdeck.components.floating import LedSettings, led_hold, led_orders, led_unit
 from quarterdeck.endpoint.claims import require_own
 from quarterdeck.endpoint.records import record_of
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
@@ -27,6 +27,8 @@ from quarterdeck.sites.port import Site
 #: Seconds for a process to say what is so, and for an address to be where it was led.
 _ANSWER = 0.5
 _PATIENCE = 20.0
+#: Seconds for clients to be held: a process looks several times a second whether it is to.
+_HELD = 1.0
 _LARGEST = 65_536
 _QUESTION = b'{"ask": true}'
 _RUNS = frozenset({UnitState.RUNNING, UnitState.STOPPING})
@@ -35,11 +37,12 @@ _RUNS = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What the process on a machine says. ``leads``: the machines (by their own addresses) which the newest orders that
-    it knows of name, and ``number`` how new these are.
+    it knows of name, and ``number`` how new these are. ``held``: clients are held there.
     """
 
     machine: str
     holds: bool
+    held: bool
     number: tuple[int, int]
     leads: tuple[str, ...]
     ownership: Ownership
@@ -133,6 +136,33 @@ class PromotedAddress:
         await asyncio.gather(*(self._remove(each) for each in self.machines))
         return None
 
+    async def hold(self, seconds: float) -> None:
+        """See ``HoldsClients``: their packets are lost for that long, and sent again."""
+        there = [each for each in await self._running() if each.role is not MachineRole.EDGE]
+        await self._tell(there, seconds)
+        try:
+            async with asyncio.timeout(_HELD):
+                while True:
+                    said = await asyncio.gather(*map(self._asked, there))
+                    if all(each is not None and each.held for each in said):
+                        return
+                    await asyncio.sleep(0.01)
+        except TimeoutError as error:
+            raise Unavailable(f"holding clients of {self.address}", "they are not held in time") from error
+
+    async def let_go(self) -> None:
+        """See ``HoldsClients``."""
+        await self._tell([each for each in await self._running() if each.role is not MachineRole.EDGE], 0.0)
+
+    async def _tell(self, machines: Sequence[Machine], seconds: float) -> None:
+        files = ((each.name, led_hold(self._settings(each), seconds)) for each in machines)
+        await asyncio.gather(*(self.site.write_files(name, (file,)) for name, file in files))
+
+    async def _running(self) -> list[Machine]:
+        """The machines on which a process runs."""
+        facts = await self.site.facts(WRITE_AHEAD_LOG)
+        return [each.machine for each in facts.machines if each.units and each.unit(self.unit).state in _RUNS]
+
     async def _order(
         self, machine: Machine, order: Sequence[Machine], number: tuple[int, int], claim: Claim | None
     ) -> None:
@@ -186,6 +216,7 @@ class PromotedAddress:
         return Heard(
             machine=machine,
             holds=self.address in holds,
+            held=said.get("held") is True,
             number=(int(number[0]), int(number[1])),
             leads=tuple(map(str, leads)),
             ownership=Ownership(str(said["owner"]), int(str(said["token"]))),

@@ -36,7 +36,7 @@ from quarterdeck.endpoint.floating.kernel import (
     way_out,
 )
 from quarterdeck.endpoint.floating.led import Led
-from quarterdeck.endpoint.floating.orders import Orders, read
+from quarterdeck.endpoint.floating.orders import HOLD, Orders, read
 from quarterdeck.endpoint.floating.passing import connections, listens
 
 #: Seconds between two times that it is said where an address is, in case that was not heard.
@@ -100,7 +100,7 @@ class Agent:
     """The process. Errors of the kernel end it, and its machine starts it anew."""
 
     def __init__(self, file: Path) -> None:
-        self._file, self._written = file, _written(file)
+        self._file, self._written, self._hold_written = file, _written(file), (0, 0)
         orders = self._orders = self._newest = read(file)
         interface, router = way_out()
         self._all = broadcast(interface)
@@ -118,6 +118,8 @@ class Agent:
         self._announced: dict[str, float] = {}
         self._clients: dict[str, list[Client]] = {}
         self._ending = False
+        with suppress(OSError):  # that one was for the process before
+            self._hold_written = _written(file.with_name(HOLD))
         self._obey(orders)
 
     def _here(self) -> frozenset[str]:
@@ -160,11 +162,26 @@ class Agent:
 
     def _read_again(self) -> None:
         """Orders that lead an address to machines are replaced while they are followed."""
-        if not self._led or (written := _written(self._file)) == self._written:
+        if not self._led:
+            return
+        self._hold()
+        if (written := _written(self._file)) == self._written:
             return
         with suppress(OSError, ValueError):
             self._obey(read(self._file))
             self._written = written
+
+    def _hold(self) -> None:
+        """Clients are to wait for a moment, or to go on; they go on by themselves as well."""
+        now, file = time.monotonic(), self._file.with_name(HOLD)
+        for led in self._led.values():
+            led.go_on(now)
+        with suppress(OSError, ValueError):
+            if (written := _written(file)) != self._hold_written:
+                seconds = float(file.read_bytes())
+                self._hold_written = written
+                for led in self._led.values():
+                    led.hold(now, seconds)
 
     def _obey(self, orders: Orders) -> None:
         self._orders = orders
@@ -211,6 +228,7 @@ class Agent:
             "edge": self._orders.edge,
             "fit": self._fitness.fit,
             "holds": [*self._election.holds],
+            "held": any(each.held for each in self._led.values()),
             "number": newest.number,
             "leads": newest.leads,
             "owner": newest.owner,

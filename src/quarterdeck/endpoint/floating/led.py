@@ -22,6 +22,8 @@ class Led:
         self.address = address
         self._addresses = addresses
         self._passing = Passing(interface, address, port)
+        self._passing.let_go()
+        self._held_until: float | None = None
         self._kept: dict[str, tuple[list[Client], float]] = {}
 
     @property
@@ -61,8 +63,28 @@ class Led:
         kept = {client for clients, _ in self._kept.values() for client in clients}
         return [each for each in before if each not in kept]
 
+    @property
+    def held(self) -> bool:
+        """Whether its clients are held here."""
+        return self._held_until is not None
+
+    def hold(self, now: float, seconds: float) -> None:
+        """Have its clients here wait for at most so long, from now on; with 0 they go on."""
+        if seconds > 0:
+            self._passing.hold()
+            self._held_until = now + seconds
+        else:
+            self._held_until = None
+            self._passing.let_go()
+
+    def go_on(self, now: float) -> None:
+        """Let go of clients that were held for long enough."""
+        if self._held_until is not None and now >= self._held_until:
+            self.hold(now, 0.0)
+
     def end(self) -> None:
         """Nothing is left of it here."""
+        self._passing.let_go()
         self._addresses.drop(self.address)
         self._passing.come()
         self._passing.pass_on({})

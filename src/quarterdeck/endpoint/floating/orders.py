@@ -31,6 +31,10 @@ class Orders:
     token: int = 0
 
 
+#: Beside the orders: for how many seconds clients are to be held here.
+HOLD = "hold"
+
+
 def read(path: Path) -> Orders:
     """What a file says. Raises OSError, ValueError."""
     said = json.loads(path.read_bytes())

@@ -19,7 +19,7 @@ from quarterdeck.endpoint.floating.kernel import Client
 
 #: Before the rule for what is a machine's own, and behind the one by which a deaf machine loses all
 #: (``sites.netns.wiring``).
-_OF_ONE, _OF_ALL = 6, 8
+_HELD, _OF_ONE, _OF_ALL = 4, 6, 8
 _NOWHERE, _LOCAL = 0, 255
 #: The tables that lead to other machines, each by the last two bytes of its address.
 _BY_WAY_OF = 1 << 16
@@ -127,6 +127,16 @@ class Passing:
         self._have(_LOCAL, ())
         self._route(_DELROUTE, _LOCAL, kind=_OWN, scope=_HOST, to=self._address, out=1)
 
+    def hold(self) -> None:
+        """Lose whatever comes: who sends it sends it again, and so waits."""
+        with suppress(FileExistsError):
+            self._ask(_NEWRULE, _CREATE | _EXCLUSIVE, self._lost(_HELD))
+
+    def let_go(self) -> None:
+        """Take again what comes."""
+        with suppress(FileNotFoundError):
+            self._ask(_DELRULE, 0, self._lost(_HELD))
+
     def pass_on(self, others: Mapping[str, Sequence[Client]]) -> None:
         """Pass on what these clients send to the machines (by their own address) that they are connected to."""
         tables = {_table(host): host for host in others}
@@ -157,14 +167,22 @@ class Passing:
             self._ask(_DELRULE, 0, self._body(rule))
             self._rules.discard(rule)
 
+    def _lost(self, priority: int) -> bytes:
+        """A rule by which all that comes for the address is lost."""
+        return self._to_the_address(priority, _BLACKHOLE, 0)
+
+    def _to_the_address(self, priority: int, action: int, of_source: int) -> bytes:
+        body = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, of_source, 0, 0, 0, 0, action, 0)
+        body += _attribute(_FRA_DST, socket.inet_aton(self._address))
+        body += _attribute(_FRA_PRIORITY, _number(priority))
+        return body + _attribute(_FRA_IIFNAME, self._interface.encode() + b"\0")
+
     def _body(self, rule: _Rule) -> bytes:
-        action = _TO_TABLE if rule.client else _BLACKHOLE
-        header = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, 32 if rule.client else 0, 0, 0, 0, 0, action, 0)
-        body = header + _attribute(_FRA_DST, socket.inet_aton(self._address))
-        body += _attribute(_FRA_PRIORITY, _number(_OF_ONE if rule.client else _OF_ALL))
-        body += _attribute(_FRA_IIFNAME, self._interface.encode() + b"\0")
-        if rule.client is not None:
+        if rule.client is None:
+            body = self._lost(_OF_ALL)
+        else:
             host, port = rule.client
+            body = self._to_the_address(_OF_ONE, _TO_TABLE, 32)
             body += _attribute(_FRA_TABLE, _number(rule.table))
             body += _attribute(_FRA_SRC, socket.inet_aton(host))
             body += _attribute(_FRA_IP_PROTO, struct.pack("=B", socket.IPPROTO_TCP))
