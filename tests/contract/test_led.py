@@ -262,4 +262,5 @@ async def test_an_agent_that_is_killed_goes_on_where_it_was(site: Machines) -> N
         while time.monotonic() < end:
             for name in ("one", "two", "three"):
                 assert await site.client.do("round", name, 2.0), (machine, name)
+        assert await is_led(site, EDGE), f"{machine} goes on where it was"
     await site.led_to(EDGE)

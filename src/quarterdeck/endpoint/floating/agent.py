@@ -268,7 +268,8 @@ class Agent:
         """Whether an address may come here. Whoever has one that is led elsewhere lets go of it at once for who says
         so, who must be able to take it then.
         """
-        return self._fitness.fit and (not self._led or self._election.has_listened(now))
+        waits = bool(self._led) and not self._election.holds and not self._election.has_listened(now)
+        return self._fitness.fit and not waits
 
     def _leave(self, address: str) -> None:
         if address in self._led:
