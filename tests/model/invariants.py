@@ -834,7 +834,7 @@ def _check_deletion(before: Truth, step: Step) -> None:
     """The name goes first, then the load balancers, then the programs, and the data last."""
     match step:
         case StopBalancer():
-            named = before.record is not None and before.front is None
+            named = before.record is not None and not before.fixed
             claim(not named, "5: a load balancer goes before the name that leads to it")
         case StopUnit():
             answering = {name for site, names in before.balancers if before.edge_answers(site) for name in names}
@@ -889,7 +889,7 @@ def check_calm(truth: Truth, clients: Clients, *, swapping: bool) -> None:
         claim(events.elected is not None, "1: there is no quorum of the events' cluster, and nothing has failed")
         settled = swapping or events.home is not None
         claim(settled, "3: no site holds a quorum of the events' cluster by itself, and nothing has failed")
-    if truth.memory.served_site is None and truth.front is not None:
+    if truth.memory.served_site is None and truth.fixed:
         return  # clients know a fixed address before anything serves there
     claim(swapping or truth.home is not None, "3: no site holds a quorum by itself, and nothing has failed")
     for name in clients.edges(truth):
@@ -908,19 +908,22 @@ def check_cut(truth: Truth, cut: Truth) -> None:
 def check_done(truth: Truth, plan: Plan) -> None:
     """Done means as wanted, but for leftovers on machines that do not answer."""
     if truth.deleting:
-        claim(not truth.memory.replicas and truth.record == truth.front, "10: done, but the plane is not gone")
+        claim(
+            not truth.memory.replicas and truth.record == (truth.front if truth.fixed else None),
+            "10: done, but the plane is not gone",
+        )
         claim(not truth.balancers + truth.seconds, "10: done, but a load balancer of the deleted plane is left")
         return
     claim(not (truth.full or truth.events_full), "15: done, but etcd takes no writes")
     site = truth.slots[0].site
-    door = truth.front or (APISERVERS if truth.direct else site)
+    door = truth.door
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")
     leads = _leads(truth, door) or (not felt(truth) and held_healthy(truth, door))
     claim(truth.record == door and leads, "10: done, but the name does not lead there")
     _check_twin(truth, door)
     claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
     keep = {record.name for record in _serving(truth)}
-    claim(not truth.direct or truth.named == keep, f"10: done, but the name leads to {set(truth.named)}")
+    claim(door != APISERVERS or truth.named == keep, f"10: done, but the name leads to {set(truth.named)}")
     wrong = {each.name for each in truth.memory.replicas if each.differs and each.name in truth.members}
     claim(not wrong, f"16: done, but {wrong} have other data than most")
     claim(len(keep) == len(truth.slots), f"10: done, but {len(keep)} replicas serve in {len(truth.slots)} slots")
@@ -959,7 +962,7 @@ def check_done(truth: Truth, plan: Plan) -> None:
 
 def _check_twin(truth: Truth, door: str) -> None:
     """Where both edges of a site answer, both send to the same, and the name has both."""
-    if truth.front is None and door in truth.twins and truth.edge_answers(door) and truth.second_answers(door):
+    if not truth.fixed and door in truth.twins and truth.edge_answers(door) and truth.second_answers(door):
         backends = dict(truth.balancers).get(door), dict(truth.seconds).get(door)
         claim(backends[0] == backends[1], f"6: done, but the edges of {door} send to {backends}")
         claim(

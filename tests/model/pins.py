@@ -37,7 +37,7 @@ def least_of(search: Search) -> int:
         return 8 if search.still else 300
     if search.sample is not None:
         return SAMPLE if search.sample.seed == FIRST_SEED else ANY_SAMPLE
-    if search.direct or search.wish == OTHERWISE:
+    if search.direct or search.promoted or search.wish == OTHERWISE:
         return 1_000 if search.faults and search.to else 100
     if search.kinds is not None:
         return 30 if search.kinds & ASKED_FOR else 1_000 if search.to else 200
@@ -54,7 +54,7 @@ def missing_of(search: Search) -> frozenset[Kind] | None:
     """The classes of faults that it does not see (None: that depends)."""
     if not search.faults:
         return frozenset(Kind)
-    if search.healing is not None or search.direct or search.wish == OTHERWISE:
+    if search.healing is not None or search.direct or search.promoted or search.wish == OTHERWISE:
         return None
     if search.kinds is not None:
         return frozenset(Kind) - search.kinds if search.sample is None else None

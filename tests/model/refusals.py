@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from model.invariants import claim, healthy_at, names
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import (
     AddLearner,
     AttachVolumes,
@@ -122,7 +121,7 @@ def claim_others(truth: Truth, refused: Refusal, *, straight: bool) -> None:
         voters = {name for name in wanted - mine if (of := truth.members.get(name)) and not of.learner}
         claim(voters <= truth.serving, f"10: {voters - truth.serving} do not serve for {refused}")
     site = truth.slots[0].site
-    door = truth.front or (APISERVERS if truth.direct else site)
+    door = truth.door
     # Where clients are led to now, they must be led on from there.
     apart = refused.kind in (SetBackends, StopBalancer) and refused.site not in (door, truth.record)
     if (apart and straight) or refused.kind is ReleaseReplica:

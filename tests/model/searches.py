@@ -8,7 +8,20 @@ from dataclasses import dataclass, replace
 from model.explorer import Explorer, Sample
 from model.faults import Kind
 from model.walk import Planner, State, Walker, Wish
-from model.worlds import FORMER, NEW, ZONES, Endpoint, changing, empty, moving, moving_apart, settled, still, wanted
+from model.worlds import (
+    FORMER,
+    NEW,
+    ZONES,
+    Endpoint,
+    changing,
+    empty,
+    moving,
+    moving_apart,
+    promoted,
+    settled,
+    still,
+    wanted,
+)
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
@@ -27,8 +40,9 @@ class Search:
     there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
     one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
     events apart; ``twins``: the sites with two edges, ``floating``: whose addresses float; ``direct``: the name leads
-    to apiservers themselves; ``mended``: whether what broke may be repaired; ``sample``: how
-    much of it is searched (None: all); ``wish``: the only thing that the user may want instead (None: anything).
+    to apiservers themselves; ``promoted``: all stays at east, behind an address that leads to the only replica itself;
+    ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the
+    only thing that the user may want instead (None: anything).
     ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
     ``there``: the machines of east then (none: two a zone).
     """
@@ -50,6 +64,7 @@ class Search:
     twins: frozenset[str] = frozenset()
     floating: frozenset[str] = frozenset()
     direct: bool = False
+    promoted: bool = False
     wish: str | None = None
     healing: Healing | None = None
     still: bool = False
@@ -62,6 +77,7 @@ class Search:
         between += f", two edges at {' and '.join(sorted(self.twins))}" if self.twins else ""
         between += ", whose addresses float" if self.floating else ""
         between += ", round robin" if self.direct else ""
+        between += ", a promoted address" if self.promoted else ""
         between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
         if self.change is not None:
             programs = sorted(self.change.restart | self.change.reload)
@@ -96,6 +112,8 @@ class Search:
 
     def _truth(self) -> Truth:
         match self.to:
+            case _ if self.promoted:
+                return promoted(self.replicas, self.to)
             case _ if self.still:
                 return still(self.replicas, self.there, direct=self.direct, apart=self.apart)
             case None:
@@ -292,6 +310,13 @@ ROUND_ROBIN = (
 )
 
 
+#: An address that leads to the only replica goes to the load balancer when others come, and back when they leave.
+PROMOTED = (
+    *(Search(replicas=each, to=to, faults=1, promoted=True) for each, to in ((1, 3), (3, 1), (1, None), (1, 0))),
+    *(Search(replicas=each, to=to, wishes=1, promoted=True) for each, to in ((1, 3), (3, 1))),
+)
+
+
 #: Two edges at a site, each of which fails by itself, at any moment of a move, a birth and a deletion.
 EDGES = frozenset({Kind.EDGE_DIES, Kind.UNSEEN_EDGE, Kind.UNSEEN_SITE, Kind.SITE_DIES, Kind.UNSEEN_DNS, Kind.OLD_LOOK})
 BOTH = frozenset({"east", "west"})
@@ -461,6 +486,7 @@ SEARCHES = (
     *TWINS,
     *FLOATING,
     *ROUND_ROBIN,
+    *PROMOTED,
 )
 #: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.
 DEEP = (

@@ -109,7 +109,7 @@ class State:
         swapping = self.swapping and any(truth.of(each).home is None for each in clusters_of(truth))
         late, aside = self._ranked(self.late), self._ranked(self.aside)
         # Without a record there is none to be stamped, and a fixed address has none.
-        stamped = self.stamped or truth.deleting or truth.front is not None or truth.record is None
+        stamped = self.stamped or truth.deleting or truth.fixed or truth.record is None
         as_before = swapping == self.swapping and stamped == self.stamped and aside is self.aside
         if clients is self.clients and truth is self.truth and late is self.late and as_before:
             return self

@@ -67,6 +67,18 @@ def settled(truth: Truth, *, rounds: int = 300) -> Truth:
     raise AssertionError(f"not done after {rounds} rounds: {plan(observe(truth))}")
 
 
+def promoted(replicas: int, to: int | None) -> Truth:
+    """A plane settled at east behind an address that leads to its only replica, or to the load balancer there, of which
+    ``to`` replicas are asked for (None: it is just asked for; 0: it is to go).
+    """
+    asked = replace(empty("east", replicas, front="east"), record=None, promoted=True)
+    asked = replace(asked, settings=replace(asked.settings, ttl=0.0))
+    if to is None:
+        return asked
+    there = settled(asked)
+    return replace(there, slots=wanted("east", to)) if to else replace(there, deleting=True)
+
+
 def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES, **endpoint: Unpack[Endpoint]) -> Truth:
     """A plane settled at east whose user has just asked for it at west."""
     there = empty("east", replicas, sites=sites, **endpoint)

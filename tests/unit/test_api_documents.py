@@ -181,6 +181,14 @@ def test_a_plane_needs_only_a_name_and_a_site() -> None:
             "spec.endpoint.leadsTo: 'apiservers' contradicts mode 'unmanaged': nobody follows readiness by hand",
         ),
         (
+            "placement: {site: a}, endpoint: {leadsTo: promoted}",
+            "spec.endpoint.leadsTo: 'promoted' contradicts mode 'hosts'; it is for an address",
+        ),
+        (
+            "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, leadsTo: promoted, port: 7443}",
+            "spec.endpoint.port: contradicts leadsTo 'promoted': clients come to the port that apiservers have",
+        ),
+        (
             "placement: {site: a}, endpoint: {leadsTo: apiservers, port: 7443}",
             "spec.endpoint.port: contradicts leadsTo 'apiservers': clients come to the port that these have",
         ),

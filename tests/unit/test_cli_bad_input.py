@@ -299,6 +299,7 @@ def test_a_paused_plane_is_not_driven(cli: Cli) -> None:
         (("add", "north", "--zones", "a,a"), INVALID, ("zone twice",)),
         (("add", "north", "--machines", "100"), INVALID, ("300 machines", "at most 200")),
         (("add", "north", "--machines", "0"), INVALID, ("machinesPerZone",)),
+        (("add", "north", "--floating-addresses"), INVALID, ("floatingAddresses", "isolation netns only")),
         (("add", "east"), CONFLICT, ("east",)),
         (("show", "north"), MISSING, ("'north'", "east, west")),
         (("machines", "north"), MISSING, ("'north'", "east, west")),
@@ -385,6 +386,12 @@ def test_a_home_that_cannot_be_made_is_refused(cli: Cli, folder: str) -> None:
 def test_a_cache_that_cannot_be_used_is_named_and_no_plane_is_left_behind(cli: Cli, cache: str) -> None:
     says = (cache, "QUARTERDECK_CACHE")
     cli.refused("create", "demo", code=PRECONDITION, says=says, QUARTERDECK_CACHE=cache)
+
+
+def test_an_address_is_promoted_only_where_it_can_go_from_machine_to_machine(cli: Cli) -> None:
+    promoted = "{placement: {site: east}, endpoint: {mode: address, address: 127.0.0.9, leadsTo: promoted}}"
+    says = ("no address goes from machine to machine at site east", "use a site of isolation netns")
+    cli.refused("apply", "-f", "-", stdin=plane(promoted), code=PRECONDITION, says=says)
 
 
 def test_a_plane_whose_ports_are_in_use_is_not_created(cli: Cli) -> None:

@@ -292,6 +292,14 @@ def test_endpoints_are_kept_except_on_loopback(build: Build, address: str, recon
     assert found["bind-address"] == found["advertise-address"] == address
 
 
+def test_an_apiserver_that_has_its_machine_for_itself_may_listen_everywhere_and_says_where_it_is(
+    secrets: PlaneSecrets, certificates: ReplicaSecrets
+) -> None:
+    everywhere = replace(replica_at("10.0.0.1"), everywhere=True)
+    found = flags(component_unit(Component.APISERVER, PLANE, everywhere, secrets, certificates, FOUNDING))
+    assert (found["bind-address"], found["advertise-address"]) == ("0.0.0.0", "10.0.0.1")
+
+
 def test_the_audit_log_is_on_the_planes_own_volume_and_is_kept_within_bounds(build: Build) -> None:
     found = flags(build(Component.APISERVER))
     assert found["audit-log-path"] == "/volumes/demo-audit/audit.log"

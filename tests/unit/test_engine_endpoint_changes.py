@@ -64,6 +64,15 @@ async def test_who_keeps_the_name_changes_where_the_new_one_has_the_same_record(
             await admit_change(home(**answers), plane(after), plane(before), SITE)
 
 
+async def test_whether_an_address_is_promoted_is_decided_once() -> None:
+    own = {"mode": "address", "address": "100.64.64.1"}
+    promoted, other = {**own, "leadsTo": "promoted"}, {**own, "address": "100.64.64.2", "leadsTo": "promoted"}
+    for before, after in ((own, promoted), (promoted, own), (promoted, other), ({}, promoted)):
+        with pytest.raises(PreconditionFailed, match="is decided when it is created"):
+            await admit_change(home(), plane(after), plane(before), SITE)
+    await admit_change(home(), plane(promoted), plane(promoted), SITE)
+
+
 async def test_clients_are_led_to_apiservers_only_if_all_listen_at_the_port_that_they_come_to() -> None:
     before, after = plane({}, 0, 787), plane({"leadsTo": "apiservers"}, 0, 787)
     with pytest.raises(PreconditionFailed, match="come to port 6443, and these listen elsewhere: east-787 at 14313"):

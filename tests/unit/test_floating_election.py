@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from quarterdeck.endpoint.floating.election import BEAT, SILENCE, Election, Word
+from quarterdeck.endpoint.floating.election import BEAT, PATIENCE, SILENCE, Election, Word
 
 OWNERS = {"x1": "e1", "x2": "e2", "x3": "e3"}
 
@@ -206,3 +206,121 @@ def test_whatever_happened_each_address_is_with_exactly_one_who_can_serve_it(see
     assert all(len(there) == bool(able) and {*there} <= {*able} for there in found.values()), (site, found)
     for each in hearing:
         assert each in able or not site.elections[each].holds
+
+
+# --- an address that is led from machine to machine by orders -------------------------------------------------------
+
+
+@dataclass
+class Led:
+    """Machines of which some have orders, each as new as they are: the number, and whom they name."""
+
+    now: float = 100.0
+    off: set[str] = field(default_factory=set)
+    unfit: set[str] = field(default_factory=set)
+    elections: dict[str, Election] = field(default_factory=dict)
+    number: int = 0
+
+    def lead(self, *machines: str) -> None:
+        self.number += 1
+        for each in machines:
+            known = self.elections.get(each) or Election(me=each, owners={"x": machines[0]}, since=self.now)
+            known.number, known.order = (1, self.number), machines
+            self.elections[each] = known
+
+    def beat(self, seconds: float) -> None:
+        end = self.now + seconds
+        while self.now < end:
+            self.now += BEAT
+            for each in sorted(self.elections.keys() - self.off):
+                self.turn(each)
+            assert sum("x" in each.holds for name, each in self.elections.items() if name not in self.off) <= 1
+
+    def turn(self, machine: str) -> None:
+        election = self.elections[machine]
+        fit = machine not in self.unfit and election.has_listened(self.now)
+        election.rule(self.now, fit=fit, router=self.now, left=lambda _: True)
+        word = Word(machine, fit, election.holds, election.number)
+        for other in self.elections.keys() - self.off - {machine}:
+            self.elections[other].hear(word, self.now)
+
+    @property
+    def at(self) -> str:
+        return " ".join(sorted(name for name in self.elections.keys() - self.off if self.elections[name].holds))
+
+
+def led(*machines: str) -> Led:
+    made = Led()
+    made.lead(*machines)
+    made.beat(2 * SILENCE)
+    assert made.at == machines[0]
+    return made
+
+
+def test_an_address_goes_where_the_newest_orders_have_it_though_nobody_tells_who_has_it() -> None:
+    site = led("m1")
+    site.lead("e1", "e2")
+    site.beat(SILENCE - 2 * BEAT)
+    assert site.at == "m1", "who has not listened yet could not take it"
+    site.beat(4 * BEAT)
+    assert site.at == "e1"
+    site.lead("m1")
+    site.beat(4 * BEAT)
+    assert site.at == "m1"
+
+
+def test_it_stays_where_it_is_until_somebody_can_serve_it() -> None:
+    site = led("m1")
+    site.unfit.add("e1")
+    site.lead("e1")
+    site.beat(4 * SILENCE)
+    assert site.at == "m1"
+    site.unfit.clear()
+    site.beat(4 * BEAT)
+    assert site.at == "e1"
+
+
+def test_who_has_older_orders_serves_it_only_as_long_as_nobody_else_can() -> None:
+    site = led("m1")
+    site.lead("e1", "e2")
+    site.beat(2 * SILENCE)
+    site.off.add("e1")
+    site.beat(2 * SILENCE)
+    assert site.at == "e2"
+    site.off.add("e2")
+    site.beat(PATIENCE - 2 * BEAT)
+    assert site.at == "", "they may only stand still"
+    site.beat(4 * BEAT)
+    assert site.at == "m1"
+    site.off.remove("e2")
+    site.elections["e2"].holds, site.elections["e2"].since = frozenset(), site.now
+    site.beat(2 * SILENCE)
+    assert site.at == "e2"
+
+
+def test_who_was_stopped_for_a_while_keeps_it_unless_somebody_else_has_it_by_then() -> None:
+    site = led("m1")
+    site.now += 5 * SILENCE
+    site.turn("m1")
+    assert site.at == "m1"
+    site.lead("e1", "e2")
+    site.beat(2 * SILENCE)
+    site.off.add("e1")
+    site.beat(2 * SILENCE)
+    site.off.clear()
+    site.turn("e2")
+    site.turn("e1")
+    assert site.at == "e2"
+
+
+def test_a_machine_that_comes_back_with_older_orders_takes_nothing() -> None:
+    site = led("m1")
+    site.off.add("m1")
+    site.elections.pop("m1")
+    site.lead("m2")
+    site.beat(2 * SILENCE)
+    assert site.at == "m2"
+    site.off.clear()
+    site.elections["m1"] = Election(me="m1", owners={"x": "m1"}, since=site.now, number=(1, 1), order=("m1",))
+    site.beat(4 * SILENCE)
+    assert site.at == "m2"

@@ -99,9 +99,20 @@ def apiservers(plane: Plane) -> Mapping[str, Address]:
     }
 
 
-def elsewhere(plane: Plane, port: int) -> frozenset[str]:
-    """The replicas whose apiserver is not reached at the port that clients come to."""
-    return frozenset(name for name, at in apiservers(plane).items() if at.port != port)
+def elsewhere(plane: Plane, port: int, front: str | None = None) -> frozenset[str]:
+    """The replicas whose apiserver is not reached at the port that clients come to. ``front``: the site of an address
+    that a machine has, at which only one that sits at its machine's own address is reached.
+    """
+    found = {name for name, at in apiservers(plane).items() if at.port != port}
+    if front is not None:
+        found |= {each.name for each in plane.memory.replicas if each.site != front or not at_its_machines(plane, each)}
+    return frozenset(found)
+
+
+def at_its_machines(plane: Plane, record: Replica) -> bool:
+    """Whether a replica sits at its machine's own address."""
+    machine = plane.machines.get((record.site, record.machine))
+    return machine is not None and set(seat_of(plane, record).hosts) == {machine.address}
 
 
 def backend_address(plane: Plane, record: Replica) -> BackendAddress:

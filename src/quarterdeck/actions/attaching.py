@@ -7,6 +7,7 @@ from dataclasses import replace
 from quarterdeck.actions.certificates import forget_certificates
 from quarterdeck.actions.handlers import Handlers, Preparations
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.promoted import forget_address
 from quarterdeck.actions.seats import leave_seat_on, take_seat
 from quarterdeck.actions.volumes import volume_name
 from quarterdeck.components.settings import unit_name
@@ -58,6 +59,7 @@ async def leave_machine(plane: Plane, step: LeaveMachine, _: World) -> None:
     for component in reversed(Component):
         await plane.check()
         await site.remove_unit(step.machine, unit_name(plane.name, step.replica, component))
+    await forget_address(plane, step.site, step.machine, step.replica)
     await leave_seat_on(plane, step.site, step.machine, step.replica)
 
 

@@ -28,7 +28,7 @@ async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
         service_ip=settings.service_ip,
         cluster_domain=settings.cluster_domain,
         endpoint_names=(settings.endpoint_name,) if settings.endpoint_name else (),
-        endpoint_addresses=tuple(sorted(plane.addresses)),
+        endpoint_addresses=tuple(sorted(plane.addresses | _of_the_user(plane))),
     )
     found = plane.secrets.replica(record.name)
     if found is None or plane.secrets.generation(record.name) < generation:
@@ -37,6 +37,11 @@ async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
         found = plane.secrets.replica(record.name)
     assert found is not None
     return found
+
+
+def _of_the_user(plane: Plane) -> frozenset[str]:
+    address = plane.resource.spec.endpoint.address
+    return frozenset({address} if address is not None else ())
 
 
 def _addresses(plane: Plane, record: Replica) -> tuple[str, ...]:

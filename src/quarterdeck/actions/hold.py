@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together, whole
-from quarterdeck.endpoint.port import LoadBalancer
+from quarterdeck.endpoint.port import HoldsClients, LoadBalancer
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.measures import RoundTrip
 from quarterdeck.model.memory import Replica
@@ -45,7 +45,11 @@ async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncI
     balancers do so by themselves if this process dies. An apiserver that does not answer is not waited for. Raises
     Unavailable when a load balancer cannot be held, or cannot be let go before it goes on by itself.
     """
-    running = [each for fact in world.balancers if fact.running for each in _answering(plane, fact).values()]
+    running: list[HoldsClients] = [
+        each for fact in world.balancers if fact.running for each in _answering(plane, fact).values()
+    ]
+    if isinstance(plane.dns, HoldsClients):  # some may be connected to an apiserver itself, from when it was alone
+        running.append(plane.dns)
     async with plane.holding:
         settle = _SETTLE + await _farthest(plane, world, servers)
         answering = await _ping(plane, servers)  # so that the connections are there when clients wait
@@ -61,7 +65,7 @@ async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncI
 
 
 @asynccontextmanager
-async def _stopped(balancers: Sequence[LoadBalancer], seconds: float) -> AsyncIterator[float]:
+async def _stopped(balancers: Sequence[HoldsClients], seconds: float) -> AsyncIterator[float]:
     """Within the block these stand still, at most until the time that it yields."""
     until = asyncio.get_running_loop().time() + seconds
     failed: BaseException | None = None
@@ -82,7 +86,7 @@ async def _stopped(balancers: Sequence[LoadBalancer], seconds: float) -> AsyncIt
             failed.add_note(str(error))
 
 
-async def _let_go(balancer: LoadBalancer, until: float) -> None:
+async def _let_go(balancer: HoldsClients, until: float) -> None:
     """Let it go: again until it is done, or until it goes on by itself."""
     while True:
         try:

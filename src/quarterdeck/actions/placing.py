@@ -8,6 +8,7 @@ from quarterdeck.actions.audit import forget_old_audit_logs
 from quarterdeck.actions.certificates import forget_certificates
 from quarterdeck.actions.handlers import Handlers, Preparations
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.promoted import forget_address
 from quarterdeck.actions.seats import leave_seat, take_seat
 from quarterdeck.actions.volumes import delete_events_volumes, volume_name
 from quarterdeck.model.components import Component
@@ -36,6 +37,7 @@ async def release_replica(plane: Plane, step: ReleaseReplica, world: World) -> N
         for machine in sorted({record.machine, world.replica(record.name).volume_at} - {""}):
             await plane.check()
             await site.delete_volume(machine, volume_name(plane, record))
+    await forget_address(plane, record.site, record.machine, record.name)
     await delete_events_volumes(plane, record)
     await forget_certificates(plane, record)
     await forget_old_audit_logs(plane)

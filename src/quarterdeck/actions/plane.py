@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.endpoint import LeadsTo
 from quarterdeck.api.memory import MemoryStatus, memory_from_status
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.settings import PlaneSettings, unit_name
@@ -93,7 +94,7 @@ class Plane:
         return Claim(
             owner=f"{self.name}/{self.resource.metadata.uid}",
             token=self.guard.lease.token if self.guard is not None else 0,
-            addresses=self.addresses | self._seats,
+            addresses=self.addresses | self._seats | self._led,
             take_over=self.resource.spec.endpoint.take_over,
         )
 
@@ -124,6 +125,12 @@ class Plane:
         """The addresses of its apiservers."""
         seats = (each.seat for each in self.memory.replicas if each.seat is not None)
         return frozenset(each.advertised(PortName.APISERVER).host for each in seats)
+
+    @property
+    def _led(self) -> frozenset[str]:
+        """Those of all machines, where any of them may have been given the plane's own address."""
+        promoted = self.resource.spec.endpoint.leads_to is LeadsTo.PROMOTED
+        return frozenset(each.address for each in self.machines.values()) if promoted else frozenset()
 
     def edges(self, site: str) -> Mapping[str, LoadBalancer]:
         """A site's load balancer, by the machines that it runs on; raises NotFound."""

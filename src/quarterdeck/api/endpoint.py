@@ -35,6 +35,7 @@ class LeadsTo(StrEnum):
 
     LOAD_BALANCERS = "load-balancers"  # of the site that serves
     APISERVERS = "apiservers"  # those that are ready themselves: round robin
+    PROMOTED = "promoted"  # of mode address: the only replica's machine, or the load balancer once there are others
 
 
 class TsigAlgorithm(StrEnum):
@@ -116,8 +117,19 @@ class Endpoint(Model):
                 problems.append(("name", f"required in {mode}: the name whose records you make"))
         elif self.resolvers:
             problems.append(("resolvers", f"contradicts {mode}; they belong to mode 'unmanaged'"))
-        refuse_if_any(problems + self._round_robin(mode))
+        refuse_if_any(problems + self._round_robin(mode) + self._promoted(mode))
         return self
+
+    def _promoted(self, mode: str) -> list[tuple[str, str]]:
+        """What stands in the way of an address that goes from a machine to the load balancer, and back."""
+        if self.leads_to is not LeadsTo.PROMOTED:
+            return []
+        problems: list[tuple[str, str]] = []
+        if self.mode is not EndpointMode.ADDRESS:
+            problems.append(("leadsTo", f"'promoted' contradicts {mode}; it is for an address"))
+        if self.port is not None:
+            problems.append(("port", "contradicts leadsTo 'promoted': clients come to the port that apiservers have"))
+        return problems
 
     def _round_robin(self, mode: str) -> list[tuple[str, str]]:
         """What stands in the way of records that follow the readiness of apiservers."""

@@ -56,6 +56,9 @@ def add(
     zones: Annotated[str, typer.Option(help="Their names, with commas.")] = "a,b,c",
     machines: Annotated[int, typer.Option(help="Machines per zone.")] = 2,
     edges: Annotated[int, typer.Option(help="Machines for load balancers, each in another zone.")] = 1,
+    floating_addresses: Annotated[
+        bool, typer.Option("--floating-addresses", help="These take over each other's addresses (isolation netns).")
+    ] = False,
 ) -> None:
     """Add a site on this host. Sites with more to say come from a file: 'apply -f'."""
 
@@ -66,6 +69,7 @@ def add(
                 "zones": tuple(zones.split(",")),
                 "machinesPerZone": machines,
                 "edges": edges,
+                "floatingAddresses": floating_addresses,
             }
             site = Site.model_validate({"metadata": {"name": name}, "spec": spec})
         async with opened() as quarterdeck:

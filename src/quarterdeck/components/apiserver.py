@@ -78,7 +78,7 @@ def _serving(replica: ReplicaSettings, folder: Folder, certificates: ReplicaSecr
     listen, advertised = replica.seat.listen(PortName.APISERVER), replica.seat.advertised(PortName.APISERVER)
     loopback = ipaddress.ip_address(advertised.host).is_loopback
     return {
-        "bind-address": listen.host,
+        "bind-address": "0.0.0.0" if replica.everywhere else listen.host,  # noqa: S104 - of a machine of its own
         "advertise-address": advertised.host,
         "secure-port": str(listen.port),
         "tls-cert-file": folder.file("server.crt", certificates.apiserver.certificate),

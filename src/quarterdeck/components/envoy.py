@@ -136,7 +136,12 @@ def _secret(settings: BalancerSettings, name: str, kind: str, value: Json) -> Un
 
 def admin_socket(settings: BalancerSettings) -> PurePosixPath:
     """Where it answers whoever may open that socket."""
-    return settings.folder / _ADMIN_SOCKET
+    return admin_socket_below(settings.folder)
+
+
+def admin_socket_below(folder: PurePosixPath) -> PurePosixPath:
+    """The same, by the folder of its unit."""
+    return folder / _ADMIN_SOCKET
 
 
 def _bootstrap(settings: BalancerSettings, manager: str) -> Json:

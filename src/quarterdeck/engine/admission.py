@@ -17,11 +17,12 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.endpoint_changes import admit_change
 from quarterdeck.engine.preconditions import require
-from quarterdeck.engine.settings import balancer_ports
+from quarterdeck.engine.settings import balancer_ports, is_promoted
 from quarterdeck.engine.templates import audit_wanted, template_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.units import MachineRole, MachineState
+from quarterdeck.sites.port import Leads
 from quarterdeck.upstream.catalog import Versions
 
 
@@ -37,6 +38,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     _fits(wanted, site)
     _can_be_rendered(wanted, site, current)
     if current is None:
+        await _address_is_led(engine, wanted, site)
         await _has_machines(engine, wanted, site)
         await asyncio.to_thread(_has_its_folder, wanted, site)
         await engine.home.sites.open(site).require_room(f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
@@ -121,11 +123,31 @@ async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> Non
         raise PreconditionFailed(f"naming plane {wanted.metadata.name} {wanted.host}", why, CONSENT)
 
 
+async def _address_is_led(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """One that goes from machine to machine is one of its site's that no plane has."""
+    if not is_promoted(wanted):
+        return
+    doing = f"leading clients of plane {wanted.name} to {wanted.host}"
+    driver = engine.home.sites.open(site)
+    every = driver.led_addresses if isinstance(driver, Leads) else ()
+    if not every:
+        seen = f"no address goes from machine to machine at site {site.name}, of isolation {site.spec.isolation}"
+        raise PreconditionFailed(doing, seen, "use a site of isolation netns, or leadsTo: load-balancers")
+    planes = await engine.home.store.list(ControlPlane)
+    taken = {each.spec.endpoint.address: each.name for each in planes if each.name != wanted.name}
+    free = next((each for each in every if each not in taken), None)
+    if wanted.host not in every:
+        seen = f"site {site.name} leads {every[0]} to {every[-1]} alone from machine to machine"
+        raise PreconditionFailed(doing, seen, f"choose {free}" if free else "delete a plane that has one")
+    if wanted.host in taken:
+        raise PreconditionFailed(doing, f"plane {taken[wanted.host]} has it", f"choose {free}" if free else "")
+
+
 async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
     """Those of its load balancer, unless that has an address of the user's own. Replicas get ports that are free when
     they are placed.
     """
-    if wanted.spec.endpoint.address is not None:
+    if wanted.spec.endpoint.address is not None and not is_promoted(wanted):
         return
     name = wanted.metadata.name
     status = wanted.status.model_copy(update={"port_offset": await operations.free_number(engine.home.store, name)})

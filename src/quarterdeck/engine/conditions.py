@@ -126,7 +126,7 @@ def _missed(world: World) -> str:
 
 
 def _available(world: World) -> _Answer:
-    site = world.front or (world.record if world.record_known else world.memory.served_site)
+    site = world.front if world.fixed else (world.record if world.record_known else world.memory.served_site)
     if site is None:
         return ConditionStatus.FALSE, "NoName", "the plane's name leads nowhere"
     balancer, who = world.balancer(site), "the name" if site == APISERVERS else f"the load balancer at {site}"

@@ -194,7 +194,7 @@ def _of_clients(world: World) -> list[Happening]:
         found.append(Happening("NameTaken", f"its name is somebody else's: {world.foreign}"))
     if not world.record_known and world.record_trouble:
         found.append(Happening("NameUnknown", f"what its name leads to is not known: {world.record_trouble}"))
-    if world.direct and world.elsewhere:
+    if world.led_straight and world.elsewhere:
         told = f"clients do not come to {', '.join(sorted(world.elsewhere))}, which listen at another port"
         found.append(Happening("PortTaken", told))
     if world.torn:

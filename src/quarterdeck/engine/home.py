@@ -17,7 +17,7 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.template import Revisions
 from quarterdeck.drivers.balancers import Wanted, open_balancer
-from quarterdeck.drivers.names import Hub, open_dns
+from quarterdeck.drivers.names import Hub, open_dns, open_promoted
 from quarterdeck.drivers.servers import open_etcd, open_http, open_kube
 from quarterdeck.drivers.sites import Sites
 from quarterdeck.drivers.stores import open_store
@@ -28,7 +28,7 @@ from quarterdeck.engine.belongings import drop, secrets_of
 from quarterdeck.engine.home_folder import make_folder
 from quarterdeck.engine.places import machines_of, with_former
 from quarterdeck.engine.revisions import known
-from quarterdeck.engine.settings import balancer_status_port, endpoint_port, front_site
+from quarterdeck.engine.settings import balancer_status_port, endpoint_port, front_site, is_promoted
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.files import file_errors
 from quarterdeck.http import Http
@@ -126,7 +126,7 @@ class Home:
             etcd=open_etcd(secrets, stack),
             kube=open_kube(secrets, stack),
             balancers=_balancers(resource, secrets, sites, machines, open_http(secrets, stack)),
-            dns=await self.dns(resource, kind, dns_program, fence),
+            dns=_promoted(resource, sites, machines) or await self.dns(resource, kind, dns_program, fence),
             revisions=revisions,
             secrets=secrets,
             programs=programs or {},
@@ -162,10 +162,11 @@ def _balancers(
     client: Http,
 ) -> dict[str, dict[str, LoadBalancer]]:
     """By site, and by machine. An address of the user's own is on one machine alone."""
-    front = front_site(resource)
+    front, promoted = front_site(resource, sites), is_promoted(resource)
     found: dict[str, dict[str, LoadBalancer]] = {}
     for (name, machine), seen in machines.items():
-        fixed = resource.spec.endpoint.address if name == front else None
+        address = resource.spec.endpoint.address if name == front else None
+        fixed = None if promoted else address
         if seen.role is not MachineRole.EDGE or (fixed and name in found):
             continue
         wanted = Wanted(
@@ -177,10 +178,28 @@ def _balancers(
             status_port=balancer_status_port(resource),
             secrets=secrets,
             client=client,
-            floating={} if fixed else _floating(resource, sites[name], machines),
+            floating={} if address else _floating(resource, sites[name], machines),
+            promoted=address if promoted else None,
         )
         found.setdefault(name, {})[machine] = open_balancer(wanted)
     return found
+
+
+def _promoted(
+    resource: ControlPlane, sites: Mapping[str, Site], machines: Mapping[tuple[str, str], Machine]
+) -> Dns | None:
+    """Where the address of a plane is, if it is one that is promoted."""
+    site = sites.get(front_site(resource, sites) or "")
+    if site is None or not is_promoted(resource):
+        return None
+    return open_promoted(
+        resource.metadata.name,
+        resource.spec.endpoint,
+        site,
+        [each for (at, _), each in machines.items() if at == site.name],
+        port=endpoint_port(resource),
+        talk=balancer_status_port(resource),
+    )
 
 
 def _floating(resource: ControlPlane, site: Site, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:

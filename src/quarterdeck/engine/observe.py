@@ -42,6 +42,7 @@ class Observer:
     goal: Goal
     deleting: bool = False
     front: str | None = None
+    promoted: bool = False
     _sites: SitesObserver = field(init=False)
     _etcd: Mapping[Cluster, EtcdObserver] = field(init=False)
     _servers: ServersObserver = field(init=False)
@@ -71,7 +72,8 @@ class Observer:
             now=plane.now(),
             front=self.front,
             direct=leads_to_apiservers(plane.resource),
-            elsewhere=elsewhere(plane, endpoint_port(plane.resource)),
+            promoted=self.promoted,
+            elsewhere=elsewhere(plane, endpoint_port(plane.resource), self.front if self.promoted else None),
             deleting=self.deleting,
             settings=self.settings,
         )
@@ -139,7 +141,7 @@ class Observer:
         names = {self.goal.site} | {record.site for record in memory.replicas}
         names |= {each.site for each in memory.kept} | {each.site for each in memory.left}
         names |= {site for site, _ in memory.held} | {*memory.unsettled}
-        names |= {memory.served_site} if memory.served_site else set()
+        names |= {each for each in (memory.served_site, self.front) if each}
         return tuple(sorted(names - {APISERVERS}))
 
     def _place(self, record: Replica) -> Place:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from quarterdeck.api.controlplane import ControlPlane, OnFailure, RecoveryPolicy
@@ -10,10 +10,12 @@ from quarterdeck.api.endpoint import EndpointMode, LeadsTo
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.model.bounds import Healing, Settings
+from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.world import Consent
 from quarterdeck.planner.slots import slots
+from quarterdeck.sites.port import Leads, Site
 
 #: The status listener of a load balancer, counted from the port that is its plane's own.
 _STATUS_SHIFT = 20_000
@@ -39,10 +41,26 @@ def leads_to_apiservers(plane: ControlPlane) -> bool:
     return plane.spec.endpoint.leads_to is LeadsTo.APISERVERS
 
 
-def front_site(resource: ControlPlane) -> str | None:
-    """The site of the load balancer at a fixed address: the one that the plane was first served from."""
-    if resource.spec.endpoint.mode is not EndpointMode.ADDRESS:
+def is_promoted(plane: ControlPlane) -> bool:
+    """Whether its address leads to the only replica itself, and else to the load balancer."""
+    return plane.spec.endpoint.leads_to is LeadsTo.PROMOTED
+
+
+def leads_here(site: Site, address: str) -> bool:
+    """Whether an address can be led from machine to machine of a site."""
+    return isinstance(site, Leads) and Capability.LEADS in site.capabilities and address in site.led_addresses
+
+
+def front_site(resource: ControlPlane, sites: Mapping[str, Site]) -> str | None:
+    """The site of the load balancer at a fixed address: the one that the plane was first served from. One that is
+    promoted belongs to a site.
+    """
+    endpoint = resource.spec.endpoint
+    if endpoint.mode is not EndpointMode.ADDRESS:
         return None
+    if is_promoted(resource):
+        there = (name for name, site in sites.items() if leads_here(site, endpoint.address or ""))
+        return next(there, resource.spec.placement.site)
     return resource.status.memory.served_site or resource.spec.placement.site
 
 
@@ -59,7 +77,9 @@ def planner_settings(plane: ControlPlane) -> Settings:
         hung=float(asked.hung_after_seconds),
         lagging=float(asked.lagging_after_seconds),
     )
-    return Settings(ttl=float(endpoint.ttl), drain=endpoint.drain, goes_back=goes_back, healing=healing)
+    # Nobody remembers an address of one that is promoted: the network leads to where it is.
+    ttl = 0.0 if is_promoted(plane) else float(endpoint.ttl)
+    return Settings(ttl=ttl, drain=endpoint.drain, goes_back=goes_back, healing=healing)
 
 
 def consent_of(plane: ControlPlane) -> Consent:

@@ -12,6 +12,7 @@ class Capability(StrEnum):
     IMAGES = "images"  # programs are images of a registry
     HOLDS = "holds"  # units can be held where they stand, and are let go by themselves (``Holds``)
     FLOATS = "floats"  # its edges take over each other's addresses (``Floats``)
+    LEADS = "leads"  # an address can be led from machine to machine (``Leads``)
     FAULTS = "faults"  # things can be made to fail, for tests and drills (``Faults``)
 
 

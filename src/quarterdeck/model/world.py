@@ -268,7 +268,8 @@ class World:
     these say is part of ``membership``. ``front``: the site of the one load balancer at a fixed
     address, for endpoints that have an address and no name. ``direct``: the name is to lead to apiservers themselves;
     where it does, ``record`` is ``APISERVERS``, and ``apiservers`` says of them what is said of a load balancer and its
-    backends. ``elsewhere`` are the replicas whose apiserver has another port than the one that clients come to.
+    backends. ``elsewhere`` are the replicas whose apiserver is not where clients would come to. ``promoted``: the
+    address at ``front`` leads to the only replica of the plane itself, or to the load balancer there.
 
     What else is to be said of the name, in words for people ("" if nothing): ``record_trouble``: why it is not known;
     ``foreign``: why it is somebody else's, and must not be changed; ``torn``: which authoritative servers do not answer
@@ -316,6 +317,7 @@ class World:
     direct: bool = False
     apiservers: BalancerFact = BalancerFact(site=APISERVERS, running=False)
     elsewhere: frozenset[str] = frozenset()
+    promoted: bool = False
     deleting: bool = False
     separate: frozenset[str] = frozenset()
     events_class: str = ""
@@ -344,6 +346,23 @@ class World:
         if cluster is Cluster.MAIN:
             return self.membership
         return self.events_membership if self.memory.events.exists else None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether clients have an address that always leads to the same load balancer."""
+        return self.front is not None and not self.promoted
+
+    @property
+    def led_straight(self) -> bool:
+        """Whether clients are to be led to apiservers themselves. An address that is promoted goes to a replica's
+        machine as long as only one is wanted, at its own site, and none there could not be reached at it.
+        """
+        if not self.promoted:
+            return self.direct
+        alone = len(self.slots) == 1 and self.slots[0].site == self.front
+        return alone and not any(
+            each.site == self.front and each.name in self.elsewhere for each in self.memory.replicas
+        )
 
     @property
     def lifetime(self) -> float:

@@ -31,7 +31,7 @@ def note(view: View) -> Outcome:
         if membership is not None:
             steps.extend(_cluster_and_members(world.of(cluster), membership, cluster))
     # A fixed address leads there before anything serves.
-    leads = world.front is None or world.balancer(world.front).ready
+    leads = not world.fixed or world.balancer(world.front or "").ready
     if leads and world.record is not None and world.record_known:
         steps.extend(_name(world, world.record))
     if world.record_known:

@@ -65,7 +65,7 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     why = "the plane is deleted"
     if not world.record_known:
         return (), (unknown(world),)
-    if world.record is not None and world.front is None and not world.foreign:
+    if world.record is not None and not world.fixed and not world.foreign:
         return (RemoveRecord(site="", why=why),), ()
     balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.running)
     if balancers:

@@ -35,9 +35,20 @@ def follow(view: View, leaving: Collection[str]) -> Outcome:
 def chosen(view: View, leaving: Collection[str]) -> tuple[str, ...]:
     """The replicas whose addresses the name is to have; none where nobody is ready: then it stays as it is."""
     stay = [each for each in view.world.memory.replicas if each.name not in {*leaving, *view.world.elsewhere}]
+    if view.world.promoted:
+        stay = _of_one(view, stay)
     if not any(map(view.ready, stay)):
         return ()
     return tuple(each.name for each in stay if view.ready(each) or _may_be_ready(view, each))
+
+
+def _of_one(view: View, stay: list[Replica]) -> list[Replica]:
+    """An address that only one of them can have is for those that are wanted; on its way to a load balancer it stays
+    where it is as long as that one serves.
+    """
+    has, straight = view.world.apiservers.backends, view.door == APISERVERS
+    chosen = [each for each in stay if (each in view.wanted if straight else each.name in has)]
+    return chosen if any(map(view.ready, chosen)) else stay
 
 
 def _may_be_ready(view: View, record: Replica) -> bool:

@@ -54,7 +54,7 @@ def _refuge(view: View) -> str | None:
     to any of them.
     """
     world = view.world
-    if world.front is not None or world.direct or world.balancer(world.record or view.door).ready:
+    if world.front is not None or world.led_straight or world.balancer(world.record or view.door).ready:
         return None
     return view.home
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from quarterdeck.model.bounds import Healing, Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
@@ -32,7 +33,8 @@ class Truth:
     (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
     ``revision``, ``changes``, ``condemned`` and ``cordoned`` are as in ``World``; ``broken``: programs that end
     again and again as this revision would have them, ``hanging``: those that run and are never ready. ``front`` is
-    the site of a fixed address: then there is no name, and ``record`` is that site always. ``direct``: as in ``World``;
+    the site of a fixed address: then there is no name, and ``record`` is that site always, unless it is ``promoted``.
+    ``direct``, ``promoted``: as in ``World``;
     ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
     revisions that keep events apart, ``events_leader`` who leads their cluster. ``full``: etcd has raised NOSPACE,
     and takes no writes; ``events_full``: so has the events' cluster. ``sick``: machines, each with a program that
@@ -56,6 +58,7 @@ class Truth:
     record: str | None = None
     front: str | None = None
     direct: bool = False
+    promoted: bool = False
     named: frozenset[str] = frozenset()
     leader: str | None = None
     cuts: frozenset[tuple[str, str]] = frozenset()
@@ -88,6 +91,19 @@ class Truth:
     settings: Settings = field(
         default_factory=lambda: Settings(ttl=2.0, drain=1.0, start=3.0, history=1.0, healing=Healing(budget=0))
     )
+
+    @property
+    def fixed(self) -> bool:
+        """As in ``World``."""
+        return self.front is not None and not self.promoted
+
+    @property
+    def door(self) -> str:
+        """Where the name is to lead once all is as wanted: to a site, or to ``APISERVERS``."""
+        site = self.slots[0].site
+        alone = len(self.slots) == 1 and site == self.front
+        straight = alone if self.promoted else self.direct
+        return APISERVERS if straight else self.front or site
 
     def of(self, cluster: Cluster) -> Truth:
         """The same truth, with that cluster where the main one is."""

@@ -72,7 +72,7 @@ class View:
     @property
     def door(self) -> str:
         """The site whose load balancer clients are to be led to, or ``APISERVERS``."""
-        return self.world.front or (APISERVERS if self.world.direct else self.heading)
+        return APISERVERS if self.world.led_straight else self.world.front or self.heading
 
     @property
     def membership(self) -> Membership:

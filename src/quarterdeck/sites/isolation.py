@@ -54,6 +54,12 @@ class Isolation(Protocol):
         """
         ...
 
+    def led_addresses(self, site_number: int) -> tuple[str, ...]:
+        """Addresses that lead to a site and are no machine's, so that any can have one; none where there are no such.
+        No IO.
+        """
+        ...
+
     async def prepare(self, place: Place) -> None:
         """Make the machine's network, and what the site needs for it; one that is there stays as it is, cut off or not.
 

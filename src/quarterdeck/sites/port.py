@@ -237,6 +237,16 @@ class Floats(Protocol):
         ...
 
 
+@runtime_checkable
+class Leads(Protocol):
+    """Addresses of which any machine can have one for a while (``Capability.LEADS``)."""
+
+    @property
+    def led_addresses(self) -> tuple[str, ...]:
+        """All that there are: they lead to the site, and to whichever of its machines has them. No IO."""
+        ...
+
+
 class MakesFaults(Protocol):
     """Where faults are made.
 

@@ -3,6 +3,10 @@
 A unit of the plane beside its load balancer. It tells the other edges of the site several times a second that it is
 there, and what it has; takes what an edge that fell silent had, and ends what clients had with that one. The file says
 which addresses there are, and whose; nothing is kept, and whoever is killed loses its addresses within seconds.
+
+An address may also be led from machines to others, with or without a load balancer there: then the file is one that is
+replaced while it runs, and names those which are to have it. Whoever has it lets go of it when one of these is fit,
+tells who is connected, and goes on serving these: see ``passing``.
 """
 
 from __future__ import annotations
@@ -15,8 +19,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from quarterdeck.endpoint.floating.election import BEAT, Election, Word
 from quarterdeck.endpoint.floating.kernel import (
@@ -30,6 +35,9 @@ from quarterdeck.endpoint.floating.kernel import (
     is_here,
     way_out,
 )
+from quarterdeck.endpoint.floating.led import Led
+from quarterdeck.endpoint.floating.orders import HOLD, Orders, read
+from quarterdeck.endpoint.floating.passing import connections, listens
 
 #: Seconds between two times that it is said where an address is, in case that was not heard.
 _AGAIN = 1.0
@@ -42,25 +50,12 @@ _QUESTION = b"GET /stats?filter=^listener_manager.workers_started$ HTTP/1.1\r\nH
 _SERVES = b"workers_started: 1"
 
 
-@dataclass(frozen=True, slots=True)
-class Orders:
-    """What the file says: ``edge`` is this one's name; ``owners`` has each address with the edge that it is of, in the
-    order of the site. ``port`` is where clients connect, ``talk`` the UDP port where the edges of this plane hear each
-    other, and ``admin`` the socket at which the load balancer answers.
-    """
-
-    edge: str
-    owners: dict[str, str]
-    port: int
-    talk: int
-    admin: str
-
-
 class Fitness:
-    """Whether the load balancer serves, asked without waiting for it."""
+    """Whether the load balancer serves, asked without waiting for it; where there is none, whether anybody listens."""
 
-    def __init__(self, admin: str, *, fit: bool) -> None:
-        self._admin = admin
+    def __init__(self, orders: Orders, *, fit: bool) -> None:
+        self._admin = orders.admin
+        self._end_of_clients = next(iter(orders.owners)), orders.port
         self._asking: socket.socket | None = None
         self._since = 0.0
         self._said = b""
@@ -68,6 +63,9 @@ class Fitness:
 
     def look(self, now: float) -> None:
         """Take an answer that has come, and ask anew."""
+        if not self._admin:
+            self.fit = listens(*self._end_of_clients)
+            return
         if self._asking is None:
             self._ask(now)
             return
@@ -101,8 +99,9 @@ class Fitness:
 class Agent:
     """The process. Errors of the kernel end it, and its machine starts it anew."""
 
-    def __init__(self, orders: Orders) -> None:
-        self._orders = orders
+    def __init__(self, file: Path) -> None:
+        self._file, self._written, self._hold_written = file, _written(file), (0, 0)
+        orders = self._orders = self._newest = read(file)
         interface, router = way_out()
         self._all = broadcast(interface)
         self._addresses, self._herald, self._echo = Addresses(interface), Herald(interface), Echo(router)
@@ -111,15 +110,24 @@ class Agent:
         # To all on this wire, as ARP goes: who can make others believe that it has an address is heard here as well.
         self._talk.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
         self._talk.bind(("", orders.talk))
-        # One that had died just now goes on where it was: nothing is worse than before until it is seen to be.
-        here, now = frozenset(each for each in orders.owners if is_here(each)), time.monotonic()
+        self._led = {each: Led(interface, each, orders.port, self._addresses) for each in orders.owners if orders.order}
+        self._election = Election(me=orders.edge, owners=orders.owners, since=time.monotonic(), holds=self._here())
         self._newcomers = Newcomers(orders.port)
-        self._fitness = Fitness(orders.admin, fit=bool(here))
-        self._election = Election(me=orders.edge, owners=orders.owners, since=now, holds=here)
-        self._router_heard = now
+        self._fitness = Fitness(orders, fit=bool(self._election.holds))
+        self._router_heard = time.monotonic()
         self._announced: dict[str, float] = {}
         self._clients: dict[str, list[Client]] = {}
         self._ending = False
+        with suppress(OSError):  # that one was for the process before
+            self._hold_written = _written(file.with_name(HOLD))
+        self._obey(orders)
+
+    def _here(self) -> frozenset[str]:
+        """What one that had died just now has left: it goes on where it was, as nothing is worse than before until it
+        is seen to be.
+        """
+        gone = {address for address, each in self._led.items() if each.left}
+        return frozenset(each for each in self._orders.owners if each not in gone and is_here(each))
 
     def run(self) -> None:
         """Until it is told to end."""
@@ -134,6 +142,7 @@ class Agent:
             beat = now >= due
             if beat:
                 due = now + BEAT
+                self._read_again()
                 self._fitness.look(now)
                 with suppress(OSError):  # unplugged
                     self._echo.ask()
@@ -145,27 +154,88 @@ class Agent:
             self._addresses.drop(each)
         self._election.holds = frozenset()
         self._say(fit=False)
+        for led in self._led.values():
+            led.end()
 
     def _end(self, _number: int, _frame: object) -> None:
         self._ending = True
+
+    def _read_again(self) -> None:
+        """Orders that lead an address to machines are replaced while they are followed."""
+        if not self._led:
+            return
+        self._hold()
+        if (written := _written(self._file)) == self._written:
+            return
+        with suppress(OSError, ValueError):
+            self._obey(read(self._file))
+            self._written = written
+
+    def _hold(self) -> None:
+        """Clients are to wait for a moment, or to go on; they go on by themselves as well."""
+        now, file = time.monotonic(), self._file.with_name(HOLD)
+        for led in self._led.values():
+            led.go_on(now)
+        with suppress(OSError, ValueError):
+            if (written := _written(file)) != self._hold_written:
+                seconds = float(file.read_bytes())
+                self._hold_written = written
+                for led in self._led.values():
+                    led.hold(now, seconds)
+
+    def _obey(self, orders: Orders) -> None:
+        self._orders = orders
+        self._election.number, self._election.order = orders.number, orders.order
+        self._know(orders)
+
+    def _know(self, orders: Orders) -> None:
+        """There are such orders, here or elsewhere."""
+        if orders.number >= self._newest.number:
+            self._newest = orders
 
     def _listen(self, now: float) -> None:
         if self._echo.answered():
             self._router_heard = now
         with suppress(BlockingIOError):
             while True:
-                heard = self._talk.recv(_LARGEST)
+                heard, (host, port) = self._talk.recvfrom(_LARGEST)
                 with suppress(ValueError, KeyError, TypeError, AttributeError):  # it is not of ours
                     said = json.loads(heard)
-                    if said["edge"] == self._orders.edge:
-                        continue
-                    clients = {at: [(str(host), int(port)) for host, port in each] for at, each in said["has"].items()}
-                    if said["more"]:
-                        for at, each in clients.items():
-                            self._clients.setdefault(at, []).extend(each)
-                    else:
-                        self._election.hear(Word(said["edge"], bool(said["fit"]), frozenset(clients)), now)
-                        self._clients.update(clients)
+                    if "ask" in said:
+                        self._answer(host, port)
+                    elif said["edge"] != self._orders.edge:
+                        self._hear(said, host, now)
+
+    def _hear(self, said: Mapping[str, Any], host: str, now: float) -> None:
+        clients = {at: _clients(each) for at, each in said["has"].items()}
+        if said["more"]:
+            for at, each in clients.items():
+                self._clients.setdefault(at, []).extend(each)
+            return
+        number = (int(said["number"][0]), int(said["number"][1])) if "number" in said else (0, 0)
+        for address, led in self._led.items():
+            led.hear(host, _clients(said["keeps"].get(address, ())), now)
+        self._election.hear(Word(said["edge"], bool(said["fit"]), frozenset(clients), number), now)
+        self._clients.update(clients)
+        if self._led:
+            leads, owner, token = said["orders"]
+            self._know(replace(self._orders, number=number, leads=tuple(leads), owner=str(owner), token=int(token)))
+
+    def _answer(self, host: str, port: int) -> None:
+        """Say what is so to who leads addresses."""
+        newest = self._newest
+        word = {
+            "edge": self._orders.edge,
+            "fit": self._fitness.fit,
+            "holds": [*self._election.holds],
+            "held": any(each.held for each in self._led.values()),
+            "number": newest.number,
+            "leads": newest.leads,
+            "owner": newest.owner,
+            "token": newest.token,
+        }
+        with suppress(OSError):
+            self._talk.sendto(json.dumps(word).encode(), (host, port))
 
     def _tell_of_newcomers(self) -> None:
         """Before they have asked anything: else they would wait for an answer, and nobody would know of them."""
@@ -174,25 +244,54 @@ class Agent:
             self._send(come, fit=self._fitness.fit, more=True)
 
     def _rule(self, now: float) -> bool:
-        ruling = self._election.rule(now, fit=self._fitness.fit, router=self._router_heard, left=self._left)
+        ruling = self._election.rule(now, fit=self._fit(now), router=self._router_heard, left=self._left)
         for each in ruling.drop:
-            self._addresses.drop(each)
+            self._leave(each)
             self._announced.pop(each, None)
         for each in ruling.take:
-            self._addresses.renew(each)
+            self._come(each)
             self._announced[each] = now
             with suppress(OSError):
                 self._herald.announce(each)
-                self._herald.wake(each, self._orders.port, self._clients.pop(each, ()))
+                self._herald.wake(each, self._orders.port, self._lost(each, self._clients.pop(each, [])))
+        for each, led in self._led.items():
+            lost = led.forget(now)
+            if lost and each in self._election.holds:
+                with suppress(OSError):
+                    self._herald.wake(each, self._orders.port, lost)
         for word, addresses in (("lets go of", ruling.drop), ("takes", ruling.take)):
             if addresses:
                 print(f"{time.time():.3f} {self._orders.edge} {word} {' '.join(sorted(addresses))}", flush=True)  # noqa: T201
         return bool(ruling.drop or ruling.take)
 
+    def _fit(self, now: float) -> bool:
+        """Whether an address may come here. Whoever has one that is led elsewhere lets go of it at once for who says
+        so, who must be able to take it then.
+        """
+        waits = bool(self._led) and not self._election.holds and not self._election.has_listened(now)
+        return self._fitness.fit and not waits
+
+    def _leave(self, address: str) -> None:
+        if address in self._led:
+            self._led[address].leave()
+        else:
+            self._addresses.drop(address)
+
+    def _come(self, address: str) -> None:
+        if address in self._led:
+            self._led[address].come()
+        else:
+            self._addresses.renew(address)
+
+    def _lost(self, address: str, before: list[Client]) -> list[Client]:
+        return self._led[address].lost(before) if address in self._led else before
+
     def _left(self, address: str) -> bool:
         """Let an address go that no client is connected to. Who connects in between is not lost: while the address is
-        nowhere, nobody is answered, and whoever was, is seen then.
+        nowhere, nobody is answered, and whoever was, is seen then. One that is led elsewhere leaves its clients here.
         """
+        if address in self._led:
+            return True
         port = self._orders.port
         if clients_of(address, port):
             return False
@@ -211,16 +310,34 @@ class Agent:
                     self._herald.announce(each)
 
     def _say(self, *, fit: bool | None = None) -> None:
-        has = {each: clients_of(each, self._orders.port)[:_MOST_NAMED] for each in self._election.holds}
-        self._send(has, fit=self._fitness.fit if fit is None else fit, more=False)
+        has = {each: self._clients_of(each)[:_MOST_NAMED] for each in self._election.holds}
+        self._send(has, fit=self._fit(time.monotonic()) if fit is None else fit, more=False)
+
+    def _clients_of(self, address: str) -> list[Client]:
+        return (connections if address in self._led else clients_of)(address, self._orders.port)
 
     def _send(self, has: Mapping[str, Sequence[Client]], *, fit: bool, more: bool) -> None:
         """Tell all others; ``more``: of clients alone, besides those that were told of in the last beat."""
-        if self._election.hears:
-            word = {"edge": self._orders.edge, "fit": fit, "has": has, "more": more}
-            with suppress(OSError):
-                self._talk.sendto(json.dumps(word).encode(), (self._all, self._orders.talk))
+        if not self._election.hears:
+            return
+        word: dict[str, object] = {"edge": self._orders.edge, "fit": fit, "has": has, "more": more}
+        if self._led and not more:
+            orders = self._orders
+            word |= {"number": orders.number, "orders": (orders.leads, orders.owner, orders.token)}
+            word["keeps"] = {address: each.stay() for address, each in self._led.items()}
+        with suppress(OSError):
+            self._talk.sendto(json.dumps(word, separators=(",", ":")).encode(), (self._all, self._orders.talk))
+
+
+def _written(file: Path) -> tuple[int, int]:
+    """Another one for each time that a file is replaced."""
+    found = file.stat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def _clients(said: Sequence[Any]) -> list[Client]:
+    return [(str(host), int(port)) for host, port in said]
 
 
 if __name__ == "__main__":
-    Agent(Orders(**json.loads(Path(sys.argv[1]).read_bytes()))).run()
+    Agent(Path(sys.argv[1])).run()

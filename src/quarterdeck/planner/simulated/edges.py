@@ -54,7 +54,7 @@ def joined_fact(truth: Truth, site: str) -> BalancerFact:
 def record_amiss(truth: Truth) -> str:
     """Why the name is to be set once more."""
     site = truth.record
-    if site is None or site not in truth.twins or truth.front is not None or DNS in truth.mute:
+    if site is None or site not in truth.twins or truth.fixed or DNS in truth.mute:
         return ""
     name = NameFact(site=site, addresses=truth.record_addresses(site))
     return amiss(name, seen_edges(truth, site), joined_fact(truth, site))

@@ -34,6 +34,7 @@ def from_world(world: World) -> Truth:
         record=world.record,
         front=world.front,
         direct=world.direct,
+        promoted=world.promoted,
         named=world.apiservers.backends,
         leader=world.membership.leader if world.membership else None,
         events_leader=world.events_membership.leader if world.events_membership else None,

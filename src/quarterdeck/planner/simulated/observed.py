@@ -34,7 +34,7 @@ _UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
 
 def observe(truth: Truth) -> World:
     """The observation that a manager makes which reaches everything that is not mute."""
-    known = truth.front is not None or DNS not in truth.mute
+    known = truth.fixed or DNS not in truth.mute
     replicas = tuple(_replica_fact(truth, record) for record in truth.memory.replicas)
     recorded = frozenset(truth.recorded)
     name = NameFact(known=known, site=truth.record, replicas=truth.named & recorded, stray=not truth.named <= recorded)
@@ -58,6 +58,7 @@ def observe(truth: Truth) -> World:
         record_known=known,
         amiss=edges.record_amiss(truth),
         name_servers=0 if truth.front is not None else 1,
+        promoted=truth.promoted,
         front=truth.front,
         direct=truth.direct,
         apiservers=by_itself(name, replicas),

@@ -13,7 +13,7 @@ from quarterdeck.planner.truth import DNS, Truth
 
 def named(truth: Truth, step: SetRecord | LeadTo | RemoveRecord) -> Truth:
     """The name leads to another site, to apiservers themselves, or to nothing. Raises RefusedError."""
-    if truth.front is not None:
+    if truth.fixed:
         raise RefusedError("the endpoint is a fixed address")
     if DNS in truth.mute:
         raise RefusedError("the DNS server does not answer")

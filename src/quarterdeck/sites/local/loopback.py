@@ -37,6 +37,10 @@ class Loopback:
         """None: Kubernetes keeps no Endpoints of loopback addresses, so that ports need not be the same."""
         return ()
 
+    def led_addresses(self, site_number: int) -> tuple[str, ...]:
+        """None: an address of the loopback network is everywhere."""
+        return ()
+
     def floating_address(self, place: Place, number: int) -> str | None:
         """None: the addresses are the host's, which answers at all of them."""
         return None

@@ -42,6 +42,7 @@ class LocalMachines:
         self._home = home.resolve()
         self._settings = settings
         self._isolation = isolation
+        self._number = number
         self._stands = kept_stands(self._site_folder / "machines", stands(settings, number), number)
         for name, stand in self._stands.items():
             # A disk that is full must not keep anybody from looking: the next command tries again.
@@ -63,7 +64,13 @@ class LocalMachines:
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
         always = frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+        always |= {Capability.LEADS} if self.led_addresses else set()
         return always | {Capability.FLOATS} if self._settings.floating else always
+
+    @property
+    def led_addresses(self) -> tuple[str, ...]:
+        """See Leads."""
+        return self._isolation.led_addresses(self._number)
 
     def floating(self, machine: str, number: int) -> str | None:
         """See Floats."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from quarterdeck.sites.isolation import Place
 from quarterdeck.sites.netns.enter import enter_argv
 from quarterdeck.sites.netns.lab import Lab
-from quarterdeck.sites.netns.layout import address, floating_address, inside
+from quarterdeck.sites.netns.layout import address, floating_address, inside, led_addresses
 
 
 class NetnsIsolation:
@@ -30,6 +30,10 @@ class NetnsIsolation:
     def floating_address(self, place: Place, number: int) -> str | None:
         """One that leads to the site; the kernel of an edge has it while that edge holds it."""
         return floating_address(place.site_number, place.machine_number, number)
+
+    def led_addresses(self, site_number: int) -> tuple[str, ...]:
+        """Those of the network of seats that belong to no machine."""
+        return led_addresses(site_number)
 
     async def prepare(self, place: Place) -> None:
         """Start the lab if it does not run; make the site and the machine, if they are not there."""

@@ -32,6 +32,8 @@ GATEWAY = "10.88.0.1"
 _SEATS = IPv4Address("100.64.0.0")
 MOST_SEATS = 16
 """Addresses that replicas of one machine have besides its own: more share none while they are exchanged."""
+MOST_LED = 62
+"""Addresses of a site that can be led from machine to machine."""
 _FLOATING = IPv4Address("198.18.0.0")
 MOST_FLOATING = 64
 """Planes of a home whose load balancers have addresses that float: those whose number is below this."""
@@ -70,6 +72,11 @@ def seat_addresses(site_number: int, machine_number: int) -> tuple[str, ...]:
 
 def _seats_address(site: int, machine: int, seat: int) -> str:
     return str(_SEATS + (site << 14 | machine << 6 | seat))
+
+
+def led_addresses(site_number: int) -> tuple[str, ...]:
+    """The addresses that lead to a site and are no machine's: whichever has one for a while is found by ARP."""
+    return tuple(_seats_address(site_number, 0, each) for each in range(1, MOST_LED + 1))
 
 
 def floating_network(site_number: int) -> str:
