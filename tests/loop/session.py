@@ -41,7 +41,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import AddLearner, Plan, ReleaseReplica, Step, StopUnit, Swap
 from quarterdeck.model.units import Fence, MachineState, Volume
 from quarterdeck.model.world import World
-from quarterdeck.planner.truth import edge
+from quarterdeck.planner.things import edge
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease

@@ -26,7 +26,8 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import RemoveMember, Step
 from quarterdeck.model.units import MachineRole, MachineState, UnitState
 from quarterdeck.planner.parts import Power, SimMachine, SimMember, SimReplica
-from quarterdeck.planner.truth import Truth, apiserver_of, edge, etcd_of
+from quarterdeck.planner.things import apiserver_of, edge, etcd_of
+from quarterdeck.planner.truth import Truth
 
 _POWER = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.FROZEN}
 

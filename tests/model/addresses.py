@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from model.clients import Clients
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.planner.truth import DNS, ETCD, Truth
+from quarterdeck.planner.things import DNS, ETCD
+from quarterdeck.planner.truth import Truth
 
 
 def felt(truth: Truth) -> bool:

@@ -14,7 +14,8 @@ from quarterdeck.model.steps import NoteDiffering
 from quarterdeck.planner.ailing import LOOKED_AFTER
 from quarterdeck.planner.parts import Fill, Power, SimMember, SimReplica
 from quarterdeck.planner.quorum import has_quorum
-from quarterdeck.planner.truth import DNS, ETCD, Truth, all_of, apiserver_of, edge, etcd_of, second
+from quarterdeck.planner.things import DNS, ETCD, all_of, apiserver_of, edge, etcd_of, second
+from quarterdeck.planner.truth import Truth
 
 #: Ticks until a joiner publishes itself a second time, and until a voter that lags has caught up.
 UNSERVED = 3

@@ -73,7 +73,8 @@ from quarterdeck.planner.match import match
 from quarterdeck.planner.members import serves
 from quarterdeck.planner.parts import Power
 from quarterdeck.planner.quorum import Voter, has_quorum, home
-from quarterdeck.planner.truth import Truth, apiserver_of, edge, second
+from quarterdeck.planner.things import apiserver_of, edge, second
+from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 #: Steps that need to know who is a member, or that take something away.

@@ -22,7 +22,8 @@ from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.truth import Truth, apiserver_of, etcd_of
+from quarterdeck.planner.things import apiserver_of, etcd_of
+from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)

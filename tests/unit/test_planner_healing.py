@@ -17,7 +17,8 @@ from quarterdeck.planner.machines import flapping, machine_for
 from quarterdeck.planner.parts import Power, SimMachine
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.truth import Truth, all_of, etcd_of
+from quarterdeck.planner.things import all_of, etcd_of
+from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0)

@@ -28,7 +28,8 @@ from quarterdeck.planner.membership import remove_dead
 from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.truth import ETCD, Truth
+from quarterdeck.planner.things import ETCD
+from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 

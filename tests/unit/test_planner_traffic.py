@@ -23,8 +23,9 @@ from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.serving import control
 from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.things import DNS, edge
 from quarterdeck.planner.traffic import backends, let_go, may_drain
-from quarterdeck.planner.truth import DNS, Truth, edge
+from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 

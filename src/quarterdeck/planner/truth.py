@@ -16,10 +16,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.world import Consent
 from quarterdeck.planner.parts import NOTHING, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.quorum import Voter, home, quorum
-
-#: Names in ``Truth.mute`` of what is no machine that hosts replicas.
-DNS = "dns"
-ETCD = "etcd"
+from quarterdeck.planner.things import all_of, apiserver_of, edge, etcd_of, other, second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -405,34 +402,3 @@ class Truth:
             if name == second(site) and site not in self.dead_seconds:
                 return frozenset(each for each in backends & self.serving if self.connected(site, self._sites[each]))
         return self.reached_from(name.removeprefix(edge("")))
-
-
-def edge(site: str) -> str:
-    """The name in ``Truth.mute`` of the machine of a site's load balancer."""
-    return f"edge of {site}"
-
-
-def second(site: str) -> str:
-    """The same of its other edge."""
-    return f"second edge of {site}"
-
-
-def other(name: str) -> str:
-    """The other edge of an edge's site."""
-    site = name.removeprefix(second(""))
-    return edge(site) if site != name else second(name.removeprefix(edge("")))
-
-
-def etcd_of(name: str) -> str:
-    """The name in ``Truth.mute`` of a replica's member."""
-    return f"etcd of {name}"
-
-
-def apiserver_of(name: str) -> str:
-    """The name in ``Truth.mute`` of a replica's apiserver; beside those of edges, that of its own address."""
-    return f"apiserver of {name}"
-
-
-def all_of(site: str) -> str:
-    """The name in ``Truth.mute`` of all that is at a site."""
-    return f"site {site}"

@@ -8,7 +8,8 @@ from quarterdeck.model.steps import AttachVolumes, LeaveMachine
 from quarterdeck.planner.parts import Power, SimMachine, SimMember
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.placing import free_seat
-from quarterdeck.planner.truth import Truth, all_of
+from quarterdeck.planner.things import all_of
+from quarterdeck.planner.truth import Truth
 
 
 def seated(truth: Truth, step: AttachVolumes) -> AttachVolumes:

@@ -26,7 +26,8 @@ from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.time import GRACE
 from quarterdeck.planner.simulated.units import ended
 from quarterdeck.planner.simulated.upkeep import space_of
-from quarterdeck.planner.truth import DNS, ETCD, Truth, all_of
+from quarterdeck.planner.things import DNS, ETCD, all_of
+from quarterdeck.planner.truth import Truth
 
 _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
 _UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)

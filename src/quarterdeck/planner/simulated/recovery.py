@@ -9,7 +9,8 @@ from quarterdeck.model.steps import BeginEpoch, DeleteKept, RestoreMember, Withd
 from quarterdeck.model.world import Consent
 from quarterdeck.planner.parts import Power
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
-from quarterdeck.planner.truth import Truth, all_of
+from quarterdeck.planner.things import all_of
+from quarterdeck.planner.truth import Truth
 
 
 def begun(truth: Truth, step: BeginEpoch) -> Truth:

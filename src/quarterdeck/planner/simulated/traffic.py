@@ -8,7 +8,8 @@ from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.truth import DNS, Truth
+from quarterdeck.planner.things import DNS
+from quarterdeck.planner.truth import Truth
 
 
 def named(truth: Truth, step: SetRecord | LeadTo | RemoveRecord) -> Truth:
