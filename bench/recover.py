@@ -34,8 +34,9 @@ spec: {{isolation: {isolation}}}
 def begun(lab: PlaneLab) -> Command:
     """The command whose word was taken. It is refused as long as the quorum is not seen to be lost."""
     end = time.monotonic() + PATIENCE
+    before = lab.plane(NAME).spec.new_epoch
     recovering = lab.start("recover", NAME, "--yes")
-    while lab.plane(NAME).spec.new_epoch is None:
+    while lab.plane(NAME).spec.new_epoch == before:
         if not recovering.running:
             said = recovering.end()
             if time.monotonic() >= end:
