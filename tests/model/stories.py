@@ -119,3 +119,17 @@ def led_by(world: World, name: str) -> World:
     membership: Membership | None = world.membership
     assert membership is not None
     return replace(world, membership=replace(membership, leader=name))
+
+
+def steps_until_done(truth: Truth) -> list[tuple[float, Step]]:
+    """What is done, each with when; the times are those of the truth."""
+    found: list[tuple[float, Step]] = []
+    for _ in range(100):
+        now = plan(observe(truth))
+        if now.done:
+            return found
+        for step in now.now:
+            truth = apply(truth, step)
+            found.append((truth.now, step))
+        truth = truth if now.now else tick(truth)
+    raise AssertionError(f"not done: {plan(observe(truth))}")

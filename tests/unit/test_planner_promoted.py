@@ -6,29 +6,13 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import until
+from model.stories import steps_until_done, until
 from model.worlds import promoted, wanted
 
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, Step, StopBalancer, StopUnit
-from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
-
-
-def steps_until_done(truth: Truth) -> list[tuple[float, Step]]:
-    """What is done, each with when; the times are those of the truth."""
-    found: list[tuple[float, Step]] = []
-    for _ in range(200):
-        now = plan(observe(truth))
-        if now.done:
-            return found
-        for step in now.now:
-            truth = apply(truth, step)
-            found.append((truth.now, step))
-        truth = truth if now.now else tick(truth)
-    raise AssertionError(f"not done: {plan(observe(truth))}")
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from model.stories import until, with_fact
+from model.stories import steps_until_done, until, with_fact
 from model.worlds import FORMER, NEW, changing, empty, settled
 
 from quarterdeck.model.components import Component
@@ -14,9 +14,8 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps import LeadTo, Plan, SetRecord, StopBalancer, StopUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, World
-from quarterdeck.planner.planner import plan
 from quarterdeck.planner.round_robin import follow
-from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.survival import Answer, survivals
 from quarterdeck.planner.traffic import record
 from quarterdeck.planner.truth import Truth
@@ -47,20 +46,6 @@ def unseen(world: World, name: str) -> World:
 def as_seen(world: World) -> World:
     ready = {each.name for each in world.replicas if each.ready}
     return replace(world, apiservers=replace(world.apiservers, healthy=world.apiservers.backends & ready))
-
-
-def steps_until_done(truth: Truth) -> list[tuple[float, object]]:
-    """What is done, each with when; the times are those of the truth."""
-    found: list[tuple[float, object]] = []
-    for _ in range(100):
-        now: Plan = plan(observe(truth))
-        if now.done:
-            return found
-        for step in now.now:
-            truth = apply(truth, step)
-            found.append((truth.now, step))
-        truth = truth if now.now else tick(truth)
-    raise AssertionError(f"not done: {plan(observe(truth))}")
 
 
 # --- who is in the name ---------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.endpoint import LeadsTo
 from quarterdeck.api.memory import MemoryStatus, memory_from_status
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.settings import PlaneSettings, unit_name
@@ -129,7 +128,7 @@ class Plane:
     @property
     def _led(self) -> frozenset[str]:
         """Those of all machines, where any of them may have been given the plane's own address."""
-        promoted = self.resource.spec.endpoint.leads_to is LeadsTo.PROMOTED
+        promoted = self.resource.spec.endpoint.promoted
         return frozenset(each.address for each in self.machines.values()) if promoted else frozenset()
 
     def edges(self, site: str) -> Mapping[str, LoadBalancer]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from quarterdeck.actions.addresses import at_its_machines, seat_of
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.endpoint import LeadsTo
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.components.settings import ReplicaSettings
 from quarterdeck.errors import Conflict, NotFound, Unavailable
@@ -99,7 +98,7 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
         audit=(await _audit_volume_at(plane, record)).path if component is Component.APISERVER else None,
         folders={each: site.folder(record.machine, plane.unit(record, each)) for each in Component},
         programs={component: await site.install(record.machine, program)},
-        everywhere=plane.resource.spec.endpoint.leads_to is LeadsTo.PROMOTED and at_its_machines(plane, record),
+        everywhere=plane.resource.spec.endpoint.promoted and at_its_machines(plane, record),
     )
 
 

@@ -122,7 +122,7 @@ class Endpoint(Model):
 
     def _promoted(self, mode: str) -> list[tuple[str, str]]:
         """What stands in the way of an address that goes from a machine to the load balancer, and back."""
-        if self.leads_to is not LeadsTo.PROMOTED:
+        if not self.promoted:
             return []
         problems: list[tuple[str, str]] = []
         if self.mode is not EndpointMode.ADDRESS:
@@ -143,6 +143,11 @@ class Endpoint(Model):
         if self.port is not None:
             problems.append(("port", "contradicts leadsTo 'apiservers': clients come to the port that these have"))
         return problems
+
+    @property
+    def promoted(self) -> bool:
+        """Whether the address leads to the only replica itself, and else to the load balancer."""
+        return self.leads_to is LeadsTo.PROMOTED
 
     def host_of(self, plane: str) -> str:
         """What clients of the plane of that name connect to: a DNS name, or in mode ``address`` the address."""

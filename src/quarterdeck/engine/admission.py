@@ -17,7 +17,7 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.endpoint_changes import admit_change
 from quarterdeck.engine.preconditions import require
-from quarterdeck.engine.settings import balancer_ports, is_promoted
+from quarterdeck.engine.settings import balancer_ports
 from quarterdeck.engine.templates import audit_wanted, template_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim
@@ -125,7 +125,7 @@ async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> Non
 
 async def _address_is_led(engine: Engine, wanted: ControlPlane, site: Site) -> None:
     """One that goes from machine to machine is one of its site's that no plane has."""
-    if not is_promoted(wanted):
+    if not wanted.spec.endpoint.promoted:
         return
     doing = f"leading clients of plane {wanted.name} to {wanted.host}"
     driver = engine.home.sites.open(site)
@@ -147,7 +147,7 @@ async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> N
     """Those of its load balancer, unless that has an address of the user's own. Replicas get ports that are free when
     they are placed.
     """
-    if wanted.spec.endpoint.address is not None and not is_promoted(wanted):
+    if wanted.spec.endpoint.address is not None and not wanted.spec.endpoint.promoted:
         return
     name = wanted.metadata.name
     status = wanted.status.model_copy(update={"port_offset": await operations.free_number(engine.home.store, name)})

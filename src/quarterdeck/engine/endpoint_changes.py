@@ -6,7 +6,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
 from quarterdeck.api.site import Site
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.settings import endpoint_port, is_promoted, leads_to_apiservers
+from quarterdeck.engine.settings import endpoint_port, leads_to_apiservers
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.seats import PortName
 
@@ -24,7 +24,7 @@ async def admit_change(home: Home, wanted: ControlPlane, current: ControlPlane, 
 def _is_led_as_it_was(wanted: ControlPlane, current: ControlPlane) -> None:
     """Whether an address is promoted decides where apiservers listen, and that one belongs to a site."""
     before, after = current.spec.endpoint, wanted.spec.endpoint
-    if not (is_promoted(current) or is_promoted(wanted)):
+    if not (current.spec.endpoint.promoted or wanted.spec.endpoint.promoted):
         return
     if (before.leads_to, before.address, before.mode) != (after.leads_to, after.address, after.mode):
         raise PreconditionFailed(

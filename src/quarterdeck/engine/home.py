@@ -28,7 +28,7 @@ from quarterdeck.engine.belongings import drop, secrets_of
 from quarterdeck.engine.home_folder import make_folder
 from quarterdeck.engine.places import machines_of, with_former
 from quarterdeck.engine.revisions import known
-from quarterdeck.engine.settings import balancer_status_port, endpoint_port, front_site, is_promoted
+from quarterdeck.engine.settings import balancer_status_port, endpoint_port, front_site
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.files import file_errors
 from quarterdeck.http import Http
@@ -162,7 +162,7 @@ def _balancers(
     client: Http,
 ) -> dict[str, dict[str, LoadBalancer]]:
     """By site, and by machine. An address of the user's own is on one machine alone."""
-    front, promoted = front_site(resource, sites), is_promoted(resource)
+    front, promoted = front_site(resource, sites), resource.spec.endpoint.promoted
     found: dict[str, dict[str, LoadBalancer]] = {}
     for (name, machine), seen in machines.items():
         address = resource.spec.endpoint.address if name == front else None
@@ -190,7 +190,7 @@ def _promoted(
 ) -> Dns | None:
     """Where the address of a plane is, if it is one that is promoted."""
     site = sites.get(front_site(resource, sites) or "")
-    if site is None or not is_promoted(resource):
+    if site is None or not resource.spec.endpoint.promoted:
         return None
     return open_promoted(
         resource.metadata.name,

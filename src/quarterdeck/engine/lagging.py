@@ -32,6 +32,16 @@ class Distance:
     sending: bool = False
     size: int | None = None
 
+    @property
+    def known(self) -> bool:
+        """Whether it tells where the member is."""
+        return self.size is not None or not self.sending
+
+    @property
+    def come(self) -> int:
+        """Bytes that there are of a database that is sent."""
+        return self.size if self.size is not None and self.sending else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pursuit:
@@ -51,9 +61,15 @@ class Pursuit:
     @classmethod
     def begun(cls, at: Distance, now: float, *, moved: bool) -> Pursuit:
         """What the first look says."""
-        known = at.size is not None or not at.sending
-        most = at.size if at.size is not None and at.sending else 0
-        return cls(leader=at.leader, nearest=at.entries, most=most, better=now, until=now, moved=moved, known=known)
+        return cls(
+            leader=at.leader,
+            nearest=at.entries,
+            most=at.come,
+            better=now,
+            until=now,
+            moved=moved,
+            known=at.known,
+        )
 
     def after(self, at: Distance, now: float) -> Pursuit:
         """The pursuit after one more look. It begins anew with another leader, which has yet to hear of the member, and
@@ -63,16 +79,16 @@ class Pursuit:
             return Pursuit.begun(at, now, moved=True)
         if now - self.until > AWAY:
             return Pursuit.begun(at, now, moved=False)
-        size = at.size if at.size is not None and at.sending else 0
-        nearer = at.entries < self.nearest or size >= self.most + MORE
+        more = at.come >= self.most + MORE
+        nearer = at.entries < self.nearest or more
         return replace(
             self,
             nearest=min(self.nearest, at.entries),
-            most=size if size >= self.most + MORE else self.most,
+            most=at.come if more else self.most,
             better=now if nearer else self.better,
             until=now,
             moved=self.moved or nearer,
-            known=at.size is not None or not at.sending,
+            known=at.known,
         )
 
     @property

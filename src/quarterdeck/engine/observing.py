@@ -5,7 +5,7 @@ from __future__ import annotations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.places import site_as_known
-from quarterdeck.engine.settings import front_site, goal_of, is_promoted, planner_settings
+from quarterdeck.engine.settings import front_site, goal_of, planner_settings
 
 
 async def observer_of(plane: Plane) -> Observer:
@@ -18,5 +18,5 @@ async def observer_of(plane: Plane) -> Observer:
         goal=goal_of(resource, site),
         deleting=resource.metadata.deletion_timestamp is not None,
         front=front_site(resource, plane.sites),
-        promoted=is_promoted(resource),
+        promoted=resource.spec.endpoint.promoted,
     )

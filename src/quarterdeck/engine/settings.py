@@ -41,11 +41,6 @@ def leads_to_apiservers(plane: ControlPlane) -> bool:
     return plane.spec.endpoint.leads_to is LeadsTo.APISERVERS
 
 
-def is_promoted(plane: ControlPlane) -> bool:
-    """Whether its address leads to the only replica itself, and else to the load balancer."""
-    return plane.spec.endpoint.leads_to is LeadsTo.PROMOTED
-
-
 def leads_here(site: Site, address: str) -> bool:
     """Whether an address can be led from machine to machine of a site."""
     return isinstance(site, Leads) and Capability.LEADS in site.capabilities and address in site.led_addresses
@@ -58,7 +53,7 @@ def front_site(resource: ControlPlane, sites: Mapping[str, Site]) -> str | None:
     endpoint = resource.spec.endpoint
     if endpoint.mode is not EndpointMode.ADDRESS:
         return None
-    if is_promoted(resource):
+    if resource.spec.endpoint.promoted:
         there = (name for name, site in sites.items() if leads_here(site, endpoint.address or ""))
         return next(there, resource.spec.placement.site)
     return resource.status.memory.served_site or resource.spec.placement.site
@@ -78,7 +73,7 @@ def planner_settings(plane: ControlPlane) -> Settings:
         lagging=float(asked.lagging_after_seconds),
     )
     # Nobody remembers an address of one that is promoted: the network leads to where it is.
-    ttl = 0.0 if is_promoted(plane) else float(endpoint.ttl)
+    ttl = 0.0 if plane.spec.endpoint.promoted else float(endpoint.ttl)
     return Settings(ttl=ttl, drain=endpoint.drain, goes_back=goes_back, healing=healing)
 
 

@@ -12,14 +12,14 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from quarterdeck.endpoint.floating.netlink import CREATE, REPLACE, Netlink, attribute
+
 #: Seconds after which the kernel takes an address away that is not renewed: from a process that hangs, or is no more.
 LIFETIME = 2
 Client = tuple[str, int]
 
 _RTM_NEWADDR, _RTM_DELADDR = 20, 21
-_REQUEST, _ACK, _REPLACE, _CREATE = 0x1, 0x4, 0x100, 0x400
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_CACHEINFO = 1, 2, 6
-_NLMSG_ERROR = 2
 _SIOCGIFADDR, _SIOCGIFNETMASK = 0x8915, 0x891B
 _ARP = 0x0806
 _ESTABLISHED, _SYN_RECEIVED = "01", "03"
@@ -59,14 +59,13 @@ class Addresses:
 
     def __init__(self, interface: str) -> None:
         self._index = socket.if_nametoindex(interface)
-        self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-        self._netlink.bind((0, 0))
+        self._netlink = Netlink()
 
     def renew(self, address: str) -> None:
         """Have it for another ``LIFETIME``."""
         # Preferred by nobody: what this machine begins by itself comes from its own address.
         lives = struct.pack("=IIII", 0, LIFETIME, 0, 0)
-        self._ask(_RTM_NEWADDR, _CREATE | _REPLACE, address, _attribute(_IFA_CACHEINFO, lives))
+        self._ask(_RTM_NEWADDR, CREATE | REPLACE, address, attribute(_IFA_CACHEINFO, lives))
 
     def drop(self, address: str) -> None:
         """Have it no more. Nothing happens where it is not."""
@@ -79,13 +78,8 @@ class Addresses:
     def _ask(self, kind: int, flags: int, address: str, more: bytes) -> None:
         packed = socket.inet_aton(address)
         body = struct.pack("=BBBBI", socket.AF_INET, 32, 0, 0, self._index)
-        body += _attribute(_IFA_LOCAL, packed) + _attribute(_IFA_ADDRESS, packed) + more
-        header = struct.pack("=IHHII", 16 + len(body), kind, _REQUEST | _ACK | flags, 0, 0)
-        self._netlink.send(header + body)
-        answer = self._netlink.recv(65536)
-        (number,) = struct.unpack_from("=i", answer, 16)
-        if struct.unpack_from("=H", answer, 4)[0] == _NLMSG_ERROR and number:
-            raise OSError(-number, f"{os.strerror(-number)}: {address}")
+        body += attribute(_IFA_LOCAL, packed) + attribute(_IFA_ADDRESS, packed) + more
+        self._netlink.ask(kind, flags, body, address)
 
 
 class Herald:
@@ -188,10 +182,6 @@ class Echo:
                 found = found or (host == self._router and body[:1] == b"\x00" and body[4:6] == self._mark)
         except BlockingIOError:
             return found
-
-
-def _attribute(kind: int, value: bytes) -> bytes:
-    return struct.pack("=HH", 4 + len(value), kind) + value
 
 
 def _checksum(data: bytes) -> bytes:

@@ -7,7 +7,6 @@ straight. Both by rules of the kernel's routing (ip-rule(8)) that name one conne
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.endpoint.floating.kernel import Client
+from quarterdeck.endpoint.floating.netlink import APPEND, CREATE, EXCLUSIVE, Netlink, attribute, attributes
 
 #: Before the rule for what is a machine's own, and behind the one by which a deaf machine loses all
 #: (``sites.netns.wiring``).
@@ -25,8 +25,8 @@ _NOWHERE, _LOCAL = 0, 255
 _BY_WAY_OF = 1 << 16
 
 _NEWROUTE, _DELROUTE, _NEWRULE, _DELRULE, _GETRULE = 24, 25, 32, 33, 34
-_REQUEST, _ACK, _EXCLUSIVE, _CREATE, _APPEND, _DUMP = 0x1, 0x4, 0x200, 0x400, 0x800, 0x300
-_ERROR, _DONE = 2, 3
+#: Bytes before the attributes of a rule (fib_rule_hdr).
+_OF_A_RULE = 12
 _FRA_DST, _FRA_SRC, _FRA_IIFNAME, _FRA_PRIORITY, _FRA_TABLE = 1, 2, 3, 6, 15
 _FRA_IP_PROTO, _FRA_SPORT, _FRA_DPORT = 22, 23, 24
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_TABLE = 1, 4, 5, 15
@@ -90,8 +90,7 @@ class Passing:
     def __init__(self, interface: str, address: str, port: int) -> None:
         self._interface, self._index = interface, socket.if_nametoindex(interface)
         self._address, self._port = address, port
-        self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-        self._netlink.bind((0, 0))
+        self._netlink = Netlink()
         self._rules = self._found()
         # What comes for others is sent on, and nobody is told to send it there by himself.
         for name, value in (("ip_forward", "1"), ("conf/all/send_redirects", "0")):
@@ -130,7 +129,7 @@ class Passing:
     def hold(self) -> None:
         """Lose whatever comes: who sends it sends it again, and so waits."""
         with suppress(FileExistsError):
-            self._ask(_NEWRULE, _CREATE | _EXCLUSIVE, self._lost(_HELD))
+            self._ask(_NEWRULE, CREATE | EXCLUSIVE, self._lost(_HELD))
 
     def let_go(self) -> None:
         """Take again what comes."""
@@ -159,7 +158,7 @@ class Passing:
 
     def _add(self, rule: _Rule) -> None:
         if rule not in self._rules:
-            self._ask(_NEWRULE, _CREATE | _EXCLUSIVE, self._body(rule))
+            self._ask(_NEWRULE, CREATE | EXCLUSIVE, self._body(rule))
             self._rules.add(rule)
 
     def _remove(self, rule: _Rule) -> None:
@@ -173,9 +172,9 @@ class Passing:
 
     def _to_the_address(self, priority: int, action: int, of_source: int) -> bytes:
         body = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, of_source, 0, 0, 0, 0, action, 0)
-        body += _attribute(_FRA_DST, socket.inet_aton(self._address))
-        body += _attribute(_FRA_PRIORITY, _number(priority))
-        return body + _attribute(_FRA_IIFNAME, self._interface.encode() + b"\0")
+        body += attribute(_FRA_DST, socket.inet_aton(self._address))
+        body += attribute(_FRA_PRIORITY, _number(priority))
+        return body + attribute(_FRA_IIFNAME, self._interface.encode() + b"\0")
 
     def _body(self, rule: _Rule) -> bytes:
         if rule.client is None:
@@ -183,28 +182,18 @@ class Passing:
         else:
             host, port = rule.client
             body = self._to_the_address(_OF_ONE, _TO_TABLE, 32)
-            body += _attribute(_FRA_TABLE, _number(rule.table))
-            body += _attribute(_FRA_SRC, socket.inet_aton(host))
-            body += _attribute(_FRA_IP_PROTO, struct.pack("=B", socket.IPPROTO_TCP))
-            body += _attribute(_FRA_SPORT, struct.pack("=HH", port, port))
-            body += _attribute(_FRA_DPORT, struct.pack("=HH", self._port, self._port))
+            body += attribute(_FRA_TABLE, _number(rule.table))
+            body += attribute(_FRA_SRC, socket.inet_aton(host))
+            body += attribute(_FRA_IP_PROTO, struct.pack("=B", socket.IPPROTO_TCP))
+            body += attribute(_FRA_SPORT, struct.pack("=HH", port, port))
+            body += attribute(_FRA_DPORT, struct.pack("=HH", self._port, self._port))
         return body
 
     def _found(self) -> set[_Rule]:
         """The rules that one before has left, as far as they are of this address and port."""
-        self._send(_GETRULE, _DUMP, struct.pack("=BBBBBBBBI", socket.AF_INET, *[0] * 8))
-        found: set[_Rule] = set()
-        while True:
-            answer = self._netlink.recv(1 << 20)
-            at = 0
-            while at < len(answer):
-                length, kind = struct.unpack_from("=IH", answer, at)
-                if kind in (_DONE, _ERROR):
-                    return found
-                rule = self._read(_attributes(answer[at + 28 : at + length]))
-                if rule is not None:
-                    found.add(rule)
-                at += length + 3 & ~3
+        every = self._netlink.all(_GETRULE, struct.pack("=BBBBBBBBI", socket.AF_INET, *[0] * 8))
+        found = (self._read(attributes(each[_OF_A_RULE:])) for each in every)
+        return {each for each in found if each is not None}
 
     def _read(self, has: Mapping[int, bytes]) -> _Rule | None:
         priority = struct.unpack("=I", has.get(_FRA_PRIORITY, bytes(4)))[0]
@@ -218,21 +207,14 @@ class Passing:
 
     def _route(self, verb: int, table: int, *, kind: int, scope: int, out: int, to: str = "", way: str = "") -> None:
         header = struct.pack("=BBBBBBBBI", socket.AF_INET, 32 if to else 0, 0, 0, 0, _STATIC, scope, kind, 0)
-        body = header + _attribute(_RTA_TABLE, _number(table)) + _attribute(_RTA_OIF, _number(out))
-        body += _attribute(_RTA_DST, socket.inet_aton(to)) if to else b""
-        body += _attribute(_RTA_GATEWAY, socket.inet_aton(way)) if way else b""
+        body = header + attribute(_RTA_TABLE, _number(table)) + attribute(_RTA_OIF, _number(out))
+        body += attribute(_RTA_DST, socket.inet_aton(to)) if to else b""
+        body += attribute(_RTA_GATEWAY, socket.inet_aton(way)) if way else b""
         with suppress(FileExistsError, ProcessLookupError):  # it is there, or gone, already
-            self._ask(verb, _CREATE | _APPEND if verb == _NEWROUTE else 0, body)
+            self._ask(verb, CREATE | APPEND if verb == _NEWROUTE else 0, body)
 
     def _ask(self, kind: int, flags: int, body: bytes) -> None:
-        self._send(kind, _ACK | flags, body)
-        answer = self._netlink.recv(65536)
-        (number,) = struct.unpack_from("=i", answer, 16)
-        if struct.unpack_from("=H", answer, 4)[0] == _ERROR and number:
-            raise OSError(-number, f"{os.strerror(-number)}: {self._address}")
-
-    def _send(self, kind: int, flags: int, body: bytes) -> None:
-        self._netlink.send(struct.pack("=IHHII", 16 + len(body), kind, _REQUEST | flags, 0, 0) + body)
+        self._netlink.ask(kind, flags, body, self._address)
 
 
 def _table(host: str) -> int:
@@ -241,19 +223,3 @@ def _table(host: str) -> int:
 
 def _number(value: int) -> bytes:
     return struct.pack("=I", value)
-
-
-def _attribute(kind: int, value: bytes) -> bytes:
-    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
-
-
-def _attributes(packed: bytes) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
-    at = 0
-    while at + 4 <= len(packed):
-        length, kind = struct.unpack_from("=HH", packed, at)
-        if length < 4:
-            break
-        found[kind] = packed[at + 4 : at + length]
-        at += length + 3 & ~3
-    return found
