@@ -75,6 +75,7 @@ class Connection:
         if self._connecting is None or (self._connecting.done() and now - self._tried > _PAUSE):
             self._tried = now
             self._connecting = asyncio.create_task(self._connect())
+            self._connecting.add_done_callback(_looked_at)
         # It goes on when nobody waits for it: a handshake over a long way takes several round trips.
         await asyncio.wait((self._connecting,), timeout=AGAIN if self._failed is not None else PATIENCE)
         if not self._connecting.done():
@@ -204,6 +205,12 @@ class Connection:
             with suppress(asyncio.CancelledError, QuarterdeckError):
                 await self._connecting
         await self._drop()
+
+
+def _looked_at(task: asyncio.Task[Session]) -> None:
+    """Whoever asks next is told, which may be nobody."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _text(said: bytes | str | None) -> str:

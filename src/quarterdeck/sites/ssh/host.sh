@@ -18,6 +18,7 @@ LIB=/var/lib/quarterdeck RUN=/run/quarterdeck ETC=/etc/quarterdeck SYSTEMD=/etc/
 UNITS=$LIB/units
 WANTS=$SYSTEMD/multi-user.target.wants
 ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge"
+OUTSIDE="/usr/bin/nsenter --target=1 --mount --"  # of what a unit sees of the disk
 SILENCE=20  # seconds without a word from the caller, who says something every 5
 
 # How a request ended: what the caller makes of each stands in wire.py.
@@ -185,7 +186,7 @@ call_let_go() {
 
 call_allow() {
   local each
-  mkdir -p -m 755 "$ETC"
+  mkdir -p "$ETC" && chmod 755 "$ETC"
   for each in "$@"; do
     require_path "$each"
     [[ ! $each =~ ^/(etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home)(/|$) ]] && [ "$each" != /var ] &&
@@ -369,9 +370,9 @@ Type=exec
 User=$R_ACCOUNT
 Group=$R_ACCOUNT
 EnvironmentFile=$UNITS/$1/env
-ExecStartPre=+$SELF starting $1
+ExecStartPre=+$OUTSIDE $SELF starting $1
 ExecStart=$2
-ExecStopPost=+$SELF ended $1
+ExecStopPost=+$OUTSIDE $SELF ended $1
 Restart=always
 RestartSec=$R_PAUSE
 TimeoutStartSec=60
@@ -667,15 +668,13 @@ delete_slowly() {  # where the disk is told of freed blocks, whoever syncs waits
 }
 
 ask_free() {  # CLASS=PATH: bytes that are free there, and bytes that its volumes take
-  local each used=0 row
+  local used=0 row blocks size
   class_root "$1"
   require_there
   [ -d "$ROOT" ] || ROOT=$LIB
-  set -- $(stat -f -c '%a %S' "$ROOT")
-  printf '%s\n' "$(($1 * $2))"
-  [ "$ROOT" = "$LIB" ] && { echo 0; return; }
-  for row in $(find "$ROOT" ! -type d -printf '%b\n' 2> /dev/null); do used=$((used + row * 512)); done
-  echo $used
+  read -r blocks size < <(stat -f -c '%a %S' "$ROOT")
+  [ "$ROOT" = "$LIB" ] || while read -r row; do used=$((used + row * 512)); done < <(find "$ROOT" ! -type d -printf '%b\n' 2> /dev/null)
+  echo "$((blocks * size)) $used"
 }
 
 ask_ledger() { [ ! -e "$LIB/ledger.json" ] || cat "$LIB/ledger.json"; }
@@ -701,21 +700,20 @@ ask_sync() {  # CLASS=PATH TIMES: seconds for each of some small writes that are
   class_root "$1"; require_number "$2"
   require_there
   [ -d "$ROOT" ] || ROOT=$LIB
-  local file
-  file=$(mktemp "$ROOT/.sync.XXXXXX") || full
-  trap 'rm -f "$file"' EXIT
+  NEW=$(mktemp "$ROOT/.sync.XXXXXX") || full
+  trap 'rm -f "$NEW"' EXIT
   for ((at = 0; at < $2; at++)); do
-    dd if=/dev/zero of="$file" bs=2300 count=1 seek="$at" conv=notrunc oflag=dsync 2>&1 | sed -n 's/.*copied, \([0-9.e-]*\) s.*/\1/p'
+    dd if=/dev/zero of="$NEW" bs=2300 count=1 seek="$at" conv=notrunc oflag=dsync 2>&1 | sed -n 's/.*copied, \([0-9.e-]*\) s.*/\1/p'
   done
 }
 
-ask_round_trip() {  # ADDRESS PORT: seconds for each of a few connections
-  local at since
+ask_round_trip() {  # ADDRESS PORT: microseconds for each of a few connections
+  local at
   [[ $1 =~ ^[0-9a-fA-F.:]+$ ]] || fail $INVALID "$1 is no address"; require_number "$2"
   for at in 1 2 3; do
-    since=$EPOCHREALTIME
-    timeout 3 bash -c 'exec 3<> "/dev/tcp/$0/$1"' "$1" "$2" 2> /dev/null || fail $UNAVAILABLE "nothing answers at $1:$2"
-    echo "$since $EPOCHREALTIME"
+    # shellcheck disable=SC2016 # that bash is to expand it
+    timeout 3 bash -c 'at=${EPOCHREALTIME/./}; exec 3<> "/dev/tcp/$0/$1" || exit 1; echo $((${EPOCHREALTIME/./} - at))' \
+      "$1" "$2" 2> /dev/null || fail $UNAVAILABLE "nothing answers at $1:$2"
   done
 }
 
@@ -724,7 +722,9 @@ ask_job() {  # DEADLINE MOST; with the number of its variables, these, and its w
   [[ $1 =~ ^[0-9]{1,6}(\.[0-9]{1,3})?$ ]] || fail $INVALID "$1 seconds"; require_number "$2"
   mapfile -d '' -t words < "$BODY"
   {
-    setpriv --pdeathsig KILL unshare --pid --fork --kill-child --mount-proc -- \
+    # what it changes its user in must not be the first process of its namespace, which dies with its parent only as root
+    # shellcheck disable=SC2016 # that bash is to expand it
+    setpriv --pdeathsig KILL unshare --pid --fork --kill-child --mount-proc -- bash -c '"$@"; exit $?' job \
       setpriv --reuid=quarterdeck-etcd --regid=quarterdeck-etcd --clear-groups --no-new-privs --inh-caps=-all \
       --bounding-set=-all -- timeout -s KILL "$1" env -i "${words[@]}" 2>&1 &
     pid=$!

@@ -387,7 +387,7 @@ class SshSite:
             case RoundTrip():
                 words = ("round-trip", what.address, str(what.port))
                 said = await self._ask(host, *words, doing=doing, deadline=_QUICK)
-                return statistics.median(map(float, said.split()))
+                return statistics.median(map(int, said.split())) / 1e6
             case DiskSync():
                 root = _root(self._class(doing, what.storage_class))
                 said = await self._ask(host, "sync", root, str(_SYNCS), doing=doing, deadline=_QUICK)
