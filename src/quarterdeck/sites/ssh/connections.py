@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import shlex
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import asyncssh
 
@@ -16,9 +15,9 @@ from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Login
+from quarterdeck.sites.ssh.script import script, script_digest
 from quarterdeck.sites.ssh.session import Session
 
-SCRIPT = Path(__file__).with_name("host.sh")
 #: Where it is on a host, as root's.
 INSTALLED = "/usr/local/lib/quarterdeck/host"
 #: Seconds for a connection with its login; for how long whoever asks waits for that, and for how long where the last
@@ -31,7 +30,7 @@ _PAUSE = 1.0
 
 _AS_ROOT = 'if [ "$(id -u)" = 0 ]; then s=; else s="sudo -n"; fi; exec $s '
 _PUT = (
-    f"/bin/sh -c 'umask 022; mkdir -p {Path(INSTALLED).parent} && cat > {INSTALLED}.new-$$ &&"
+    f"/bin/sh -c 'umask 022; mkdir -p {PurePosixPath(INSTALLED).parent} && cat > {INSTALLED}.new-$$ &&"
     f" chmod 755 {INSTALLED}.new-$$ && mv -f {INSTALLED}.new-$$ {INSTALLED}'"
 )
 
@@ -130,7 +129,7 @@ class Connection:
             raise Unavailable("connecting", str(error) or type(error).__name__) from None
 
     async def _served(self, transport: asyncssh.SSHClientConnection) -> Session:
-        digest = hashlib.sha256(await asyncio.to_thread(SCRIPT.read_bytes)).hexdigest()
+        digest = await asyncio.to_thread(script_digest)
         session = await self._begun(transport, digest)
         if session is None:
             await self._install(transport)
@@ -173,7 +172,7 @@ class Connection:
     async def _install(self, transport: asyncssh.SSHClientConnection) -> None:
         done = await transport.run(
             f"exec /bin/sh -c {shlex.quote(_AS_ROOT + _PUT)}",
-            input=await asyncio.to_thread(SCRIPT.read_bytes),
+            input=await asyncio.to_thread(script),
             encoding=None,
         )
         if done.returncode != 0:

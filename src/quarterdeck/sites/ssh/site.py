@@ -409,7 +409,7 @@ class SshSite:
         await self._ask(host, "destroy", machines, *self._roots(host), doing=doing, deadline=_DELETE)
 
     async def ask(self, machine: str, *words: str, doing: str, deadline: float = _QUICK, body: bytes = b"") -> bytes:
-        """What a machine's host answers to a request (host.sh). Raises as wire.py says, and Unavailable."""
+        """What a machine's host answers to a request (host/*.sh). Raises as wire.py says, and Unavailable."""
         return await self._ask(self._host(machine), *words, doing=doing, deadline=deadline, body=body)
 
     async def _ask(
