@@ -56,7 +56,7 @@ def test_a_word_that_would_be_two_is_refused(word: str) -> None:
 def test_an_answer_is_read() -> None:
     assert wire.answer(b"7 0 120 55.31\n") == wire.Answer(id=7, code=0, size=120, uptime=55.31)
     for line in (b"\n", b"7 0 120\n", b"seven 0 1 1\n"):
-        with pytest.raises(ValueError, match="unpack|invalid literal"):
+        with pytest.raises(ValueError, match=r"unpack|invalid literal"):
             wire.answer(line)
 
 

@@ -343,7 +343,7 @@ class SshSite:
         """See Site."""
         doing = f"looking who sits where on machine {machine}"
         said = await self._ask(self._host(machine), "ledger", doing=doing, deadline=_QUICK)
-        return ledger_of(doing, machine, said).taken
+        return ledger_of(doing, machine, said).taken if said else ()
 
     async def release(self, machine: str, plane: str, replica: str) -> None:
         """See Site."""
@@ -355,7 +355,7 @@ class SshSite:
         host = self._host(machine)
         for _ in range(_TRIES):
             said = await self._ask(host, "ledger", doing=doing, deadline=_QUICK)
-            before = ledger_of(doing, machine, said)
+            before = ledger_of(doing, machine, said) if said else Ledger()
             after, result = change(before.admitting(self._fence))
             if after == before:
                 return result
