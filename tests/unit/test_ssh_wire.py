@@ -38,7 +38,8 @@ def kept(spec: UnitSpec = SPEC, role: MachineRole = MachineRole.CONTROL) -> Kept
 
 def unpacked(archive: bytes) -> dict[str, tuple[bytes, int]]:
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        return {each.name: (tar.extractfile(each).read(), each.mode) for each in tar.getmembers()}
+        found = [(each, tar.extractfile(each)) for each in tar.getmembers()]
+        return {each.name: (stream.read(), each.mode) for each, stream in found if stream is not None}
 
 
 def test_a_request_says_who_asks_and_until_when() -> None:

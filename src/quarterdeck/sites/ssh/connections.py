@@ -140,7 +140,7 @@ class Connection:
 
     async def _begun(self, transport: asyncssh.SSHClientConnection, digest: str) -> Session | None:
         """A session; None where the host has no script, or an older one."""
-        command = f"{_AS_ROOT}{INSTALLED} serve {digest} {self.owner}"
+        command = f"{_AS_ROOT}{INSTALLED} serve {digest} {self.owner} $SSH_CONNECTION"
         process: asyncssh.SSHClientProcess[bytes] = await transport.create_process(
             f"exec /bin/sh -c {shlex.quote(command)}", encoding=None
         )

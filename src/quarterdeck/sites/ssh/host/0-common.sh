@@ -3,9 +3,10 @@
 # caller names, paths and text, each of which it checks: whoever may call "host serve" can run programs as the users
 # below, in folders of quarterdeck's own, and is not root. It needs bash, coreutils, util-linux, tar and systemd.
 #
-#   host serve DIGEST OWNER   answers requests on its standard input until that ends (see sites/ssh/wire.py)
+#   host serve DIGEST OWNER... answers requests on its standard input until that ends (see sites/ssh/wire.py)
 #   host starting UNIT        systemd asks before it starts a unit: is its data there?
 #   host ended UNIT           systemd tells that a unit's process has ended
+#   host undo-fault           a timer undoes a fault whose time is over
 #   host let-go UNIT PID      a timer has a process go on that was held
 #   host allow PATH...        lets volumes be kept below a path; whoever may only "serve" may not do that
 set -u -o pipefail

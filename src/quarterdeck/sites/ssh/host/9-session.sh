@@ -60,6 +60,7 @@ answer() {  # ID EXPIRES VERB ARGUMENTS: carries a request out, and says how tha
     # a host that stood still must not do what was asked of it long ago
     [ "${UPTIME%.*}" -lt "$2" ] || fail $LATE "it comes too late"
     shift 2
+    suffering "$1" || exit 0
     "ask_${1//-/_}" "${@:2}"
   ) > "$out" 2> "$err" < /dev/null
   code=$?
@@ -71,8 +72,10 @@ answer() {  # ID EXPIRES VERB ARGUMENTS: carries a request out, and says how tha
   rm -f "$out" "$err" "$BODY"
 }
 
-call_serve() {
+call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client's address and port, ours
   local digest size id expires words
+  CLIENT=${3:-127.0.0.1} PORT=${6:-22}
+  [[ $CLIENT =~ ^[0-9a-fA-F.:]+$ && $PORT =~ ^[0-9]+$ ]] || exit $INVALID
   digest=$(sha256sum < "$SELF"); digest=${digest%% *}
   if [ "$digest" != "$1" ]; then echo "other $PROTOCOL $digest"; exit 0; fi
   require_name "$2"
@@ -100,6 +103,6 @@ call_serve() {
 [ $# -gt 0 ] || fail $INVALID "host serve|starting|ended|let-go|allow"
 verb=$1; shift
 case $verb in
-  serve | starting | ended | let-go | allow) "call_${verb//-/_}" "$@" ;;
+  serve | starting | ended | let-go | undo-fault | allow) "call_${verb//-/_}" "$@" ;;
   *) fail $INVALID "there is no $verb" ;;
 esac
