@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -47,7 +48,14 @@ class Connection:
     _failed: QuarterdeckError | None = None
     _tried: float = 0.0
     packing: str = "gzip"
-    locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    #: What is known of the host since this connection was made: it may be another one the next time.
+    known: set[str] = field(default_factory=set)
+    locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was heard since somebody waited in vain."""
+        return self._failed is not None or (self._session is not None and self._session.silent)
 
     @property
     def name(self) -> str:
@@ -92,6 +100,7 @@ class Connection:
         try:
             async with asyncio.timeout(CONNECTING):
                 await self._drop()
+                self.known.clear()
                 self._transport = await self._logged_in()
                 self._session = await self._served(self._transport)
         except TimeoutError:
