@@ -20,8 +20,8 @@ from quarterdeck.sites.ssh.hosts import Host, SshSettings, SshStorageClass, mach
 from quarterdeck.sites.ssh.looks import HostLook, read_look
 from quarterdeck.sites.ssh.programs import Sender
 
-#: Seconds for a look: as long as what looks at members and apiservers has; and at a host of which nothing was heard since
-#: the one before.
+#: Seconds for a look: as long as what looks at members and apiservers has; and at a host of which nothing was heard
+#: since the one before.
 _LOOK = 3.0
 _AGAIN = 1.0
 QUICK = 15.0

@@ -79,7 +79,8 @@ class Connection:
         if self._session is not None and not self._session.ended:
             return self._session
         now = time.monotonic()
-        if self._connecting is None or (self._connecting.done() and now - self._tried > _PAUSE):
+        tried = self._failed is not None and now - self._tried < _PAUSE
+        if self._connecting is None or (self._connecting.done() and not tried):
             self._tried = now
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(_looked_at)
