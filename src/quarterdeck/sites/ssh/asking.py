@@ -20,8 +20,10 @@ from quarterdeck.sites.ssh.hosts import Host, SshSettings, SshStorageClass, mach
 from quarterdeck.sites.ssh.looks import HostLook, read_look
 from quarterdeck.sites.ssh.programs import Sender
 
-#: Seconds for a look: as long as what looks at members and apiservers has.
+#: Seconds for a look: as long as what looks at members and apiservers has; and at a host of which nothing was heard
+#: since the one before.
 _LOOK = 3.0
+_AGAIN = 1.0
 QUICK = 15.0
 
 
@@ -77,9 +79,10 @@ class SshHosts:
         return {host.name: look for host, look in zip(hosts, seen, strict=True)}
 
     async def _look_at(self, host: Host, below: str) -> HostLook | None:
-        doing = f"looking at host {host.name}"
+        doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
         try:
-            said = await self._ask(host, "look", below or "-", *self._roots(host), doing=doing, deadline=_LOOK)
+            words = ("look", below or "-", *self._roots(host))
+            said = await self._ask(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
         except (Unavailable, PreconditionFailed):
             return None  # whoever does anything there is told why
         return read_look(doing, said)
@@ -115,9 +118,10 @@ class SshHosts:
     async def _allow(self, at: Connection, doing: str) -> None:
         """Have the folders of storage classes be ones for volumes there, once."""
         paths = tuple(each.path for each in self._classes.values() if each.path)
-        if paths and (key := f"allowed {' '.join(paths)}") not in at.locks:
+        key = f"allowed {' '.join(paths)}"
+        if paths and key not in at.known:
             await at.allow(doing, paths)
-            at.locks[key] = asyncio.Lock()
+            at.known.add(key)
 
     def _stand(self, machine: str) -> tuple[Host, MachineRole]:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -47,7 +48,14 @@ class Connection:
     _failed: QuarterdeckError | None = None
     _tried: float = 0.0
     packing: str = "gzip"
-    locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    #: What is known of the host since this connection was made: it may be another one the next time.
+    known: set[str] = field(default_factory=set)
+    locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was heard since somebody waited in vain."""
+        return self._failed is not None or (self._session is not None and self._session.silent)
 
     @property
     def name(self) -> str:
@@ -71,7 +79,8 @@ class Connection:
         if self._session is not None and not self._session.ended:
             return self._session
         now = time.monotonic()
-        if self._connecting is None or (self._connecting.done() and now - self._tried > _PAUSE):
+        tried = self._failed is not None and now - self._tried < _PAUSE
+        if self._connecting is None or (self._connecting.done() and not tried):
             self._tried = now
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(_looked_at)
@@ -92,6 +101,7 @@ class Connection:
         try:
             async with asyncio.timeout(CONNECTING):
                 await self._drop()
+                self.known.clear()
                 self._transport = await self._logged_in()
                 self._session = await self._served(self._transport)
         except TimeoutError:

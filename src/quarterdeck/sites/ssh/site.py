@@ -332,6 +332,7 @@ class SshSite(SshFaults):
         machines = ",".join(host.machine(role) for role in host.roles)
         doing = f"clearing host {host.name}"
         await self._ask(host, "destroy", machines, *self._roots(host), doing=doing, deadline=_DELETE)
+        self._hosts.at(host.login).known.clear()
 
 
 def open_ssh_site(settings: SshSettings, hosts: Hosts, sender: Sender | None = None) -> SshSite:

@@ -33,6 +33,8 @@ ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and
     [ "$ROOT" = "$LIB/volumes/$CLASS" ] || rm -f "$ROOT/.quarterdeck"
   done
   [ $# -eq 0 ] || rm -f "$LIB/ledger.json" "$LIB"/fences/*
+  # what is left when nobody has anything here any more
+  [ -n "$(ls -A "$UNITS")" ] || { rm -rf "$LIB/programs"/* "$LIB/programs"/.part-* && rm -f "$LIB/owner"; }
 }
 
 # The session
@@ -78,10 +80,13 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   [[ $CLIENT =~ ^[0-9a-fA-F.:]+$ && $PORT =~ ^[0-9]+$ ]] || exit $INVALID
   digest=$(sha256sum < "$SELF"); digest=${digest%% *}
   if [ "$digest" != "$1" ]; then echo "other $PROTOCOL $digest"; exit 0; fi
-  require_name "$2"
+  [ "$2" = - ] || (require_name "$2") || exit $INVALID
   [ -d /run/systemd/system ] || { echo "no-systemd"; exit 0; }
   prepare || { echo "no-room $(df --output=pcent "$LIB" | tail -n 1 | tr -d ' ')"; exit 0; }
-  if [ -e "$LIB/owner" ] && [ "$(< "$LIB/owner")" != "$2" ]; then echo "owned $(< "$LIB/owner")"; exit 0; fi
+  if [ "$2" != - ]; then  # who only looks does not make it his
+    [ -e "$LIB/owner" ] || put "$LIB/owner" 644 <<< "$2"
+    if [ "$(< "$LIB/owner")" != "$2" ]; then echo "owned $(< "$LIB/owner")"; exit 0; fi
+  fi
   SESSION=$(mktemp -d "$RUN/session.XXXXXX") || exit 1
   trap 'rm -rf "$SESSION"' EXIT
   mkfifo "$SESSION/life"
