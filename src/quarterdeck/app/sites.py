@@ -80,7 +80,7 @@ class Sites:
     async def machines(self, name: str) -> Sequence[Used]:
         """A site's machines, and what is on them. Raises NotFound, PreconditionFailed when they are out of reach."""
         site = await self._home.site(name)
-        if site.spec.isolation is Isolation.NETNS:
+        if site.spec.network is Isolation.NETNS:
             await require_in_lab(self._home, f"reaching the machines of site {name}")
         replicas = {
             (each.slot.site, each.machine): f"{plane.metadata.name}/{each.name}"

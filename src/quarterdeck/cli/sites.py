@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.api.errors import explained
-from quarterdeck.api.site import Isolation, Site
+from quarterdeck.api.site import Isolation, LocalSpec, Site
 from quarterdeck.app import Drain
 from quarterdeck.cli.arguments import Detach, OutputOption, Yes
 from quarterdeck.cli.context import Output, enter_lab, err, must_go_inside, out, run
@@ -34,9 +34,10 @@ def list_(output: OutputOption = Output.TABLE) -> None:
             return [
                 {
                     "name": name,
-                    "isolation": str(site.spec.isolation),
+                    "driver": site.spec.driver,
+                    "isolation": str(site.spec.isolation) if isinstance(site.spec, LocalSpec) else None,
                     "zones": [*site.spec.zones],
-                    "machines": len(site.spec.zones) * site.spec.machines_per_zone,
+                    "machines": site.spec.machines_in(site.spec.zones),
                     "classes": [each.name for each in site.spec.storage_classes],
                     "reattachable": [each.name for each in site.spec.storage_classes if each.reattachable],
                     "planes": [each.metadata.name for each in planes if each.spec.placement.site == name],
@@ -45,7 +46,7 @@ def list_(output: OutputOption = Output.TABLE) -> None:
                 for name, site in (await quarterdeck.sites.list()).items()
             ]
 
-    columns = ("name", "isolation", "zones", "machines", "classes", "planes", "cordoned")
+    columns = ("name", "driver", "isolation", "zones", "machines", "classes", "planes", "cordoned")
     show(run(ask()), columns, output, wide=("reattachable",))
 
 
@@ -112,7 +113,7 @@ def machines(name: SiteName, output: OutputOption = Output.TABLE) -> None:
 
 
 def _inside(name: str) -> None:
-    if must_go_inside() and run(_site(name)).spec.isolation is Isolation.NETNS:
+    if must_go_inside() and run(_site(name)).spec.network is Isolation.NETNS:
         enter_lab()
 
 

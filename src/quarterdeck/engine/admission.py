@@ -71,7 +71,7 @@ def _fits(wanted: ControlPlane, site: Site) -> None:
     unknown = sorted(set(zones) - set(site.spec.zones))
     if unknown:
         raise InvalidInput(doing, f"it has no zone {', '.join(unknown)}", f"zones: {', '.join(site.spec.zones)}")
-    machines = len(zones) * site.spec.machines_per_zone
+    machines = site.spec.machines_in(zones)
     if machines < wanted.spec.replicas:
         raise InvalidInput(
             doing, f"{wanted.spec.replicas} replicas need as many machines; it has {machines}", "add machines or zones"
@@ -113,7 +113,7 @@ async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> Non
     """Where DNS is the user's own: it can be updated, and the name is nobody else's."""
     if wanted.spec.endpoint.mode is not EndpointMode.RFC2136:
         return
-    dns = await engine.home.dns(wanted, site.spec.isolation, None)
+    dns = await engine.home.dns(wanted, site.spec.space, None)
     await dns.check(wanted.host)
     machines = await engine.home.sites.open(site).machines()
     edges = frozenset(each.address for each in machines if each.role is MachineRole.EDGE)
@@ -131,7 +131,7 @@ async def _address_is_led(engine: Engine, wanted: ControlPlane, site: Site) -> N
     driver = engine.home.sites.open(site)
     every = driver.led_addresses if isinstance(driver, Leads) else ()
     if not every:
-        seen = f"no address goes from machine to machine at site {site.name}, of isolation {site.spec.isolation}"
+        seen = f"no address goes from machine to machine at site {site.name}"
         raise PreconditionFailed(doing, seen, "use a site of isolation netns, or leadsTo: load-balancers")
     planes = await engine.home.store.list(ControlPlane)
     taken = {each.spec.endpoint.address: each.name for each in planes if each.name != wanted.name}

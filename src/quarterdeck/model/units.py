@@ -63,6 +63,9 @@ class UnitSpec:
 
     ``restart_pause``: seconds that the machine lets pass before it starts the unit again when that ended by itself, so
     that whoever leads clients to it has found it gone before it listens again. No part of the digest either.
+
+    ``low_ports``: it listens at a port below 1024, and is let do so where it does not run as root. No part of the
+    digest either.
     """
 
     name: str
@@ -76,6 +79,7 @@ class UnitSpec:
     fresh: bool = False
     owns: tuple[PurePosixPath, ...] = ()
     restart_pause: float = 0.0
+    low_ports: bool = False
 
     def differs_in_files_alone(self, other: UnitSpec) -> bool:
         """Whether another spec is of the same program with the same arguments."""
@@ -132,6 +136,7 @@ class MachineRole(StrEnum):
 
     CONTROL = "control"  # hosts replicas
     EDGE = "edge"  # hosts the site's load balancers
+    DNS = "dns"  # hosts a DNS server of planes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
