@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_with
-from quarterdeck.errors import Conflict, LeaseLost, PreconditionFailed
-from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
+from quarterdeck.errors import Conflict, Corrupt, LeaseLost, PreconditionFailed
+from quarterdeck.model.seats import Endpoint, Seat, SeatPort, TakenSeat
 from quarterdeck.model.units import Fence
 
 
@@ -72,3 +74,57 @@ class Ledger:
         """Without a replica."""
         kept = tuple(each for each in self.taken if (each.plane, each.replica) != (plane, replica))
         return replace(self, taken=kept)
+
+
+def ledger_text(ledger: Ledger) -> bytes:
+    """A ledger as it is kept."""
+    content = {
+        "taken": [
+            {
+                "plane": each.plane,
+                "replica": each.replica,
+                "ports": [
+                    {
+                        "name": port.name,
+                        "listen": [port.listen.host, port.listen.port],
+                        "advertised": [port.advertised.host, port.advertised.port],
+                    }
+                    for port in each.seat.ports
+                ],
+            }
+            for each in ledger.taken
+        ],
+        "fences": dict(ledger.fences),
+    }
+    return json.dumps(content, indent=1).encode()
+
+
+def ledger_of(doing: str, machine: str, text: bytes) -> Ledger:
+    """The ledger of a machine from what is kept; an empty one where that is empty. Raises Corrupt."""
+    if not text:
+        return Ledger()
+    try:
+        content = json.loads(text)
+        return Ledger(
+            taken=tuple(
+                TakenSeat(
+                    plane=str(each["plane"]),
+                    replica=str(each["replica"]),
+                    seat=Seat(machine=machine, ports=tuple(map(_port, each["ports"]))),
+                )
+                for each in content["taken"]
+            ),
+            fences={str(plane): int(token) for plane, token in content["fences"].items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Corrupt(
+            doing, f"not a ledger of seats ({error!r})", "remove it: what planes remember makes it anew"
+        ) from error
+
+
+def _port(content: dict[str, Any]) -> SeatPort:
+    return SeatPort(name=str(content["name"]), listen=_end(*content["listen"]), advertised=_end(*content["advertised"]))
+
+
+def _end(host: object, port: int) -> Endpoint:
+    return Endpoint(str(host), int(port))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
-from quarterdeck.errors import Corrupt, TimedOut
+from quarterdeck.errors import TimedOut
 from quarterdeck.files import write_atomic
-from quarterdeck.model.seats import Endpoint, Seat, SeatPort, TakenSeat
-from quarterdeck.sites.ledger import Ledger
+from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
 
 T = TypeVar("T")
 
@@ -25,24 +23,9 @@ def read_ledger(machine: Path) -> Ledger:
     """The ledger in a machine's folder; an empty one before its first seat. Raises Corrupt, OSError."""
     file = machine / _FILE
     try:
-        content = json.loads(file.read_bytes())
-        return Ledger(
-            taken=tuple(
-                TakenSeat(
-                    plane=str(each["plane"]),
-                    replica=str(each["replica"]),
-                    seat=Seat(machine=machine.name, ports=tuple(map(_port, each["ports"]))),
-                )
-                for each in content["taken"]
-            ),
-            fences={str(plane): int(token) for plane, token in content["fences"].items()},
-        )
+        return ledger_of(f"reading {file}", machine.name, file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return Ledger()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Corrupt(
-            f"reading {file}", f"not a ledger of seats ({error!r})", "remove it: what planes remember makes it anew"
-        ) from error
 
 
 def change_ledger(machine: Path, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
@@ -55,37 +38,8 @@ def change_ledger(machine: Path, change: Callable[[Ledger], tuple[Ledger, T]]) -
             before = read_ledger(machine)
             after, result = change(before)
             if after != before:
-                write_atomic(machine / _FILE, json.dumps(_content(after), indent=1).encode(), mode=0o600)
+                write_atomic(machine / _FILE, ledger_text(after), mode=0o600)
             return result
     except Timeout as error:
         doing = f"changing who sits where on machine {machine.name}"
         raise TimedOut(doing, f"another process has been at it for {_PATIENCE:.0f} s") from error
-
-
-def _content(ledger: Ledger) -> dict[str, object]:
-    return {
-        "taken": [
-            {
-                "plane": each.plane,
-                "replica": each.replica,
-                "ports": [
-                    {
-                        "name": port.name,
-                        "listen": [port.listen.host, port.listen.port],
-                        "advertised": [port.advertised.host, port.advertised.port],
-                    }
-                    for port in each.seat.ports
-                ],
-            }
-            for each in ledger.taken
-        ],
-        "fences": dict(ledger.fences),
-    }
-
-
-def _port(content: dict[str, Any]) -> SeatPort:
-    return SeatPort(name=str(content["name"]), listen=_end(*content["listen"]), advertised=_end(*content["advertised"]))
-
-
-def _end(host: object, port: int) -> Endpoint:
-    return Endpoint(str(host), int(port))

@@ -8,9 +8,9 @@ from typing import TypeVar
 from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ledger import Ledger
+from quarterdeck.sites.listening import TABLES, listening_ends
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
-from quarterdeck.sites.local.listening import TABLES, listening_ends
 from quarterdeck.sites.local.machine import LocalMachine
 
 T = TypeVar("T")

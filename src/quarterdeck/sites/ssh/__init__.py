@@ -1,0 +1,1 @@
+"""Sites on machines that are reached by ssh, and that systemd runs."""

@@ -1,0 +1,69 @@
+"""What an ssh site is made of: hosts, how each is reached, and where volumes are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from quarterdeck.model.units import Machine, MachineRole, MachineState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """How a host is reached. ``host`` is what ``ssh`` would be given: a name of ~/.ssh/config, a DNS name, an address.
+    What is None or "" is as that file, and ssh's own defaults, say. ``identity``: a key's file.
+    """
+
+    host: str
+    port: int | None = None
+    user: str = ""
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A host by its ``name``. ``address``: the IP address at which its programs listen, and are reached by clients and
+    peers. It may have several roles.
+    """
+
+    name: str
+    address: str
+    zone: str
+    roles: tuple[MachineRole, ...]
+    login: Login
+
+    def machine(self, role: MachineRole) -> str:
+        """The name of the machine that the host is in this role: control planes have the host's own name."""
+        return self.name if role is MachineRole.CONTROL or self.roles == (role,) else f"{self.name}-{role}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshStorageClass:
+    """Where volumes are on each host: below ``path``, or below quarterdeck's own folder ("").
+    ``limit_bytes`` bounds what all volumes of the class on one host may hold, as far as ``free_bytes`` tells.
+    """
+
+    name: str
+    path: str = ""
+    limit_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshSettings:
+    """A site. The first storage class is the default."""
+
+    name: str
+    hosts: tuple[Host, ...]
+    storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
+
+    def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
+        """The machines by name, each with its host and its role there."""
+        return {host.machine(role): (host, role) for host in self.hosts for role in host.roles}
+
+
+def machine_of(settings: SshSettings, name: str, state: MachineState) -> Machine:
+    """A machine of a site as others see it."""
+    host, role = settings.stands()[name]
+    return Machine(
+        name=name, site=settings.name, zone=host.zone, address=host.address, role=role, state=state, host=host.address
+    )

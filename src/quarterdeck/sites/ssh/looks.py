@@ -1,0 +1,93 @@
+"""What a host's script tells in one look, read. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from quarterdeck.errors import Corrupt
+from quarterdeck.model.site_facts import VolumeFacts
+from quarterdeck.model.units import UnitState, UnitStatus, Volume
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLook:
+    """One look at a host: the units of all machines that it is, each with its machine's name; its volumes; the storage
+    classes of which nothing is known.
+    """
+
+    units: tuple[tuple[str, UnitStatus], ...]
+    volumes: tuple[VolumeFacts, ...]
+    away: tuple[str, ...]
+
+    def units_of(self, machine: str) -> tuple[UnitStatus, ...]:
+        """The units of one machine."""
+        return tuple(unit for name, unit in self.units if name == machine)
+
+
+def read_look(doing: str, said: bytes) -> HostLook:
+    """What a host said. Raises Corrupt."""
+    units: list[tuple[str, UnitStatus]] = []
+    volumes: list[VolumeFacts] = []
+    away: list[str] = []
+    try:
+        for line in said.decode().splitlines():
+            kind, *fields = line.split("\t")
+            match kind:
+                case "unit":
+                    units.append(_unit(fields))
+                case "volume":
+                    storage_class, name, arriving, *entries = fields
+                    volumes.append(
+                        VolumeFacts(
+                            name=name,
+                            storage_class=storage_class,
+                            entries=tuple(sorted(entries)),
+                            arriving=arriving == "yes",
+                        )
+                    )
+                case "away":
+                    away += fields
+                case _:
+                    raise ValueError(line)
+    except ValueError as error:
+        raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
+    return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away))
+
+
+def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:
+    machine, name, state, digest, pid, exit_code, restarts, altered, refused = fields
+    return machine, UnitStatus(
+        name=name,
+        state=UnitState(state),
+        digest=digest,
+        pid=int(pid) if pid else None,
+        exit_code=int(exit_code) if exit_code else None,
+        restarts=int(restarts),
+        refused=refused,
+        altered=altered == "yes",
+    )
+
+
+def read_volumes(doing: str, said: bytes) -> tuple[Volume, ...]:
+    """Volumes with what they take. Raises Corrupt."""
+    try:
+        return tuple(map(_volume, _lines(said)))
+    except ValueError as error:
+        raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
+
+
+def _volume(line: str) -> Volume:
+    name, storage_class, path, used, changed = line.split("\t")
+    return Volume(
+        name=name,
+        storage_class=storage_class,
+        path=PurePosixPath(path),
+        used_bytes=int(used),
+        changed=float(changed) if changed else None,
+    )
+
+
+def _lines(said: bytes) -> Iterable[str]:
+    return said.decode().splitlines()

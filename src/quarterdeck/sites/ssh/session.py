@@ -1,0 +1,146 @@
+"""A session with a host's script: requests and answers over one channel of a connection of ssh."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+import asyncssh
+
+from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.model.units import Fence
+from quarterdeck.sites.ssh import wire
+
+#: Seconds: who has not answered a heartbeat for so long is not there any more.
+_SILENCE = 3 * wire.HEARTBEAT
+
+
+class Reader(Protocol):
+    """What a host says."""
+
+    async def readuntil(self, separator: bytes) -> bytes:
+        """Up to and with the separator; raises asyncio.IncompleteReadError at the end."""
+        ...
+
+    async def readexactly(self, n: int) -> bytes:
+        """So many bytes; raises asyncio.IncompleteReadError."""
+        ...
+
+
+class Session:
+    """One session. ``name``: the host, for people. It ends by itself when the host falls silent; then all that is asked
+    raises Unavailable. ``uptime``: seconds since the host's boot, as it was said first.
+    """
+
+    def __init__(
+        self, name: str, read: Reader, write: Callable[[bytes], None], close: Callable[[], None], uptime: float
+    ) -> None:
+        self._name = name
+        self._read = read
+        self._write = write
+        self._close = close
+        self._heard = time.monotonic()
+        self._booted = self._heard - uptime
+        self._number = 0
+        self._waiting: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
+        self._ended = ""
+        self._tasks = (asyncio.create_task(self._listen()), asyncio.create_task(self._beat()))
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can be asked any more."""
+        return bool(self._ended)
+
+    async def ask(
+        self,
+        *words: str,
+        doing: str,
+        deadline: float,
+        fence: Fence | None = None,
+        body: bytes = b"",
+        cancels: bool = False,
+    ) -> bytes:
+        """What the host answers to a request. ``cancels``: it is told when nobody waits any more.
+
+        Raises TimedOut after ``deadline`` seconds, Unavailable when the session ends, and what wire.py says of answers.
+        """
+        if self._ended:
+            raise Unavailable(doing, self._ended)
+        self._number += 1
+        number = self._number
+        expires = time.monotonic() - self._booted + deadline + 1
+        sent = wire.request(number, expires, fence, words, body)
+        answered: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answered
+        try:
+            self._send(sent)
+            async with asyncio.timeout(deadline):
+                code, said = await answered
+        except TimeoutError:
+            await self._cancel(number, cancels)
+            raise TimedOut(doing, f"{self._name} has not answered within {deadline:g} s") from None
+        except asyncio.CancelledError:
+            await asyncio.shield(self._cancel(number, cancels))
+            raise
+        finally:
+            self._waiting.pop(number, None)
+        if code < 0:
+            raise Unavailable(doing, said.decode())
+        if code:
+            raise wire.refusal(doing, code, said.decode(errors="replace"))
+        return said
+
+    async def _cancel(self, number: int, cancels: bool) -> None:
+        if cancels and not self._ended:
+            with suppress(Unavailable):
+                await self.ask("cancel", str(number), doing="ending a job", deadline=wire.HEARTBEAT)
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._write(data)
+        except (OSError, asyncssh.Error) as error:
+            self._end(f"the connection to {self._name} broke ({error})")
+
+    async def close(self) -> None:
+        """End it; whoever waits is told."""
+        self._end(f"the connection to {self._name} was closed")
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _end(self, why: str) -> None:
+        if not self._ended:
+            self._ended = why
+            self._close()
+            for each in self._waiting.values():
+                if not each.done():
+                    each.set_result((-1, why.encode()))
+
+    async def _listen(self) -> None:
+        try:
+            while True:
+                head = wire.answer(await self._read.readuntil(b"\n"))
+                said = await self._read.readexactly(head.size) if head.size else b""
+                self._heard = time.monotonic()
+                waiting = self._waiting.get(head.id)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result((head.code, said))
+        except asyncio.IncompleteReadError:
+            self._end(f"the connection to {self._name} ended")
+        except ValueError as error:
+            self._end(f"{self._name} said what makes no sense ({error})")
+        except (OSError, asyncssh.Error) as error:
+            self._end(f"the connection to {self._name} broke ({error})")
+
+    async def _beat(self) -> None:
+        """Say something now and then, which the host answers at once: who does not is not there any more."""
+        while not self._ended:
+            await asyncio.sleep(wire.HEARTBEAT)
+            if time.monotonic() - self._heard > _SILENCE:
+                self._end(f"{self._name} has been silent for {_SILENCE:.0f} s")
+                return
+            self._number += 1
+            self._send(wire.request(self._number, time.monotonic() - self._booted + _SILENCE, None, ("ping",), b""))

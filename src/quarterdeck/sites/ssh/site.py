@@ -1,0 +1,467 @@
+"""The ssh driver: machines that people have, each with the script of quarterdeck's and systemd."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hashlib
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Self, TypeVar
+
+from quarterdeck.errors import (
+    Conflict,
+    Corrupt,
+    LeaseLost,
+    NotFound,
+    PreconditionFailed,
+    QuarterdeckError,
+    TimedOut,
+    Unavailable,
+)
+from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
+from quarterdeck.model.programs import Program
+from quarterdeck.model.seats import Endpoint, PortName, Seat, TakenSeat
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts
+from quarterdeck.model.units import (
+    Fence,
+    Machine,
+    MachineRole,
+    MachineState,
+    Priority,
+    UnitFile,
+    UnitSpec,
+    UnitStatus,
+    Volume,
+)
+from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
+from quarterdeck.sites.listening import listening_ends
+from quarterdeck.sites.shared import Shared
+from quarterdeck.sites.ssh.connections import Connection, Hosts
+from quarterdeck.sites.ssh.hosts import Host, SshSettings, SshStorageClass, machine_of
+from quarterdeck.sites.ssh.looks import HostLook, read_look, read_volumes
+from quarterdeck.sites.ssh.programs import Sender, is_program
+from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, Kept, files_archive, whose
+
+T = TypeVar("T")
+
+#: Seconds for a look: as long as what looks at members and apiservers has.
+_LOOK = 3.0
+_QUICK = 15.0
+_START = 90.0
+_DELETE = 300.0
+#: Writes that a measurement of a disk makes; the median counts.
+_SYNCS = 9
+#: Tries to change who sits where, while others do.
+_TRIES = 5
+#: Where a host has load balancers as well as replicas, apiservers are so far from those ports.
+_BESIDE_BALANCERS = 10_000
+
+
+class SshSite:
+    """A site of hosts; offers the ports Site and Holds. What is known of units and volumes is on the hosts alone."""
+
+    def __init__(self, settings: SshSettings, hosts: Hosts, sender: Sender) -> None:
+        self._settings = settings
+        self._hosts = hosts
+        self._sender = sender
+        self._stands = settings.stands()
+        self._classes = {each.name: each for each in settings.storage_classes}
+        self._fence: Fence | None = None
+        self._looks: dict[str, Shared[Mapping[str, HostLook | None]]] = {}
+        self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @property
+    def name(self) -> str:
+        """See Site."""
+        return self._settings.name
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """See Site."""
+        return frozenset({Capability.PATHS, Capability.HOLDS})
+
+    def fenced(self, fence: Fence) -> Self:
+        """See Site."""
+        view = copy.copy(self)
+        view._fence = fence  # noqa: SLF001 - of its own class
+        return view
+
+    async def machines(self) -> tuple[Machine, ...]:
+        """See Site."""
+        return tuple(each.machine for each in (await self.facts()).machines)
+
+    async def facts(self, below: str = "") -> SiteFacts:
+        """See Site."""
+        if below not in self._looks:
+            self._looks[below] = Shared(partial(self._look, below))
+        seen = await self._looks[below]()
+        return SiteFacts(
+            name=self.name,
+            machines=tuple(self._facts_of(machine, seen[host.name]) for machine, (host, _) in self._stands.items()),
+            storage_classes=tuple(self._classes),
+        )
+
+    async def _look(self, below: str) -> Mapping[str, HostLook | None]:
+        """All hosts at once, each by its name; None for one that does not answer."""
+        hosts = self._settings.hosts
+        seen = await asyncio.gather(*(self._look_at(each, below) for each in hosts))
+        return {host.name: look for host, look in zip(hosts, seen, strict=True)}
+
+    async def _look_at(self, host: Host, below: str) -> HostLook | None:
+        doing = f"looking at host {host.name}"
+        try:
+            said = await self._ask(host, "look", below or "-", *self._roots(host), doing=doing, deadline=_LOOK)
+        except (Unavailable, PreconditionFailed):
+            return None  # whoever does anything there is told why
+        return read_look(doing, said)
+
+    def _facts_of(self, machine: str, look: HostLook | None) -> MachineFacts:
+        if look is None:
+            return MachineFacts(machine=machine_of(self._settings, machine, MachineState.UNREACHABLE))
+        own = self._stands[machine][1] is MachineRole.CONTROL
+        return MachineFacts(
+            machine=machine_of(self._settings, machine, MachineState.UP),
+            units=look.units_of(machine),
+            volumes=look.volumes if own else (),
+            away=look.away if own else (),
+        )
+
+    def folder(self, machine: str, unit: str) -> PurePosixPath:
+        """See Site."""
+        self._host(machine)
+        return UNITS / unit / "files"
+
+    async def units(self, machine: str) -> tuple[UnitStatus, ...]:
+        """See Site."""
+        doing = f"looking at the units of machine {machine}"
+        said = await self._ask(self._host(machine), "look", "-", doing=doing, deadline=_QUICK)
+        return read_look(doing, said).units_of(machine)
+
+    async def install(self, machine: str, program: Program) -> PurePosixPath:
+        """See Site: a file of this host is sent there, once."""
+        doing = f"installing {program.name} on machine {machine}"
+        host = self._host(machine)
+        if program.path is None:
+            raise PreconditionFailed(doing, f"site {self.name} runs files, not images", "name a file")
+        if not await asyncio.to_thread(is_program, program.path):
+            raise Unavailable(doing, f"{program.path} is no program")
+        return await self._sender.install(doing, self._hosts.at(host.login), program, Path(program.path))
+
+    async def start_unit(self, machine: str, spec: UnitSpec) -> None:
+        """See Site."""
+        host, role = self._stand(machine)
+        kept = Kept.of(machine, role, spec)
+        async with self._unit_locks[machine, spec.name]:
+            await self._ask(
+                host,
+                "start",
+                spec.name,
+                "fresh" if spec.fresh else "again",
+                doing=f"starting {spec.name} on machine {machine}",
+                deadline=_START + spec.stop_timeout,
+                body=kept.archive(spec.files),
+            )
+
+    async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
+        """See Site."""
+        host, role = self._stand(machine)
+        doing = f"reloading {spec.name} on machine {machine}"
+        async with self._unit_locks[machine, spec.name]:
+            kept = await self._kept(host, spec.name, doing)
+            if kept is None:
+                raise Conflict(doing, "it does not run as the one that is given")
+            wanted = Kept.of(machine, role, spec).as_started(kept)
+            await self._ask(host, "reload", spec.name, doing=doing, deadline=_QUICK, body=wanted.archive(spec.files))
+
+    async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
+        """See Site."""
+        host, how = self._host(machine), "kill" if kill else "term"
+        # no lock: a kill must not wait for the stop that takes too long
+        await self._ask(host, "stop", unit, how, doing=f"stopping {unit} on machine {machine}", deadline=_DELETE)
+
+    async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
+        """See Site."""
+        doing = f"giving {unit} on machine {machine} another share"
+        weight = str(WEIGHT[priority])
+        await self._ask(self._host(machine), "priority", unit, weight, doing=doing, deadline=_QUICK)
+
+    async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
+        """See Holds: a timer of the host lets it go on."""
+        doing = f"holding {unit} on machine {machine}"
+        await self._ask(self._host(machine), "hold", unit, f"{seconds:.3f}", doing=doing, deadline=_QUICK)
+
+    async def let_go_unit(self, machine: str, unit: str) -> None:
+        """See Holds."""
+        doing = f"letting {unit} on machine {machine} go on"
+        with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
+            await self._ask(self._host(machine), "let-go", unit, doing=doing, deadline=_QUICK)
+
+    async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
+        """See Site."""
+        host, doing = self._host(machine), f"guarding {unit} on machine {machine}"
+        async with self._unit_locks[machine, unit]:
+            kept = await self._kept(host, unit, doing)
+            if kept is not None and (guarded := kept.guarded(str(needs), boot_argv)) != kept:
+                await self._ask(host, "keep", unit, doing=doing, deadline=_QUICK, body=guarded.archive())
+
+    async def _kept(self, host: Host, unit: str, doing: str) -> Kept | None:
+        said = await self._ask(host, "spec", unit, doing=doing, deadline=_QUICK)
+        return Kept.read(doing, said) if said else None
+
+    async def remove_unit(self, machine: str, unit: str) -> None:
+        """See Site."""
+        async with self._unit_locks[machine, unit]:
+            doing = f"removing {unit} from machine {machine}"
+            await self._ask(self._host(machine), "remove", unit, doing=doing, deadline=_DELETE)
+
+    async def run_job(self, machine: str, job: Job) -> JobResult:
+        """See Site: as the user that members of etcd run as."""
+        host, doing = self._host(machine), f"running job {job.name} on machine {machine}"
+        words = (*(f"{key}={value}" for key, value in job.env), *job.argv)
+        body = b"".join(each.encode() + b"\0" for each in words)
+        await self._ask(host, "admit", doing=doing, deadline=_QUICK)
+        try:
+            said = await self._ask(
+                host,
+                "job",
+                f"{job.deadline + _QUICK:.3f}",
+                str(job.most_output),
+                doing=doing,
+                deadline=job.deadline,
+                body=body,
+                cancels=True,
+            )
+        except TimedOut:
+            raise TimedOut(doing, f"not done within {job.deadline:g} s: it was killed") from None
+        output, _, code = said.rpartition(b"\n")
+        cut = len(output) > job.most_output
+        number = int(code)
+        return JobResult(
+            exit_code=128 - number if number > 128 else number,
+            output=output[-job.most_output :].decode(errors="replace") if cut else output.decode(errors="replace"),
+            cut=cut,
+        )
+
+    async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
+        """See Site."""
+        host, doing = self._host(machine), f"writing files on machine {machine}"
+        await self._ask(host, "files", doing=doing, deadline=_QUICK, body=files_archive(files))
+
+    async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
+        """See Site."""
+        host, doing = self._host(machine), f"removing files from machine {machine}"
+        lines = "".join(f"{unit} {path}\n" for unit, path in map(whose, paths))
+        await self._ask(host, "remove-files", doing=doing, deadline=_QUICK, body=lines.encode())
+
+    async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
+        """See Site: of its journal."""
+        doing = f"reading the log of {unit} on machine {machine}"
+        said = await self._ask(self._host(machine), "logs", unit, str(lines), doing=doing, deadline=_QUICK)
+        return said.decode(errors="replace")
+
+    async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
+        """See Site."""
+        host, doing = self._host(machine), f"making volume {name} on machine {machine}"
+        wanted = self._class(doing, storage_class)
+        there = next((each for each in await self.volumes(machine) if each.name == name), None)
+        if there is not None and there.storage_class != storage_class:
+            raise Conflict(doing, f"it exists, of storage class {there.storage_class}")
+        said = await self._ask(host, "create", _root(wanted), name, doing=doing, deadline=_QUICK)
+        return read_volumes(doing, said)[0]
+
+    async def volumes(self, machine: str) -> tuple[Volume, ...]:
+        """See Site."""
+        host, doing = self._host(machine), f"listing the volumes of machine {machine}"
+        return read_volumes(doing, await self._ask(host, "volumes", *self._roots(host), doing=doing, deadline=_QUICK))
+
+    async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
+        """See Site."""
+        host, doing = self._host(machine), f"listing volume {name} on machine {machine}"
+        said = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=_QUICK)
+        return tuple(sorted(said.decode().splitlines()))
+
+    async def delete_volume(self, machine: str, name: str) -> None:
+        """See Site."""
+        host, doing = self._host(machine), f"deleting volume {name} on machine {machine}"
+        await self._ask(host, "delete", name, *self._roots(host), doing=doing, deadline=_DELETE)
+
+    async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
+        """See Site."""
+        doing = f"attaching volume {name} to machine {machine}"
+        await self._ask(self._host(machine), "admit", doing=doing, deadline=_QUICK)
+        raise PreconditionFailed(doing, f"the volumes of site {self.name} are local", "another member takes its place")
+
+    async def storage_classes(self) -> tuple[str, ...]:
+        """See Site."""
+        return tuple(self._classes)
+
+    async def free_bytes(self, machine: str, storage_class: str) -> int:
+        """See Site."""
+        host, doing = self._host(machine), f"reading the free space of machine {machine}"
+        wanted = self._class(doing, storage_class)
+        said = await self._ask(host, "free", _root(wanted), doing=doing, deadline=_QUICK)
+        free, used = map(int, said.split())
+        return free if wanted.limit_bytes is None else max(0, min(free, wanted.limit_bytes - used))
+
+    async def require_room(self, doing: str, replicas: int) -> str:
+        """See Site: each host has its own limits, which units have by themselves."""
+        del doing, replicas
+        return "each host has its own"
+
+    async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
+        """See Site. Where any host of the site has load balancers as well, apiservers leave them their ports."""
+        host = self._host(machine)
+        if self._shares_hosts and PortName.APISERVER in ports:
+            ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + _BESIDE_BALANCERS}
+        taken = await self._listening(host, machine)
+
+        def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
+            return ledger.allocated(
+                machine=machine, hosts=(host.address,), plane=plane, replica=replica, ports=ports, listening=taken
+            )
+
+        return await self._changed(machine, f"giving replica {replica} a seat on machine {machine}", allocated)
+
+    @property
+    def _shares_hosts(self) -> bool:
+        return any({MachineRole.CONTROL, MachineRole.EDGE} <= {*each.roles} for each in self._settings.hosts)
+
+    async def occupy(self, machine: str, taken: TakenSeat) -> None:
+        """See Site."""
+        doing = f"noting the seat of replica {taken.replica} on machine {machine}"
+        await self._changed(machine, doing, lambda ledger: (ledger.occupied(taken), None))
+
+    async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
+        """See Site."""
+        doing = f"looking who sits where on machine {machine}"
+        said = await self._ask(self._host(machine), "ledger", doing=doing, deadline=_QUICK)
+        return ledger_of(doing, machine, said).taken
+
+    async def release(self, machine: str, plane: str, replica: str) -> None:
+        """See Site."""
+        doing = f"letting go of the seat of replica {replica} on machine {machine}"
+        await self._changed(machine, doing, lambda ledger: (ledger.released(plane, replica), None))
+
+    async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+        """The ledger knows the fences as well; the host writes it only in place of the one that was changed."""
+        host = self._host(machine)
+        for _ in range(_TRIES):
+            said = await self._ask(host, "ledger", doing=doing, deadline=_QUICK)
+            before = ledger_of(doing, machine, said)
+            after, result = change(before.admitting(self._fence))
+            if after == before:
+                return result
+            known = hashlib.sha256(said).hexdigest() if said else "-"
+            try:
+                await self._ask(host, "keep-ledger", known, doing=doing, deadline=_QUICK, body=ledger_text(after))
+            except LeaseLost:
+                raise
+            except Conflict:
+                continue
+            return result
+        raise TimedOut(doing, f"others have changed it {_TRIES} times meanwhile")
+
+    async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
+        """See Site."""
+        host = self._host(machine)
+        taken = await self._listening(host, machine)
+        return tuple(port for port in ports if Endpoint(host.address, port) in taken)
+
+    async def _listening(self, host: Host, machine: str) -> frozenset[Endpoint]:
+        doing = f"looking what listens on machine {machine}"
+        said = await self._ask(host, "listening", doing=doing, deadline=_QUICK)
+        return listening_ends(said.decode(), (host.address,))
+
+    async def measure(self, machine: str, what: Measure) -> float:
+        """See Site."""
+        host, doing = self._host(machine), f"measuring machine {machine}"
+        match what:
+            case RoundTrip():
+                words = ("round-trip", what.address, str(what.port))
+                said = await self._ask(host, *words, doing=doing, deadline=_QUICK)
+                return statistics.median(map(float, said.split()))
+            case DiskSync():
+                root = _root(self._class(doing, what.storage_class))
+                said = await self._ask(host, "sync", root, str(_SYNCS), doing=doing, deadline=_QUICK)
+                return statistics.median(map(float, said.split()))
+            case FreeMemory():
+                return 1024.0 * int(await self._ask(host, "memory", doing=doing, deadline=_QUICK))
+            case ClockOffset():
+                before = time.time()
+                said = await self._ask(host, "clock", doing=doing, deadline=_QUICK)
+                return float(said) - (before + time.time()) / 2
+
+    async def destroy(self) -> None:
+        """See Site: what its machines have; of a host that is another site's machine as well the rest stays."""
+        await asyncio.gather(*(self._destroyed(each) for each in self._settings.hosts))
+
+    async def _destroyed(self, host: Host) -> None:
+        machines = ",".join(host.machine(role) for role in host.roles)
+        doing = f"clearing host {host.name}"
+        await self._ask(host, "destroy", machines, *self._roots(host), doing=doing, deadline=_DELETE)
+
+    async def ask(self, machine: str, *words: str, doing: str, deadline: float = _QUICK, body: bytes = b"") -> bytes:
+        """What a machine's host answers to a request (host.sh). Raises as wire.py says, and Unavailable."""
+        return await self._ask(self._host(machine), *words, doing=doing, deadline=deadline, body=body)
+
+    async def _ask(
+        self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
+    ) -> bytes:
+        at = self._hosts.at(host.login)
+        await self._allow(at, doing)
+        try:
+            return await at.ask(*words, doing=doing, deadline=deadline, fence=self._fence, body=body, cancels=cancels)
+        except QuarterdeckError as error:
+            if isinstance(error, Corrupt) or host.name in str(error):
+                raise
+            raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
+
+    async def _allow(self, at: Connection, doing: str) -> None:
+        """Have the folders of storage classes be ones for volumes there, once."""
+        paths = tuple(each.path for each in self._classes.values() if each.path)
+        if paths and (key := f"allowed {' '.join(paths)}") not in at.locks:
+            await at.allow(doing, paths)
+            at.locks[key] = asyncio.Lock()
+
+    def _stand(self, machine: str) -> tuple[Host, MachineRole]:
+        try:
+            return self._stands[machine]
+        except KeyError:
+            raise NotFound(
+                f"looking for machine {machine!r}",
+                f"site {self.name} has no such machine",
+                f"there are: {', '.join(self._stands)}",
+            ) from None
+
+    def _host(self, machine: str) -> Host:
+        return self._stand(machine)[0]
+
+    def _class(self, doing: str, name: str) -> SshStorageClass:
+        try:
+            return self._classes[name]
+        except KeyError:
+            offered = ", ".join(self._classes)
+            raise NotFound(doing, f"there is no storage class {name}", f"choose of: {offered}") from None
+
+    def _roots(self, host: Host) -> tuple[str, ...]:
+        """Where the volumes of each class are: on hosts that run replicas."""
+        if MachineRole.CONTROL not in host.roles:
+            return ()
+        return tuple(map(_root, self._classes.values()))
+
+
+def _root(storage_class: SshStorageClass) -> str:
+    return f"{storage_class.name}={storage_class.path}"
+
+
+def open_ssh_site(settings: SshSettings, hosts: Hosts, sender: Sender | None = None) -> SshSite:
+    """The site as it is declared. No IO."""
+    return SshSite(settings, hosts, sender or Sender())
