@@ -40,6 +40,9 @@ class Driver:
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
         await hub.destroy()
 
+    async def destroy(self, resource: SiteResource) -> None:
+        await self.open(resource).destroy()
+
     async def close(self) -> None:
         self.opened.append("closed")
 

@@ -48,6 +48,10 @@ class StorageClass(Model):
     reattachable: bool = False
 
 
+#: What a site has that says nothing of them.
+STANDARD = (StorageClass(name="standard"),)
+
+
 class LocalSpec(Model):
     """What a site on this host is made of. The first storage class is the default one. ``edges``: machines for load
     balancers, each in another zone, on all of which each plane has one. ``floating_addresses``: a plane has an
@@ -61,7 +65,7 @@ class LocalSpec(Model):
     machines_per_zone: Annotated[int, Field(ge=1), InSchema({"maximum": MACHINES_MAX})] = 2
     edges: Annotated[int, Field(ge=1, le=8)] = 1
     floating_addresses: bool = False
-    storage_classes: Annotated[tuple[StorageClass, ...], SOME] = (StorageClass(name="standard"),)
+    storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -109,7 +113,7 @@ class SshSpec(Model):
 
     driver: Literal["ssh"]
     hosts: Annotated[tuple[Host, ...], InSchema({"minItems": 1, "maxItems": MACHINES_MAX})]
-    storage_classes: Annotated[tuple[StorageClass, ...], SOME] = (StorageClass(name="standard"),)
+    storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")

@@ -66,6 +66,10 @@ class LocalSites:
         """See ``SiteDriver``: its machines are nobody else's."""
         await hub.destroy()
 
+    async def destroy(self, resource: SiteResource) -> None:
+        """See ``SiteDriver``."""
+        await self.open(resource).destroy()
+
     async def close(self) -> None:
         """See ``SiteDriver``: there are none."""
 

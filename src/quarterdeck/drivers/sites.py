@@ -9,6 +9,7 @@ from typing import Protocol
 from quarterdeck.api.site import AddressSpace, SiteSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.local import LocalSites
+from quarterdeck.drivers.ssh import SshSites
 from quarterdeck.sites.port import Site
 
 
@@ -37,13 +38,17 @@ class SiteDriver(Protocol):
         """Take down what runs at a hub."""
         ...
 
+    async def destroy(self, resource: SiteResource) -> None:
+        """End all that runs at a site and remove all that it has."""
+        ...
+
     async def close(self) -> None:
         """Let go of connections."""
         ...
 
 
 #: By ``spec.driver``. Each is given the home's folder.
-SITE_DRIVERS: Mapping[str, Callable[[Path], SiteDriver]] = {"local": LocalSites}
+SITE_DRIVERS: Mapping[str, Callable[[Path], SiteDriver]] = {"local": LocalSites, "ssh": SshSites}
 #: Whose the hub of an address space is.
 _HUBS: Mapping[AddressSpace, str] = {
     AddressSpace.LOOPBACK: "local",
@@ -93,6 +98,10 @@ class Sites:
         """Take down what all planes share: there are none left."""
         for space in self.hubs():
             await self._driver(_HUBS[space]).close_hub(space, self.hub(space, declared))
+
+    async def destroy(self, resource: SiteResource) -> None:
+        """End all that runs at a site and remove all that it has: nobody uses it any more."""
+        await self._driver(resource.spec.driver).destroy(resource)
 
     async def close(self) -> None:
         """Let go of connections; what runs goes on."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.site import LocalSpec, Site, SshSpec, StorageClass
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.hosts import login_text
+from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec, StorageClass
 from quarterdeck.errors import Conflict
 from quarterdeck.model.units import MachineRole
+
+_ELSEWHERE = "migrate or delete them first, or add another site"
 
 
 def sites_of(plane: ControlPlane) -> frozenset[str]:
@@ -31,7 +35,9 @@ def require_unused(site: str, planes: Iterable[ControlPlane]) -> None:
         raise Conflict(f"removing site {site}", f"in use by {', '.join(users)}", "migrate or delete them first")
 
 
-def require_safe_change(current: Site, wanted: Site, planes: Iterable[ControlPlane]) -> None:
+def require_safe_change(
+    current: Site, wanted: Site, planes: Iterable[ControlPlane], *, next_step: str = _ELSEWHERE
+) -> None:
     """Raise Conflict for a change under which planes of the site would lose machines, addresses or data.
 
     It may grow: zones behind those that it has, machines, edges (unless addresses float between those that there are),
@@ -44,7 +50,7 @@ def require_safe_change(current: Site, wanted: Site, planes: Iterable[ControlPla
         raise Conflict(
             f"changing site {current.metadata.name}",
             f"{'; '.join(problems)}; in use by {', '.join(users)}",
-            "migrate or delete them first, or add another site",
+            next_step,
         )
 
 
@@ -82,7 +88,7 @@ def _host_problems(site: str, before: SshSpec, after: SshSpec, planes: Sequence[
     for each in before.hosts:
         now = after.host(each.name)
         for role, machine in each.machines.items():
-            why = used.get(machine, "") if role is MachineRole.CONTROL else _SERVES[role]
+            why = used.get(machine, "") if role is MachineRole.CONTROL else _SERVES.get(role, "")
             if now is None or role not in now.roles:
                 change = "must stay" if now is None else f"must keep the role {role}"
             elif now.machines[role] != machine:
@@ -98,10 +104,51 @@ def _host_problems(site: str, before: SshSpec, after: SshSpec, planes: Sequence[
 
 
 #: Why a host of that role stays as it is while any plane uses its site.
-_SERVES = {
-    MachineRole.EDGE: "clients may hold its address",
-    MachineRole.DNS: "resolvers of clients may ask it",
-}
+_SERVES = {MachineRole.EDGE: "clients may hold its address"}
+
+
+def require_distinct(wanted: Site, sites: Iterable[Site]) -> None:
+    """Raise Conflict for a host that another site has: two would not know of each other what runs there."""
+    if not isinstance(wanted.spec, SshSpec):
+        return
+    for other in sites:
+        if other.metadata.name == wanted.metadata.name or not isinstance(other.spec, SshSpec):
+            continue
+        there = {each.address: each.name for each in other.spec.hosts}
+        there |= {login_text(each.login): each.name for each in other.spec.hosts}
+        for each in wanted.spec.hosts:
+            known = there.get(each.address) or there.get(login_text(each.login))
+            if known is not None:
+                seen = f"host {each.name} ({each.address}) is host {known} of site {other.metadata.name}"
+                raise Conflict(f"adding hosts to site {wanted.metadata.name}", seen, "a host is of one site alone")
+
+
+def require_names_kept(current: Site, wanted: Site, sites: Iterable[Site], planes: Iterable[ControlPlane]) -> None:
+    """Raise Conflict for a change after which nothing that is there now would keep the names of planes. They share the
+    DNS servers of all sites that reach each other.
+    """
+    before, after = _dns_servers(current), _dns_servers(wanted)
+    others = [each for each in sites if each.metadata.name != current.metadata.name]
+    if before <= after or before & after or any(map(_dns_servers, others)):
+        return
+    spaces = {each.metadata.name: each.spec.space for each in (*others, current)}
+    named = [
+        plane.metadata.name
+        for plane in planes
+        if plane.spec.endpoint.mode is EndpointMode.HOSTS
+        and spaces.get(plane.spec.placement.site) is AddressSpace.HOSTS
+    ]
+    if named:
+        raise Conflict(
+            f"changing site {current.metadata.name}",
+            f"no DNS server would be left that has the names of {', '.join(sorted(named))}",
+            "give another host the role dns first",
+        )
+
+
+def _dns_servers(site: Site) -> frozenset[str]:
+    hosts = site.spec.hosts if isinstance(site.spec, SshSpec) else ()
+    return frozenset(each.address for each in hosts if MachineRole.DNS in each.roles)
 
 
 def used_machines(site: str, planes: Iterable[ControlPlane]) -> Mapping[str, str]:
