@@ -1,0 +1,198 @@
+"""What is said to hosts, and read of what they say."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, LeaseLost, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.model.site_facts import VolumeFacts
+from quarterdeck.model.units import Fence, MachineRole, Priority, UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.sites.ssh import wire
+from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings
+from quarterdeck.sites.ssh.looks import read_look, read_volumes
+from quarterdeck.sites.ssh.unit_archive import UNITS, Kept, files_archive, quoted, whose
+
+FOLDER = UNITS / "p-etcd" / "files"
+SPEC = UnitSpec(
+    name="p-etcd",
+    argv=("/programs/etcd", "--name=a b", "--data-dir=/var/lib/quarterdeck/volumes/standard/p"),
+    boot_argv=("--initial-cluster-state=new",),
+    files=(UnitFile(FOLDER / "pki/key", b"secret"), UnitFile(FOLDER / "conf", b"public", 0o644)),
+    env=(("KEY", 'a"b\\c $d'),),
+    needs=PurePosixPath("/var/lib/quarterdeck/volumes/standard/p/member/wal/*.wal"),
+    owns=(PurePosixPath("/var/lib/quarterdeck/volumes/standard/p"),),
+)
+
+
+def kept(spec: UnitSpec = SPEC, role: MachineRole = MachineRole.CONTROL) -> Kept:
+    return Kept.of("m1", role, spec)
+
+
+def unpacked(archive: bytes) -> dict[str, tuple[bytes, int]]:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        found = [(each, tar.extractfile(each)) for each in tar.getmembers()]
+        return {each.name: (stream.read(), each.mode) for each, stream in found if stream is not None}
+
+
+def test_a_request_says_who_asks_and_until_when() -> None:
+    sent = wire.request(7, 12.9, Fence("alpha", 8), ("start", "unit", "fresh"), b"body")
+    assert sent == b"7 12 alpha 8 4 start unit fresh\nbody"
+    assert wire.request(8, 12.0, None, ("ping",), b"") == b"8 12 - 0 0 ping\n"
+
+
+@pytest.mark.parametrize("word", ["", "a b", "a\nb", "a\tb", "\x00"])
+def test_a_word_that_would_be_two_is_refused(word: str) -> None:
+    with pytest.raises(InvalidInput):
+        wire.request(1, 1.0, None, ("stop", word), b"")
+
+
+def test_an_answer_is_read() -> None:
+    assert wire.answer(b"7 0 120 55.31\n") == wire.Answer(id=7, code=0, size=120, uptime=55.31)
+    for line in (b"\n", b"7 0 120\n", b"seven 0 1 1\n"):
+        with pytest.raises(ValueError, match=r"unpack|invalid literal"):
+            wire.answer(line)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(10, Unavailable), (11, LeaseLost), (12, Conflict), (13, NotFound), (15, PreconditionFailed), (16, InvalidInput)],
+)
+def test_what_a_host_refuses_is_an_error_of_its_kind(code: int, kind: type[Exception]) -> None:
+    error = wire.refusal("stopping it", code, "some noise\nthe reason")
+    assert type(error) is kind
+    assert str(error) == "stopping it: the reason"
+    assert "ended with 1" in str(wire.refusal("stopping it", 1, ""))
+
+
+def test_a_unit_is_an_archive_with_all_that_its_host_needs() -> None:
+    found = unpacked(kept().archive(SPEC.files))
+    assert found["files/pki/key"] == (b"secret", 0o600)
+    assert found["files/conf"] == (b"public", 0o644)
+    assert found["exec"][0].decode() == (
+        '/programs/etcd "--name=a b" --data-dir=/var/lib/quarterdeck/volumes/standard/p --initial-cluster-state=new'
+    )
+    assert found["env"][0].decode() == 'KEY="a\\"b\\\\c \\$d"\n'
+    record = found["record"][0].decode().splitlines()
+    assert {"machine m1", "account quarterdeck-etcd", f"digest {SPEC.digest}", f"needs {SPEC.needs}"} <= {*record}
+    assert sum(each.startswith("file ") for each in record) == 2
+    assert "secret" not in found["record"][0].decode()
+    assert Kept.read("reading it", found["spec.json"][0]) == kept()
+
+
+def test_a_file_that_is_not_below_its_unit_is_refused() -> None:
+    for path in (FOLDER / "../../other/record", PurePosixPath("/etc/passwd"), FOLDER):
+        with pytest.raises(InvalidInput):
+            kept().archive((UnitFile(path, b""),))
+        with pytest.raises(InvalidInput):
+            files_archive((UnitFile(path, b""),))
+    assert whose(FOLDER / "eds/one") == ("p-etcd", PurePosixPath("eds/one"))
+    assert [*unpacked(files_archive((UnitFile(FOLDER / "eds/one", b"1"),)))] == ["p-etcd/eds/one"]
+
+
+def test_who_a_unit_runs_as_depends_on_what_it_is() -> None:
+    assert kept().account == "quarterdeck-etcd"
+    assert kept(replace(SPEC, needs=None)).account == "quarterdeck-api"
+    assert kept(replace(SPEC, needs=None), MachineRole.EDGE).account == "quarterdeck-edge"
+    assert kept(role=MachineRole.DNS).account == "quarterdeck-edge"
+    assert kept(replace(SPEC, priority=Priority.BACKGROUND)).weight < kept().weight
+
+
+def test_a_guarded_unit_has_other_arguments_at_its_next_start_and_is_the_same_program() -> None:
+    needs = "/var/lib/quarterdeck/volumes/standard/p/other/*"
+    guarded = kept().guarded(needs, ("--initial-cluster-state=existing", "--more=1"))
+    assert guarded.argv == (*SPEC.argv, "--initial-cluster-state=existing", "--more=1")
+    assert (guarded.needs, guarded.digest) == (needs, SPEC.digest)
+    program = [each for each in unpacked(guarded.archive())["record"][0].splitlines() if each.startswith(b"program")]
+    assert program == [
+        each for each in unpacked(kept().archive())["record"][0].splitlines() if each.startswith(b"program")
+    ]
+    again = kept(replace(SPEC, boot_argv=(), needs=None)).as_started(guarded)
+    assert (again.argv, again.needs) == (guarded.argv, needs)
+
+
+def test_what_was_kept_of_a_unit_and_makes_no_sense_is_said() -> None:
+    for said in (b"", b"{}", b"[1]", json.dumps({"machine": 1}).encode()):
+        with pytest.raises(Corrupt):
+            Kept.read("reading it", said)
+
+
+def systemd_reads(text: str) -> str:
+    """A word as systemd.syntax(7) and systemd.service(5) say that it is read."""
+    quoted_word = text.startswith('"')
+    body, out, at = text[1:-1] if quoted_word else text, "", 0
+    while at < len(body):
+        two = body[at : at + 2]
+        known = {"\\\\": "\\", '\\"': '"', "\\n": "\n", "\\t": "\t", "%%": "%", "$$": "$"} if quoted_word else {}
+        out += known.get(two, body[at])
+        at += 2 if two in known else 1
+    return out
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",))))
+def test_an_argument_survives_a_unit_file(text: str) -> None:
+    written = quoted(text)
+    assert "\n" not in written
+    assert systemd_reads(written) == text
+
+
+def test_a_look_is_read() -> None:
+    said = (
+        "unit\tm1\tp-etcd\trunning\tabc\t41\t-9\t1\tno\t\n"
+        "unit\tm1-edge\tp-envoy\tfailed\tdef\t\t3\t0\tyes\tits data is gone\n"
+        "volume\tstandard\tp\tno\tb.wal\ta.wal\nvolume\tshared\tq\tyes\naway\tfast\n"
+    )
+    seen = read_look("looking", said.encode())
+    assert seen.units_of("m1") == (
+        UnitStatus(name="p-etcd", state=UnitState.RUNNING, digest="abc", pid=41, exit_code=-9, restarts=1),
+    )
+    (edge,) = seen.units_of("m1-edge")
+    assert (edge.state, edge.pid, edge.exit_code, edge.altered, edge.refused) == (
+        UnitState.FAILED,
+        None,
+        3,
+        True,
+        "its data is gone",
+    )
+    assert seen.volumes == (
+        VolumeFacts(name="p", storage_class="standard", entries=("a.wal", "b.wal")),
+        VolumeFacts(name="q", storage_class="shared", arriving=True),
+    )
+    assert seen.away == ("fast",)
+    assert read_look("looking", b"").units == ()
+    for wrong in (b"what\tever\n", b"unit\tm1\n", b"unit\tm1\tu\tsleeping\t\t\t\t0\tno\t\n"):
+        with pytest.raises(Corrupt):
+            read_look("looking", wrong)
+
+
+def test_volumes_are_read() -> None:
+    (seen,) = read_volumes("looking", b"data\tsmall\t/srv/data\t8192\t1700000000.5\n")
+    assert (seen.name, seen.storage_class, seen.used_bytes, seen.changed) == ("data", "small", 8192, 1700000000.5)
+    assert read_volumes("looking", b"data\tsmall\t/srv/data\t0\t\n")[0].changed is None
+    with pytest.raises(Corrupt):
+        read_volumes("looking", b"data\tsmall\n")
+
+
+def test_a_host_is_a_machine_for_each_of_its_roles() -> None:
+    host = Host(
+        name="m1",
+        address="10.0.0.1",
+        zone="a",
+        roles=(MachineRole.CONTROL, MachineRole.EDGE, MachineRole.DNS),
+        login=Login(host="m1.example"),
+    )
+    alone = replace(host, name="lb", roles=(MachineRole.EDGE,))
+    settings = SshSettings(name="east", hosts=(host, alone))
+    assert {name: role for name, (_, role) in settings.stands().items()} == {
+        "m1": MachineRole.CONTROL,
+        "m1-edge": MachineRole.EDGE,
+        "m1-dns": MachineRole.DNS,
+        "lb": MachineRole.EDGE,
+    }
