@@ -251,6 +251,7 @@ async def test_what_cannot_be_made_is_refused_and_changes_nothing(site: SiteFaul
     with pytest.raises(Conflict, match="is off"):
         await site.make_fault(FROZEN, LONG)
     await site.undo_fault(OFF)
+    await eventually(lambda: status(site, A, "runs"), lambda unit: unit.pid is not None)
     await site.make_fault(HUNG, LONG)
     with pytest.raises(Conflict, match="stands still"):
         await site.make_fault(OFF, LONG)
