@@ -8,13 +8,16 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 
+from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import MachineRole, MachineState, UnitFile, UnitStatus
 from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
 from quarterdeck.sites.ssh.programs import Sender
 from quarterdeck.sites.ssh.site import SshSite
+from support.conditions import eventually
 from support.hosts_lab import HostsLab, LabHost
 
 _LIMIT = 50 * 2**20
@@ -29,6 +32,7 @@ EAST = (
     *(LabHost(f"east-{zone}{number}", "east", zone) for number in (1, 2) for zone in "abc"),
     LabHost(EDGE, "east", "a"),
 )
+_UP = MachineState.UP
 _ROOTS = {"east-b1", "east-b2"}
 """Where one logs in as root; elsewhere as one who becomes root by sudo."""
 
@@ -59,9 +63,8 @@ class LabSite(SshSite):
         if self.lab.is_on(name := self._host(machine).name):
             return
         await asyncio.to_thread(self.lab.power_on, name)
-        async with asyncio.timeout(20):  # until it is known that the connection from before is gone
-            while (await self.facts()).machine(machine).machine.state is not MachineState.UP:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+        # It has yet to be seen that the connection from before is gone.
+        await eventually(self.machines, lambda seen: any(each.name == machine and each.state is _UP for each in seen))
 
     async def freeze_machine(self, machine: str) -> None:
         """See Switches."""
@@ -138,13 +141,22 @@ async def hosts_site(lab: HostsLab) -> AsyncIterator[HostsUnderTest]:
                 await hosts.close()  # faults that were made here end with it
             finally:
                 await asyncio.to_thread(_made_well, lab)
-                await site.destroy()
+                await eventually(partial(_cleared, site), bool, 60.0)
                 await hosts.close()
                 for name in lab.names:
                     left = lab.sh(name, _LEFT)
                     assert not left, f"left on {name}: {left}"
     finally:
         os.environ["HOME"] = home
+
+
+async def _cleared(site: LabSite) -> bool:
+    """Whether all hosts could be cleared: where the host is busy, connections take their time."""
+    try:
+        await site.destroy()
+    except Unavailable:
+        return False
+    return True
 
 
 def _made_well(lab: HostsLab) -> None:
@@ -157,7 +169,8 @@ def _made_well(lab: HostsLab) -> None:
 
 
 _LEFT = """
-for each in units volumes/* fences; do ls /var/lib/quarterdeck/$each; done 2>/dev/null || true
+set +e
+cd /var/lib/quarterdeck 2>/dev/null && find units volumes/* fences -mindepth 1 2>/dev/null
 systemctl list-units --plain --no-legend --all 'quarterdeck-*.service' 'quarterdeck-*.timer'
 pgrep --list-full --uid quarterdeck-etcd,quarterdeck-api,quarterdeck-edge || true
 """
