@@ -133,6 +133,21 @@ def login_of(login: SshLogin, address: str) -> ssh.Login:
     return Login(host=login.host or address, port=login.port, user=login.user or "", identity=identity)
 
 
+def bootstrap_script(user: str, keys: Sequence[str], paths: Sequence[str]) -> str:
+    """What root is to run on a host to set it up."""
+    from quarterdeck.sites.ssh.bootstrap import bootstrap_script as made
+    from quarterdeck.sites.ssh.script import script
+
+    return made(user=user, keys=keys, script=script().decode(), paths=paths)
+
+
+async def bootstrapped(login: SshLogin, address: str, script: str) -> str:
+    """Run that on a host; what it said. Raises Unavailable, PreconditionFailed."""
+    from quarterdeck.sites.ssh.bootstrap import applied
+
+    return await applied(login_of(login, address), script)
+
+
 def owner_of(home: Path) -> str:
     """What hosts know a home by: made once, and kept in it, so that it is the same wherever the home is moved to."""
     file = home / "owner"
