@@ -34,6 +34,7 @@ from quarterdeck.model.units import (
 from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
 from quarterdeck.sites.listening import listening_ends
 from quarterdeck.sites.ssh.asking import QUICK, root_of
+from quarterdeck.sites.ssh.attaching import SshAttaching
 from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.faults import SshFaults
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
@@ -53,7 +54,7 @@ _TRIES = 5
 _BESIDE_BALANCERS = 10_000
 
 
-class SshSite(SshFaults):
+class SshSite(SshAttaching, SshFaults):
     """A site of hosts; offers the ports Site, Holds and Faults. What is known of units and volumes is on the hosts."""
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
@@ -199,6 +200,8 @@ class SshSite(SshFaults):
         there = next((each for each in await self.volumes(machine) if each.name == name), None)
         if there is not None and there.storage_class != storage_class:
             raise Conflict(doing, f"it exists, of storage class {there.storage_class}")
+        if wanted.commands is not None:
+            return there or await self._create_attached(machine, name, wanted)
         said = await self._ask(host, "create", root_of(wanted), name, doing=doing, deadline=QUICK)
         return read_volumes(doing, said)[0]
 
@@ -216,13 +219,9 @@ class SshSite(SshFaults):
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
         host, doing = self._host(machine), f"deleting volume {name} on machine {machine}"
-        await self._ask(host, "delete", name, *self._roots(host), doing=doing, deadline=_DELETE)
-
-    async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
-        """See Site."""
-        doing = f"attaching volume {name} to machine {machine}"
-        await self._ask(self._host(machine), "admit", doing=doing, deadline=QUICK)
-        raise PreconditionFailed(doing, f"the volumes of site {self.name} are local", "another member takes its place")
+        if self.reattachable:
+            await self._delete_attached(host, name)
+        await self._ask(host, "delete", name, *self._local_roots(host), doing=doing, deadline=_DELETE)
 
     async def storage_classes(self) -> tuple[str, ...]:
         """See Site."""
@@ -331,7 +330,9 @@ class SshSite(SshFaults):
     async def _destroyed(self, host: Host) -> None:
         machines = ",".join(host.machine(role) for role in host.roles)
         doing = f"clearing host {host.name}"
-        await self._ask(host, "destroy", machines, *self._roots(host), doing=doing, deadline=_DELETE)
+        await self._ask(host, "destroy", machines, *self._local_roots(host), doing=doing, deadline=_DELETE)
+        if self.reattachable and MachineRole.CONTROL in host.roles:
+            await self._destroy_attached(host)
         self._hosts.at(host.login).known.clear()
 
 
