@@ -138,13 +138,14 @@ note_data() {  # for good, and outside of the volume: that may be another disk, 
 
 give() {  # $1: account, the rest: folders: all that is there is its own, but no link's target
   local account=$1; shift
-  [ $# -eq 0 ] || find "$@" ! \( -user "$account" -group "$account" \) -exec chown -h "$account:$account" {} +
+  # -execdir: whoever has a folder there could else put a link in its place meanwhile
+  [ $# -eq 0 ] || find "$@" ! \( -user "$account" -group "$account" \) -execdir chown -h "$account:$account" {} +
 }
 
 seat_files() {  # $1: unit, $2: account: the files are its own, the folders are root's: it takes no name from us
   local folder=$UNITS/$1/files
-  find "$folder" -type d ! \( -user root -group "$2" -perm 1770 \) -exec chown "root:$2" {} + -exec chmod 1770 {} +
-  find "$folder" -type f ! \( -user "$2" -group "$2" \) -exec chown "$2:$2" {} +
+  find "$folder" -type d ! \( -user root -group "$2" -perm 1770 \) -execdir chown -h "root:$2" {} + -execdir chmod 1770 {} +
+  find "$folder" -type f ! \( -user "$2" -group "$2" \) -execdir chown -h "$2:$2" {} +
 }
 
 main_pid() { systemctl show --value -p MainPID "quarterdeck-$1.service"; }

@@ -159,13 +159,15 @@ start_wanted() {
   [ ${#wanted[@]} -eq 0 ] || systemctl start --no-block "${wanted[@]}"
 }
 
+as_etcd() { setpriv --reuid=quarterdeck-etcd --regid=quarterdeck-etcd --clear-groups "$@"; }  # follows no link of its to what is ours
+
 ask_corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of its length is in the file from then on
   local unit=$1 volume=$2 file=$3 pid at text other; shift 3
   require_name "$unit"; require_path "/$file"
   [ ! -e "$FAULT/about" ] || fail $CONFLICT "another fault is made there: one at a time on each machine"
   find_volume "$volume" "$@"
   file=$FOUND/$file text=$(< "$BODY")
-  [ -n "$FOUND" ] && [ -n "$text" ] && grep -qUaF -- "$text" "$file" 2> /dev/null ||
+  [ -n "$FOUND" ] && [ -n "$text" ] && as_etcd grep -qUaF -- "$text" "$file" 2> /dev/null ||
     fail $NOT_FOUND "that text is not in $file"
   PLANE=- ask_hold "$unit" 10
   pid=$(main_pid "$unit")
@@ -177,7 +179,7 @@ ask_corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of i
   ! grep -q '^State:.[^Tt]' "/proc/$pid"/task/*/status || { ask_let_go "$unit"; fail $CONFLICT "it does not stand still"; }
   other=$(tr -- '-' '\001' <<< "$text" | tr -c '\001\n' '-' | tr '\001' '+')
   while IFS=: read -r at _; do
-    printf '%s' "$other" | dd of="$file" bs=64k seek="$at" oflag=seek_bytes conv=notrunc,fsync 2> /dev/null
-  done < <(grep -obUaF -- "$text" "$file")
+    printf '%s' "$other" | as_etcd dd of="$file" bs=64k seek="$at" oflag=seek_bytes conv=notrunc,fsync 2> /dev/null
+  done < <(as_etcd grep -obUaF -- "$text" "$file")
   ask_let_go "$unit"
 }
