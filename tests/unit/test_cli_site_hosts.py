@@ -63,8 +63,8 @@ def test_a_site_is_made_of_an_inventory_and_shown_as_apply_reads_it(cli: Cli) ->
         ),
         (
             "hosts: [{name: x, address: 192.0.2.1, zone: a, role: control}]\n"
-            "storageClasses: [{name: san, reattachable: true}]",
-            ("storageClasses[0].reattachable: is for local sites",),
+            "storageClasses: [{name: san, attach: [mount-san]}]",
+            ("storageClasses[0].detach: is missing",),
         ),
     ],
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.api.storage import HostStorageClass
 from quarterdeck.files import file_errors, written_beside
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.port import Site
@@ -72,16 +73,15 @@ class SshSites:
         return self._folder / "sites" / _HUB
 
     def _open(self, name: str, hosts: Sequence[ssh.Host], spec: SshSpec | None = None) -> SshSite:
-        from quarterdeck.sites.ssh.hosts import SshSettings, SshStorageClass
+        from quarterdeck.sites.ssh.hosts import SshSettings
         from quarterdeck.sites.ssh.site import open_ssh_site
 
         settings = SshSettings(name=name, hosts=tuple(hosts))
         if spec is not None:
-            classes = tuple(
-                SshStorageClass(name=each.name, path=str(each.path or ""), limit_bytes=each.limit_bytes)
-                for each in spec.storage_classes
+            classes = tuple(map(_class_of, spec.storage_classes))
+            settings = SshSettings(
+                name=name, hosts=tuple(hosts), storage_classes=classes, fetch_on_host=spec.fetch_on_host
             )
-            settings = SshSettings(name=name, hosts=tuple(hosts), storage_classes=classes)
         return open_ssh_site(settings, *self._connected())
 
     def _connected(self) -> tuple[Hosts, Sender]:
@@ -91,6 +91,17 @@ class SshSites:
         if self._shared is None:
             self._shared = Hosts(owner_of(self._folder)), Sender()
         return self._shared
+
+
+def _class_of(declared: HostStorageClass) -> ssh.SshStorageClass:
+    from quarterdeck.sites.ssh.commands import VolumeCommands
+    from quarterdeck.sites.ssh.hosts import SshStorageClass
+
+    commands = None
+    if declared.attach is not None and declared.detach is not None:
+        commands = VolumeCommands(attach=declared.attach, detach=declared.detach, snapshot=declared.snapshot or ())
+    path = str(declared.path or "")
+    return SshStorageClass(name=declared.name, path=path, limit_bytes=declared.limit_bytes, commands=commands)
 
 
 def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = ()) -> ssh.Host:

@@ -170,6 +170,14 @@ class SshHosts:
                 f"there are: {', '.join(self._stands)}",
             ) from None
 
+    def host(self, machine: str) -> Host:
+        """The host that a machine is. No IO. Raises NotFound."""
+        return self._host(machine)
+
+    def storage_class(self, doing: str, name: str) -> SshStorageClass:
+        """A storage class of the site. No IO. Raises NotFound."""
+        return self._class(doing, name)
+
     def _host(self, machine: str) -> Host:
         return self._stand(machine)[0]
 

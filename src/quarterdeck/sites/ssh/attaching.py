@@ -99,11 +99,11 @@ class SshAttaching(SshHosts):
         if there is not here:
             if answers:
                 await self._released(doing, root, name, here, there)
-            if not await self._command(doing, storage_class, "detach", name, there):
+            if not await self.command(doing, storage_class, "detach", name, there):
                 await self._disclaimed(doing, root, name, here)
                 return None
             await self._ask(here, "admit", doing=doing, deadline=QUICK)
-        if not await self._command(doing, storage_class, "attach", name, here):
+        if not await self.command(doing, storage_class, "attach", name, here):
             await self._disclaimed(doing, root, name, here)
             return None
         said = await self._ask(here, "settle", root, name, doing=doing, deadline=QUICK)
@@ -125,7 +125,7 @@ class SshAttaching(SshHosts):
     async def _disclaimed(self, doing: str, root: str, name: str, host: Host) -> None:
         await self._ask(host, "disclaim", root, name, doing=doing, deadline=QUICK)
 
-    async def _command(
+    async def command(
         self, doing: str, storage_class: SshStorageClass, which: str, name: str, host: Host, **more: object
     ) -> bool:
         """Run a command of a class's about a volume. Whether there is such a one. Raises Unavailable, TimedOut."""
@@ -146,13 +146,13 @@ class SshAttaching(SshHosts):
         """See Snapshots."""
         doing, host = f"taking snapshot {snapshot} of volume {name} on machine {machine}", self._host(machine)
         await self._ask(host, "admit", doing=doing, deadline=QUICK)
-        held = await self._stands_at(doing, name, host)
+        held = await self.stands_at(doing, name, host)
         storage_class = next((self._classes[each] for each, stand in held.items() if stand in _HAS), None)
         if storage_class is None:
             raise NotFound(doing, "there is no such volume")
         if storage_class.commands is None or not storage_class.commands.snapshot:
             raise PreconditionFailed(doing, f"storage class {storage_class.name} has no command that takes snapshots")
-        if not await self._command(doing, storage_class, "snapshot", name, host, snapshot=snapshot):
+        if not await self.command(doing, storage_class, "snapshot", name, host, snapshot=snapshot):
             raise NotFound(doing, f"the storage of class {storage_class.name} knows no such volume")
 
     async def _create_attached(self, machine: str, name: str, storage_class: SshStorageClass) -> Volume:
@@ -169,7 +169,7 @@ class SshAttaching(SshHosts):
                 return await self._volume(doing, host, name)
             await self._ask(host, "claim", root, name, doing=doing, deadline=QUICK)
             try:
-                if not await self._command(doing, storage_class, "attach", name, host, make=True):
+                if not await self.command(doing, storage_class, "attach", name, host, make=True):
                     raise Unavailable(doing, f"attach of storage class {storage_class.name} made none")
             except Unavailable:
                 with suppress(QuarterdeckError):  # what is said is why it was not made
@@ -182,7 +182,7 @@ class SshAttaching(SshHosts):
     async def _delete_attached(self, host: Host, name: str) -> None:
         """Delete what is in a volume, and detach it, if the host has it or a claim of it."""
         doing = f"deleting volume {name} on machine {host.name}"
-        for each in await self._stands_at(doing, name, host):
+        for each in await self.stands_at(doing, name, host):
             storage_class = self._classes[each]
             if storage_class.commands is None:
                 continue
@@ -190,7 +190,7 @@ class SshAttaching(SshHosts):
                 if await self._is_whole(doing, storage_class, name, host):
                     root = root_of(storage_class)
                     await self._ask(host, "empty", root, name, doing=doing, deadline=_DELETE)
-                    await self._command(doing, storage_class, "detach", name, host)
+                    await self.command(doing, storage_class, "detach", name, host)
                 await self._disclaimed(doing, root_of(storage_class), name, host)
 
     async def _destroy_attached(self, host: Host) -> None:
@@ -214,7 +214,7 @@ class SshAttaching(SshHosts):
             return False
         if silent := [other for other, held in stands.items() if held is None]:
             raise Unavailable(doing, f"host {silent[0]} does not answer, and may have it")
-        if not await self._command(doing, storage_class, "attach", name, host):
+        if not await self.command(doing, storage_class, "attach", name, host):
             return False
         await self._ask(host, "settle", root_of(storage_class), name, doing=doing, deadline=QUICK)
         return True
@@ -229,7 +229,7 @@ class SshAttaching(SshHosts):
 
         async def one(host: Host) -> Stands | None:
             try:
-                return await self._stands_at(doing, name, host)
+                return await self.stands_at(doing, name, host)
             except (Unavailable, PreconditionFailed):
                 if host is needed:
                     raise
@@ -238,7 +238,8 @@ class SshAttaching(SshHosts):
         found = await asyncio.gather(*map(one, hosts))
         return {host.name: held for host, held in zip(hosts, found, strict=True)}
 
-    async def _stands_at(self, doing: str, name: str, host: Host) -> Stands:
+    async def stands_at(self, doing: str, name: str, host: Host) -> Stands:
+        """What a host has of that name. Raises Unavailable."""
         said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=_WHERE)
         rows = (line.split() for line in said.decode().splitlines())
         return {storage_class: Stand(stand) for storage_class, stand in rows}

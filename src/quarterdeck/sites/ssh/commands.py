@@ -7,9 +7,9 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import IO
 
 from quarterdeck.errors import TimedOut, Unavailable
@@ -20,7 +20,7 @@ NO_SUCH_VOLUME = 3
 DEADLINE = 120.0
 #: Bytes of what a command said last, of which the last line is told.
 _TOLD = 4096
-_NAMED = re.compile(r"\{([A-Za-z]*)\}")
+_NAMED = re.compile(r"\{([A-Za-z]+)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +47,18 @@ class Asked:
     snapshot: str = ""
 
 
-#: What may stand in braces in a command.
-PLACEHOLDERS = ("volume", "storageClass", "host", "address", "path", "make", "snapshot")
-
-
-def unknown_placeholders(argv: Sequence[str]) -> tuple[str, ...]:
-    """What stands in braces in a command, and means nothing."""
-    return tuple(name for word in argv for name in _NAMED.findall(word) if name not in PLACEHOLDERS)
-
-
 def filled(argv: Sequence[str], asked: Asked) -> tuple[str, ...]:
-    """A command about this volume."""
-    values = {
-        **asdict(asked),
+    """A command about this volume. What stands in braces and means nothing stays."""
+    values: Mapping[str, str] = {
+        "volume": asked.volume,
         "storageClass": asked.storage_class,
+        "host": asked.host,
+        "address": asked.address,
+        "path": asked.path,
         "make": "yes" if asked.make else "no",
+        "snapshot": asked.snapshot,
     }
-    return tuple(
-        _NAMED.sub(lambda found: str(values[found[1]]) if found[1] in PLACEHOLDERS else found[0], word) for word in argv
-    )
+    return tuple(_NAMED.sub(lambda found: values.get(found[1], found[0]), word) for word in argv)
 
 
 async def run_command(doing: str, argv: Sequence[str], asked: Asked, *, deadline: float = DEADLINE) -> bool:

@@ -61,11 +61,14 @@ class SshStorageClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
-    """A site. The first storage class is the default."""
+    """A site. The first storage class is the default. ``fetch_on_host``: hosts download released programs by
+    themselves.
+    """
 
     name: str
     hosts: tuple[Host, ...]
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
+    fetch_on_host: bool = False
 
     def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
         """The machines by name, each with its host and its role there."""

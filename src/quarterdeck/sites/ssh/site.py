@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -21,6 +21,7 @@ from quarterdeck.errors import (
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
+from quarterdeck.model.promises import Promise
 from quarterdeck.model.seats import Endpoint, PortName, Seat, TakenSeat
 from quarterdeck.model.units import (
     MachineRole,
@@ -322,6 +323,12 @@ class SshSite(SshAttaching, SshFaults):
                 before = time.time()
                 said = await self._ask(host, "clock", doing=doing, deadline=QUICK)
                 return float(said) - (before + time.time()) / 2
+
+    def check_storage(self, storage_class: str, volume: str, first: str, second: str) -> AsyncIterator[Promise]:
+        """See ChecksStorage."""
+        from quarterdeck.sites.ssh.storage_check import check_storage  # few ever do
+
+        return check_storage(self, storage_class, volume, first, second)
 
     async def destroy(self) -> None:
         """See Site: what its machines have; of a host that is another site's machine as well the rest stays."""
