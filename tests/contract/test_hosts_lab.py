@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from support.conditions import until
 from support.hosts_lab import HostsLab, LabHost, why_not
 from support.hosts_lab.guard import group_of, guarded
 from support.leftovers import nothing_left, processes_of
@@ -24,6 +25,7 @@ A1, A2, B1, W1 = "east-a1", "east-a2", "east-b1", "west-a1"
 HOSTS = (LabHost(A1, "east", "a"), LabHost(A2, "east", "a"), LabHost(B1, "east", "b"), LabHost(W1, "west", "a"))
 HOLDER = """
 import sys, time
+from support.conditions import until
 from support.hosts_lab import HostsLab, LabHost
 with HostsLab([LabHost("east-a1", "east", "a")]) as lab:
     print(lab.folder, lab.address("east-a1"), lab._guard.pid, flush=True)
@@ -35,13 +37,6 @@ with HostsLab([LabHost("east-a1", "east", "a")]) as lab:
 def lab() -> Iterator[HostsLab]:
     with HostsLab(HOSTS) as made:
         yield made
-
-
-def eventually(good: Callable[[], bool], what: str, deadline: float = 20.0) -> None:
-    end = time.monotonic() + deadline
-    while not good():
-        assert time.monotonic() < end, f"not after {deadline} s: {what}"
-        time.sleep(0.01)
 
 
 def ssh(lab: HostsLab, user: str, name: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -62,7 +57,7 @@ def hears(lab: HostsLab, name: str) -> None:
     """Have a machine write down what comes to it by UDP."""
     script = "rm -f /run/heard; systemd-run --quiet --unit=hears-$1 socat -u UDP-RECV:9999 OPEN:/run/heard,creat,append"
     lab.sh(name, f"systemctl stop 'hears-*'; {script}", str(time.monotonic_ns()))
-    eventually(lambda: "9999" in lab.sh(name, "ss -Hlun"), "it listens")
+    until(lambda: "9999" in lab.sh(name, "ss -Hlun"), "it listens")
 
 
 def tells(lab: HostsLab, source: str, target: str, word: str) -> None:
@@ -179,7 +174,7 @@ def test_two_machines_are_cut_from_each_other_in_one_way_or_both(lab: HostsLab, 
         tells(lab, A1, other, f"end-{number}")
         tells(lab, other, A1, f"end-{number}")
         for name in (A1, other):
-            eventually(lambda name=name, word=f"end-{number}": word in heard(lab, name), f"{name} hears")
+            until(lambda name=name, word=f"end-{number}": word in heard(lab, name), f"{name} hears")
             assert (f"cut-{number}" in heard(lab, name)) == (name not in lost)
 
 
@@ -256,14 +251,14 @@ def test_nothing_is_left_when_who_holds_a_lab_is_killed(lab: HostsLab, guard_too
             os.kill(int(guard), signal.SIGKILL)
         holder.kill()
     if guard_too:  # then the next one that comes looks after it
-        eventually(lambda: not psutil.pid_exists(int(guard)), "the guard has ended")
+        until(lambda: not psutil.pid_exists(int(guard)), "the guard has ended")
         _folder, next_guard = guarded("the-next")
         assert next_guard.stdin is not None
         assert next_guard.stdout is not None
         with next_guard.stdin, next_guard.stdout:
             pass
         assert next_guard.wait(30) == 0
-    eventually(lambda: not Path(folder).exists(), "the folder is gone")
+    until(lambda: not Path(folder).exists(), "the folder is gone")
     nothing_left(Path(folder))
     assert not processes_of(Path(folder))
     assert not [each for each in group.folders if each.exists()]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -19,4 +20,13 @@ def until(good: Callable[[], T], what: str, *, seconds: float = CALL, pause: flo
     while not (seen := good()):
         assert time.monotonic() < end, f"{what}: not within {seconds:.0f} s"
         time.sleep(pause)
+    return seen
+
+
+async def eventually(look: Callable[[], Awaitable[T]], good: Callable[[T], bool], deadline: float = 20.0) -> T:
+    """What ``look`` sees once it is ``good``; fails with the last sight after ``deadline`` seconds."""
+    end = asyncio.get_running_loop().time() + deadline
+    while not good(seen := await look()):
+        assert asyncio.get_running_loop().time() < end, f"still {seen!r} after {deadline} s"
+        await asyncio.sleep(0.01)
     return seen

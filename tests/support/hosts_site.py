@@ -15,6 +15,7 @@ from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
 from quarterdeck.sites.ssh.programs import Sender
 from quarterdeck.sites.ssh.site import SshSite
+from support.conditions import eventually
 from support.hosts_lab import HostsLab, LabHost
 from support.lab_storage import commands
 
@@ -25,6 +26,7 @@ EAST = (
     *(LabHost(f"east-{zone}{number}", "east", zone) for number in (1, 2) for zone in "abc"),
     LabHost(EDGE, "east", "a"),
 )
+_UP = MachineState.UP
 _ROOTS = {"east-b1", "east-b2"}
 """Where one logs in as root; elsewhere as one who becomes root by sudo."""
 
@@ -60,9 +62,8 @@ class LabSite(SshSite):
         if self.lab.is_on(name := self._host(machine).name):
             return
         await asyncio.to_thread(self.lab.power_on, name)
-        async with asyncio.timeout(20):  # until it is known that the connection from before is gone
-            while (await self.facts()).machine(machine).machine.state is not MachineState.UP:
-                await asyncio.sleep(0.1)
+        # It has yet to be seen that the connection from before is gone.
+        await eventually(self.machines, lambda seen: any(each.name == machine and each.state is _UP for each in seen))
 
     async def freeze_machine(self, machine: str) -> None:
         """See Switches."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import pytest
 
@@ -25,10 +24,10 @@ from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.netns.lab import Lab
 from quarterdeck.sites.port import Faults, Holds, Site, Switches
+from support.conditions import eventually as eventually
 from support.hosts_lab import HostsLab, why_not
 from support.hosts_site import hosts_site
 
-Seen = TypeVar("Seen")
 LIMIT = 50 * 2**20  # bytes, of the storage class "small"
 
 # All of what machines run is there on every Debian, which need not have Python.
@@ -137,15 +136,6 @@ def behave(spec: UnitSpec) -> Behaviour:
 
 class SiteFaults(Site, Holds, Faults, Switches, Protocol):
     """A site that can be hurt."""
-
-
-async def eventually(look: Callable[[], Awaitable[Seen]], good: Callable[[Seen], bool], deadline: float = 20.0) -> Seen:
-    """What ``look`` sees once it is ``good``; fails with the last sight after ``deadline`` seconds."""
-    end = asyncio.get_running_loop().time() + deadline
-    while not good(seen := await look()):
-        assert asyncio.get_running_loop().time() < end, f"still {seen!r} after {deadline} s"
-        await asyncio.sleep(0.01)
-    return seen
 
 
 async def status(site: Site, machine: str, unit: str) -> UnitStatus:
