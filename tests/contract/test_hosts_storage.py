@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from support.conditions import eventually
 from support.hosts_lab import HostsLab, why_not
 from support.hosts_site import HostsUnderTest, LabSite, hosts_site
-from support.site_harness import eventually, keeps_writing, status
+from support.site_harness import keeps_writing, status
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.units import UnitState

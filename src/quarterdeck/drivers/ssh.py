@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
@@ -87,9 +88,10 @@ class SshSites:
     def _connected(self) -> tuple[Hosts, Sender]:
         from quarterdeck.sites.ssh.connections import Hosts
         from quarterdeck.sites.ssh.programs import Sender
+        from quarterdeck.upstream.origins import Origins
 
         if self._shared is None:
-            self._shared = Hosts(owner_of(self._folder)), Sender()
+            self._shared = Hosts(owner_of(self._folder)), Sender(origins=Origins.from_environment(os.environ))
         return self._shared
 
 

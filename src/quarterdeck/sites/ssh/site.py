@@ -80,7 +80,9 @@ class SshSite(SshAttaching, SshFaults):
             raise PreconditionFailed(doing, f"site {self.name} runs files, not images", "name a file")
         if not await asyncio.to_thread(is_program, program.path):
             raise Unavailable(doing, f"{program.path} is no program")
-        return await self._sender.install(doing, self._hosts.at(host.login), program, Path(program.path))
+        return await self._sender.install(
+            doing, self._hosts.at(host.login), program, Path(program.path), fetch=self._settings.fetch_on_host
+        )
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
