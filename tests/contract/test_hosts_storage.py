@@ -13,9 +13,9 @@ from support.hosts_site import HostsUnderTest, LabSite, hosts_site
 from support.site_harness import keeps_writing, status
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
-from quarterdeck.model.units import UnitState
+from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.ssh.commands import VolumeCommands
-from quarterdeck.sites.ssh.hosts import SshSettings
+from quarterdeck.sites.ssh.hosts import SshStorageClass
 from quarterdeck.sites.ssh.storage_check import check_storage
 
 pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())]
@@ -98,6 +98,40 @@ async def test_a_host_that_was_away_has_no_claim_to_what_another_one_has(lab: Ho
         await site.attach_volume(C, "data", A)
 
 
+async def test_what_is_mounted_still_on_a_host_that_was_cut_off_is_not_its_own(
+    lab: HostsUnderTest, site: LabSite
+) -> None:
+    """Storage may take a host's access away, and leave what is mounted there."""
+    volume = await site.create_volume(A, "data", "shared")
+    lab.put_text(A, volume.path, "log/1.wal", "x")
+    lab.lab.cut(A)
+    await site.attach_volume(B, "data", A)
+    lab.lab.sh(A, 'mount -t tmpfs -o ro tmpfs "$1"', str(volume.path))
+    lab.lab.mend(A)
+    await eventually(site.machines, lambda seen: all(each.state is MachineState.UP for each in seen))
+    assert (await has(site, A), await has(site, B)) == ((), ("1.wal",))
+    assert (await site.facts()).away_from(A, "data") == B
+    assert (await site.attach_volume(B, "data", A)).storage_class == "shared", "however often it is asked for"
+    spec = keeps_writing(volume.path, fresh=True, owns=(volume.path,))
+    with pytest.raises(Unavailable, match="is not attached here"):
+        await site.start_unit(A, spec)
+    lab.lab.sh(A, 'umount "$1"', str(volume.path))
+    assert (await site.facts()).away_from(A, "data") == B
+
+
+async def test_of_which_class_a_volume_of_a_dead_host_is_its_commands_say(site: LabSite) -> None:
+    await site.create_volume(A, "data", "shared")
+    await site.create_volume(A, "own", "standard")
+    none = VolumeCommands(attach=("sh", "-c", "exit 3"), detach=("sh", "-c", "exit 3"))
+    other = SshStorageClass(name="other", commands=none)
+    await site.kill_machine(A)
+    started = with_classes(site, (*site._settings.storage_classes, other))
+    with pytest.raises(NotFound, match=f"machine {A} has no such volume"):
+        await started.attach_volume(B, "own", A)
+    assert (await started.attach_volume(B, "data", A)).storage_class == "shared"
+    assert await started.stands_at("", "own", started.host(B)) == {}
+
+
 async def test_what_is_deleted_is_empty_and_detached(lab: HostsUnderTest, site: LabSite) -> None:
     volume = await site.create_volume(A, "data", "shared")
     lab.put_file(A, volume.path, "log/1.wal", 8 * 2**20)
@@ -147,11 +181,18 @@ async def test_promises_that_are_not_kept_are_said(lab: HostsUnderTest, site: La
 
 
 def with_commands(site: LabSite, commands: VolumeCommands) -> LabSite:
-    classes = tuple(
-        replace(each, commands=commands) if each.name == "shared" else each for each in site._settings.storage_classes
+    """The same site, with other commands, as a process knows it that has just been started."""
+    return with_classes(
+        site,
+        tuple(
+            replace(each, commands=commands) if each.name == "shared" else each
+            for each in site._settings.storage_classes
+        ),
     )
-    settings: SshSettings = replace(site._settings, storage_classes=classes)
-    other = LabSite(settings, site._hosts, site._sender)
+
+
+def with_classes(site: LabSite, classes: tuple[SshStorageClass, ...]) -> LabSite:
+    other = LabSite(replace(site._settings, storage_classes=classes), site._hosts, site._sender)
     other.lab = site.lab
     return other
 

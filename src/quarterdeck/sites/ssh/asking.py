@@ -93,24 +93,26 @@ class SshHosts:
         return await self._without_old_claims(looks) if self.reattachable else looks
 
     async def _without_old_claims(self, looks: Mapping[str, HostLook | None]) -> Mapping[str, HostLook | None]:
-        """Volumes are not on their way to a host when another one has them: it did not answer when they were taken from
-        it, and is told now.
+        """A volume that was taken from a host which did not answer is that one's no more, whatever it says when it is
+        back. It is told so.
         """
-        has = {
-            volume.name: volume.storage_class
-            for look in looks.values()
-            for volume in (look.volumes if look is not None else ())
-            if not volume.arriving and volume.storage_class in self.reattachable
-        }
+        seen = [each for each in looks.values() if each is not None]
+        has: dict[str, int] = {}
+        for look in seen:
+            for volume in look.volumes:
+                if volume.name in look.claims and not volume.arriving:
+                    has[volume.name] = max(has.get(volume.name, 0), look.claims[volume.name])
         current = dict(looks)
         for host in self._settings.hosts:
-            look = looks[host.name]
-            old = [each for each in look.volumes if each.arriving and each.name in has] if look is not None else []
-            if look is None or not old:
+            if (known := looks[host.name]) is None:
                 continue
-            current[host.name] = replace(look, volumes=tuple(each for each in look.volumes if each not in old))
+            claims = known.claims
+            old = [each for each in known.volumes if each.name in claims and claims[each.name] < has.get(each.name, 0)]
+            if not old:
+                continue
+            current[host.name] = replace(known, volumes=tuple(each for each in known.volumes if each not in old))
             for each in old:
-                words = ("disclaim", root_of(self._classes[each.storage_class]), each.name)
+                words = ("drop", root_of(self._classes[each.storage_class]), each.name, str(claims[each.name]))
                 with suppress(QuarterdeckError):  # it is told at the next look
                     await self._ask(host, *words, doing=f"telling host {host.name} what it has no more", deadline=QUICK)
         return current

@@ -12,6 +12,7 @@ each re-attachable class is tried: its commands say whether there is such a volu
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -95,7 +96,7 @@ class SshAttaching(SshHosts):
     ) -> Volume | None:
         """The volume, taken from ``there``; None where there is none of that class."""
         root = root_of(storage_class)
-        await self._ask(here, "claim", root, name, doing=doing, deadline=QUICK)
+        await self._claimed(doing, root, name, here)
         if there is not here:
             if answers:
                 await self._released(doing, root, name, here, there)
@@ -121,6 +122,10 @@ class SshAttaching(SshHosts):
         except Conflict:
             await self._disclaimed(doing, root, name, here)
             raise Conflict(doing, f"machine {there.name} answers, and uses it") from None
+
+    async def _claimed(self, doing: str, root: str, name: str, host: Host) -> None:
+        now = str(int(time.time() * 1000))
+        await self._ask(host, "claim", root, name, now, doing=doing, deadline=QUICK)
 
     async def _disclaimed(self, doing: str, root: str, name: str, host: Host) -> None:
         await self._ask(host, "disclaim", root, name, doing=doing, deadline=QUICK)
@@ -167,7 +172,7 @@ class SshAttaching(SshHosts):
                     raise Conflict(doing, f"host {other} has it", "see which of them has the data; nothing was touched")
             if (stands[host.name] or {}).get(storage_class.name) is Stand.ATTACHED:
                 return await self._volume(doing, host, name)
-            await self._ask(host, "claim", root, name, doing=doing, deadline=QUICK)
+            await self._claimed(doing, root, name, host)
             try:
                 if not await self.command(doing, storage_class, "attach", name, host, make=True):
                     raise Unavailable(doing, f"attach of storage class {storage_class.name} made none")
@@ -224,22 +229,39 @@ class SshAttaching(SshHosts):
         return next(each for each in read_volumes(doing, said) if each.name == name)
 
     async def _stands_of(self, doing: str, name: str, needed: Host) -> Mapping[str, Stands | None]:
-        """What each host has of that name; None for one that does not answer, unless it is the ``needed`` one."""
+        """What each host has of that name; None for one that does not answer, unless it is the ``needed`` one. What is
+        older than what another one has attached is nobody's: see ``_without_old_claims``.
+        """
         hosts = [each for each in self._settings.hosts if MachineRole.CONTROL in each.roles]
 
-        async def one(host: Host) -> Stands | None:
+        async def one(host: Host) -> Mapping[str, tuple[Stand, int]] | None:
             try:
-                return await self.stands_at(doing, name, host)
+                return await self._held_at(doing, name, host)
             except (Unavailable, PreconditionFailed):
                 if host is needed:
                     raise
                 return None
 
         found = await asyncio.gather(*map(one, hosts))
-        return {host.name: held for host, held in zip(hosts, found, strict=True)}
+        attached = [since for held in found for stand, since in (held or {}).values() if stand is Stand.ATTACHED]
+        newest = max(attached, default=0)
+        return {
+            host.name: None
+            if held is None
+            else {
+                storage_class: stand
+                for storage_class, (stand, since) in held.items()
+                if storage_class not in self.reattachable or since >= newest
+            }
+            for host, held in zip(hosts, found, strict=True)
+        }
 
     async def stands_at(self, doing: str, name: str, host: Host) -> Stands:
         """What a host has of that name. Raises Unavailable."""
+        return {storage_class: stand for storage_class, (stand, _) in (await self._held_at(doing, name, host)).items()}
+
+    async def _held_at(self, doing: str, name: str, host: Host) -> Mapping[str, tuple[Stand, int]]:
+        """The same, each with since when it is to be that host's."""
         said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=_WHERE)
         rows = (line.split() for line in said.decode().splitlines())
-        return {storage_class: Stand(stand) for storage_class, stand in rows}
+        return {storage_class: (Stand(stand), int(*since or ("0",))) for storage_class, stand, *since in rows}

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _TEXT = "what was written"
 _JOB = 20.0
+#: A claim that is to be nobody's as soon as it is seen that another host has the volume.
+_FIRST = "0"
 _SNAPSHOT = "check"
 #: Goes on writing, for longer than a detach may take.
 _WRITER = 'while echo x; do sleep 0.05; done >> "$0"'
@@ -107,7 +109,7 @@ class _Check:
 
     async def _no_such_volume(self) -> Promise:
         words = "attach ends with 3 when there is no such volume, and it is to make none"
-        await self._ask(self.first, "claim")
+        await self._ask(self.first, "claim", _FIRST)
         try:
             seen = "it ended with 0" if await self._run("attach", self.first) else ""
         except Unavailable as error:
@@ -130,7 +132,7 @@ class _Check:
 
     async def _one_host_at_a_time(self) -> Promise:
         words = "attach refuses a host while another one has it"
-        await self._ask(self.second, "claim")
+        await self._ask(self.second, "claim", _FIRST)
         try:
             seen = "it ended with 0" if await self._run("attach", self.second) else "it ended with 3"
         except TimedOut as error:
@@ -195,8 +197,9 @@ class _Check:
     async def _run(self, which: str, host: Host) -> bool:
         return await self.site.command(self.doing, self.storage_class, which, self.volume, host)
 
-    async def _ask(self, host: Host, verb: str) -> None:
-        await self.site.ask(host.name, verb, self._root, self.volume, doing=self.doing, deadline=QUICK)
+    async def _ask(self, host: Host, *words: str) -> None:
+        verb, *more = words
+        await self.site.ask(host.name, verb, self._root, self.volume, *more, doing=self.doing, deadline=QUICK)
 
     async def _job(self, host: Host, script: str, file: str, *more: str, deadline: float = _JOB) -> JobResult:
         argv = ("/bin/sh", "-c", script, str(self._path / file), *more)

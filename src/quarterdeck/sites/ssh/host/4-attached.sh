@@ -1,7 +1,8 @@
 # Volumes that can be attached to other hosts. What attaches and detaches them are commands of people's, which run where
 # the manager does; here it is kept which volumes are this host's: those of which it has a claim, and that are mounted.
 #   $LIB/attached/CLASS/.root   where volumes of the class are mounted
-#   $LIB/attached/CLASS/VOLUME  a claim: it is to be attached here, or is
+#   $LIB/attached/CLASS/VOLUME  a claim: it is to be attached here, or is; in it since when, by the manager's clock. A host
+#                               that did not answer when its volume was taken may have it mounted still: it has the older one
 
 mounted() {  # $1: a path. It is not touched: a disk that hangs has whoever does hang as well
   local at
@@ -10,6 +11,8 @@ mounted() {  # $1: a path. It is not touched: a disk that hangs has whoever does
 }
 
 is_attached() { [ -e "$LIB/attached/$CLASS/$1" ] && mounted "$ROOT/$1"; }
+
+since() { local at=0; read -r at < "$LIB/attached/$CLASS/$1" 2> /dev/null; echo "${at:-0}"; }
 
 claims() { [ ! -d "$LIB/attached/$CLASS" ] || find "$LIB/attached/$CLASS" -mindepth 1 -maxdepth 1 ! -name '.*' -printf '%f\n'; }
 
@@ -35,7 +38,7 @@ look_attached() {  # BELOW: all that have a claim
   for volume in $(claims); do
     arriving=yes
     ! mounted "$ROOT/$volume" || arriving=no
-    printf 'volume\t%s\t%s\t%s' "$CLASS" "$volume" $arriving
+    printf 'volume\t%s\t%s\t%s:%s' "$CLASS" "$volume" $arriving "$(since "$volume")"
     if [ $arriving = no ]; then
       [ "$1" = - ] && entry=$ROOT/$volume || entry=$ROOT/$volume/$1
       for entry in "$entry"/*; do printf '\t%s' "${entry##*/}"; done
@@ -67,22 +70,22 @@ ask_where() {  # NAME CLASS=PATH...: the classes that have such a volume here: l
     class_root "$each"
     if [ $MOUNTS = yes ]; then
       [ -e "$LIB/attached/$CLASS/$name" ] || continue
-      if mounted "$ROOT/$name"; then echo "$CLASS attached"; else echo "$CLASS claimed"; fi
+      if mounted "$ROOT/$name"; then echo "$CLASS attached $(since "$name")"; else echo "$CLASS claimed $(since "$name")"; fi
     elif is_away; then echo "$CLASS away"
     elif [ -d "$ROOT/$name" ]; then echo "$CLASS local"
     fi
   done
 }
 
-ask_claim() {  # CLASS=@PATH NAME: it is to be attached here, to a folder that nobody but root writes to
+ask_claim() {  # CLASS=@PATH NAME NOW: it is to be attached here, to a folder that nobody but root writes to
   local folder
   locked; admit
-  attachable "$1" "$2"
+  attachable "$1" "$2"; require_number "$3"
   folder=$LIB/attached/$CLASS
   mkdir -p "$folder" "$ROOT" && chmod 711 "$ROOT" || full
   [ -e "$folder/.root" ] || put "$folder/.root" 644 <<< "$ROOT"
   mounted "$ROOT/$2" || mkdir -p -m 700 "$ROOT/$2" || full
-  [ -e "$folder/$2" ] || put "$folder/$2" 644 < /dev/null
+  put "$folder/$2" 644 <<< "$3"
 }
 
 ask_settle() {  # CLASS=@PATH NAME: it has been attached; prints what ask_volumes does
@@ -94,13 +97,15 @@ ask_settle() {  # CLASS=@PATH NAME: it has been attached; prints what ask_volume
 }
 
 ask_release() {  # CLASS=@PATH NAME: nothing starts with it from now on; refused while something uses it
-  local user
+  local user claim
   locked; admit
   attachable "$1" "$2"
-  [ -e "$LIB/attached/$CLASS/$2" ] || return 0
-  rm -f "$LIB/attached/$CLASS/$2"
+  claim=$LIB/attached/$CLASS/$2
+  [ -e "$claim" ] || return 0
+  mv -fT "$claim" "${claim%/*}/.leaving-$2" || full
   user=$(user_of "$ROOT/$2")
-  [ -z "$user" ] || { put "$LIB/attached/$CLASS/$2" 644 < /dev/null; fail $CONFLICT "unit $user uses it"; }
+  [ -z "$user" ] || { mv -fT "${claim%/*}/.leaving-$2" "$claim"; fail $CONFLICT "unit $user uses it"; }
+  rm -f "${claim%/*}/.leaving-$2"
 }
 
 user_of() {  # $1: a volume: a unit that has a process, or is about to, and may write there
@@ -124,11 +129,20 @@ ask_disclaim() {  # CLASS=@PATH NAME: it is not to be here any more
   [ ! -d "$ROOT/$2" ] || rmdir "$ROOT/$2" || fail $CONFLICT "there is something in $ROOT/$2, below what was mounted there"
 }
 
+ask_drop() {  # CLASS=@PATH NAME SINCE: another host has it by a later claim. What is mounted here cannot be written to
+  locked; admit
+  attachable "$1" "$2"; require_number "$3"
+  [ "$(since "$2")" -le "$3" ] || return 0
+  rm -f "$LIB/attached/$CLASS/$2"
+  mounted "$ROOT/$2" || [ ! -d "$ROOT/$2" ] || rmdir "$ROOT/$2" || true
+}
+
 ask_empty() {  # CLASS=@PATH NAME: all that is in it is gone at once, even if deleting is cut short
   local aside
   locked; admit
   attachable "$1" "$2"
   is_attached "$2" || fail $UNAVAILABLE "it is not attached here"
+  { chown root:root "$ROOT/$2" && chmod 700 "$ROOT/$2"; } || full  # nobody else puts a link there meanwhile
   aside=$(mktemp -d "$ROOT/$2/.deleted-XXXXXX") || full
   find "$ROOT/$2" -mindepth 1 -maxdepth 1 ! -name '.deleted-*' ! -name lost+found -exec mv -t "$aside" {} + || full
   unlocked

@@ -11,6 +11,8 @@ nobody() {  # runs a program as a user who has nothing, sees nothing of ours, an
     --property=MemoryMax=1G --property=TasksMax=32 --property=RuntimeMaxSec=1800 "$@"
 }
 
+shown() { local rest=${1#*://}; local host=${rest%%/*}; printf '%s://%s' "${1%%://*}" "${host##*@}${rest#"$host"}"; }  # without a password
+
 ask_fetch() {  # SHA-256 NAME BYTES SHA-256-OF-ARCHIVE ("-": not known); with lines: the address, the file in an archive
   require_program "$1" "$2" "$1"; require_number "$3"
   [[ $4 == - || $4 =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "no digest"
@@ -24,17 +26,17 @@ ask_fetch() {  # SHA-256 NAME BYTES SHA-256-OF-ARCHIVE ("-": not known); with li
   [ -e "$whole" ] || download "$url" "$LIB/programs/.part-$1-fetched" "$whole"
   if [ "$4" != - ] && [ "$(sha256sum < "$whole")" != "$4  -" ]; then
     rm -f "$whole"
-    fail $UNAVAILABLE "what is at ${url##*@} is not what was released"
+    fail $UNAVAILABLE "what is at $(shown "$url") is not what was released"
   fi
   mkdir -p "$folder" && chmod 755 "$folder"
   new=$(mktemp "$folder/.new.XXXXXX") || full
   if [ -n "$member" ]; then
     unpacked "$member" "$3" < "$whole" > "$new" || unpacked "./$member" "$3" < "$whole" > "$new" ||
-      { rm -f "$new" "$whole"; fail $UNAVAILABLE "what is at ${url##*@} is no archive with $member in it"; }
+      { rm -f "$new" "$whole"; fail $UNAVAILABLE "what is at $(shown "$url") is no archive with $member in it"; }
   else
     head -c "$3" < "$whole" > "$new" || { rm -f "$new"; full; }
   fi
-  [ "$(sha256sum < "$new")" = "$1  -" ] || { rm -f "$new" "$whole"; fail $UNAVAILABLE "what is at ${url##*@} is not the program that is meant"; }
+  [ "$(sha256sum < "$new")" = "$1  -" ] || { rm -f "$new" "$whole"; fail $UNAVAILABLE "what is at $(shown "$url") is not the program that is meant"; }
   { chmod 755 "$new" && sync "$new" && mv -fT "$new" "$folder/$2"; } || full
   rm -f "$whole"
 }
@@ -52,13 +54,13 @@ download() {  # $1: address, $2: what has come of it, $3: what all of it is to b
     requested "$1" "$has" 2> "$errors" | head -c $((MOST - has)) >> "$2"
     code=${PIPESTATUS[0]}
     has=$(stat -c %s "$2")
-    [ "$has" -lt $MOST ] || { rm -f "$2"; fail $UNAVAILABLE "there are $MOST bytes or more at ${1##*@}"; }
+    [ "$has" -lt $MOST ] || { rm -f "$2"; fail $UNAVAILABLE "there are $MOST bytes or more at $(shown "$1")"; }
     [ "$code" != 0 ] || { mv -fT "$2" "$3"; return; }
     [ "$has" = "$before" ] || continue
     [ "$has" != 0 ] || break
     : > "$2"  # what has come is nothing to go on with
   done
-  fail $UNAVAILABLE "it cannot download ${1##*@}: $(tail -n 1 "$errors") ($has bytes have come)"
+  fail $UNAVAILABLE "it cannot download $(shown "$1"): $(tail -n 1 "$errors") ($has bytes have come)"
 }
 
 requested() {  # $1: address, which may have a password in it and is in no list of arguments, $2: bytes to leave out
