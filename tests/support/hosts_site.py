@@ -8,8 +8,10 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 
+from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import MachineRole, MachineState, UnitFile, UnitStatus
 from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
@@ -140,13 +142,22 @@ async def hosts_site(lab: HostsLab) -> AsyncIterator[HostsUnderTest]:
                 await hosts.close()  # faults that were made here end with it
             finally:
                 await asyncio.to_thread(_made_well, lab)
-                await site.destroy()
+                await eventually(partial(_cleared, site), bool, 60.0)
                 await hosts.close()
                 for name in lab.names:
                     left = lab.sh(name, _LEFT)
                     assert not left, f"left on {name}: {left}"
     finally:
         os.environ["HOME"] = home
+
+
+async def _cleared(site: LabSite) -> bool:
+    """Whether all hosts could be cleared: where the host is busy, connections take their time."""
+    try:
+        await site.destroy()
+    except Unavailable:
+        return False
+    return True
 
 
 def _made_well(lab: HostsLab) -> None:

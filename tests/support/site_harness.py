@@ -82,24 +82,24 @@ def listens(address: str, port: int) -> UnitSpec:
 def keeps_data(volume: PurePosixPath, **more: object) -> UnitSpec:
     """It makes a log in its volume and goes on."""
     script = f"mkdir -p {volume}/log && echo x > {volume}/log/1.wal && exec sleep 1000"
-    return shell("keeps-data", script, needs=volume / "log/*.wal", **more)
+    return shell("keeps-data", script, needs=volume / "log/*.wal", owns=(volume,), **more)
 
 
 def keeps_writing(volume: PurePosixPath, **more: object) -> UnitSpec:
     """It goes on writing to a log that it keeps open."""
     script = f"mkdir -p {volume}/log && exec >> {volume}/log/1.wal; while echo x; do sleep 0.02; done"
-    return shell("keeps-writing", script, needs=volume / "log/*.wal", **more)
+    return shell("keeps-writing", script, needs=volume / "log/*.wal", owns=(volume,), **more)
 
 
 def keeps_syncing(volume: PurePosixPath, **more: object) -> UnitSpec:
     """See SYNCER; it ends where there is no room."""
     argv = ("/bin/sh", "-euc", SYNCER, str(volume))
-    return UnitSpec(name="keeps-syncing", argv=argv, needs=volume / "log/*.wal", **more)  # type: ignore[arg-type]
+    return UnitSpec(name="keeps-syncing", argv=argv, needs=volume / "log/*.wal", owns=(volume,), **more)  # type: ignore[arg-type]
 
 
 def has_no_data_yet(volume: PurePosixPath, **more: object) -> UnitSpec:
     """It would make a log, but has not come to it."""
-    return shell("has-no-data", "exec sleep 1000", needs=volume / "log/*.wal", **more)
+    return shell("has-no-data", "exec sleep 1000", needs=volume / "log/*.wal", owns=(volume,), **more)
 
 
 def job(name: str, script: str, **more: object) -> Job:

@@ -145,7 +145,7 @@ undo_fault() {  # says what is left of it
     hang-unit) pid=$(main_pid "$F_UNIT"); [ "${pid:-0}" = 0 ] || kill -CONT "$pid" ;;
     lose-data)
       if [ -d "$F_ASIDE" ]; then
-        if rmdir "$F_VOLUME" 2> /dev/null; then mv -T "$F_ASIDE" "$F_VOLUME"; else echo "what it had is kept in $F_ASIDE"; fi
+        if rmdir "$F_VOLUME" 2> /dev/null; then mv -T "$F_ASIDE" "$F_VOLUME"; else echo "what volume ${F_VOLUME##*/} had is kept in $F_ASIDE"; fi
       fi ;;
     slow-disk | fill-disk)
       while read -r pid; do kill -TERM "$pid"; done < "$FAULT/tracers" 2> /dev/null ;;
@@ -170,6 +170,7 @@ ask_corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of i
   [ -n "$FOUND" ] && [ -n "$text" ] && as_etcd grep -qUaF -- "$text" "$file" 2> /dev/null ||
     fail $NOT_FOUND "that text is not in $file"
   PLANE=- ask_hold "$unit" 10
+  unlocked  # who lets it go takes the lock itself
   pid=$(main_pid "$unit")
   [ "${pid:-0}" != 0 ] || fail $NOT_FOUND "unit $unit does not run"
   for at in {1..200}; do
