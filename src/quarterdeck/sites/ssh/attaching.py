@@ -200,6 +200,8 @@ class SshAttaching(SshHosts):
 
     async def _destroy_attached(self, host: Host) -> None:
         """Delete what is in all volumes of which a host has a claim, and detach them."""
+        if not self._roots(host):
+            return
         doing = f"clearing host {host.name}"
         look = read_look(doing, await self._ask(host, "look", "-", *self._roots(host), doing=doing, deadline=QUICK))
         for volume in look.volumes:

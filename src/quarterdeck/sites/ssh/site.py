@@ -24,7 +24,6 @@ from quarterdeck.model.programs import Program
 from quarterdeck.model.promises import Promise
 from quarterdeck.model.seats import Endpoint, PortName, Seat, TakenSeat
 from quarterdeck.model.units import (
-    MachineRole,
     MachineState,
     Priority,
     UnitFile,
@@ -51,8 +50,6 @@ _DELETE = 300.0
 _SYNCS = 9
 #: Tries to change who sits where, while others do.
 _TRIES = 5
-#: Where a host has load balancers as well as replicas, apiservers are so far from those ports.
-_BESIDE_BALANCERS = 10_000
 
 
 class SshSite(SshAttaching, SshFaults):
@@ -246,8 +243,8 @@ class SshSite(SshAttaching, SshFaults):
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site. Where any host of the site has load balancers as well, apiservers leave them their ports."""
         host = self._host(machine)
-        if self._shares_hosts and PortName.APISERVER in ports:
-            ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + _BESIDE_BALANCERS}
+        if PortName.APISERVER in ports:
+            ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + self._settings.apiserver_shift}
         taken = await self._listening(host, machine)
 
         def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
@@ -256,10 +253,6 @@ class SshSite(SshAttaching, SshFaults):
             )
 
         return await self._changed(machine, f"giving replica {replica} a seat on machine {machine}", allocated)
-
-    @property
-    def _shares_hosts(self) -> bool:
-        return any({MachineRole.CONTROL, MachineRole.EDGE} <= {*each.roles} for each in self._settings.hosts)
 
     async def occupy(self, machine: str, taken: TakenSeat) -> None:
         """See Site."""
@@ -340,7 +333,7 @@ class SshSite(SshAttaching, SshFaults):
         machines = ",".join(host.machine(role) for role in host.roles)
         doing = f"clearing host {host.name}"
         await self._ask(host, "destroy", machines, *self._local_roots(host), doing=doing, deadline=_DELETE)
-        if self.reattachable and MachineRole.CONTROL in host.roles:
+        if self.reattachable:
             await self._destroy_attached(host)
         self._hosts.at(host.login).known.clear()
 
