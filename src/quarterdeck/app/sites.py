@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,13 +11,14 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.cordons import told
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.app import cordons, site_hosts
+from quarterdeck.app import cordons, site_hosts, storage
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, require_unused
 from quarterdeck.errors import NotFound
 from quarterdeck.model.findings import Checked
+from quarterdeck.model.promises import Promise
 from quarterdeck.model.units import Machine, MachineRole
 
 
@@ -135,6 +136,10 @@ class Sites:
         """Remove a site and its machines. Raises what ``require_unused`` does."""
         await self._home.sites.destroy(await self.require_unused(name))
         await self._home.store.delete(Site, name)
+
+    def test_storage(self, name: str, storage_class: str, machines: Sequence[str] = ()) -> AsyncIterator[Promise]:
+        """Try the commands of a storage class, on two machines: see ``storage.tried``. Raises as that says."""
+        return storage.tried(self._home, name, storage_class, machines)
 
     async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Site:
         """Have a site have more hosts. Raises NotFound, Conflict (another site has one of them), InvalidInput (they are

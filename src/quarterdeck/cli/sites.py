@@ -22,12 +22,14 @@ from quarterdeck.cli.machines import app as machines_app
 from quarterdeck.cli.opening import go_inside_for_site, opened
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_forecast
+from quarterdeck.cli.storage import try_storage
 from quarterdeck.cli.work import confirm, detach, follow
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.findings import Checked
 
 app = typer.Typer(help="Places with machines, zones and storage classes.", no_args_is_help=True)
 app.add_typer(machines_app, name="machines")
+app.command("test-storage")(try_storage)
 
 
 class Driver(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import secrets
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.api.storage import HostStorageClass
 from quarterdeck.files import file_errors, written_beside
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
@@ -88,28 +90,40 @@ class SshSites:
     def _connected(self) -> tuple[Hosts, Sender]:
         from quarterdeck.sites.ssh.connections import Hosts
         from quarterdeck.sites.ssh.programs import Sender
+        from quarterdeck.upstream.origins import Origins
 
         if self._shared is None:
-            self._shared = Hosts(owner_of(self._folder)), Sender()
+            self._shared = Hosts(owner_of(self._folder)), Sender(origins=Origins.from_environment(os.environ))
         return self._shared
 
 
 def _settings(resource: SiteResource) -> ssh.SshSettings:
-    from quarterdeck.sites.ssh.hosts import SshSettings, SshStorageClass
+    from quarterdeck.sites.ssh.hosts import SshSettings
 
     spec = _hosts_of(resource)
-    classes = tuple(
-        SshStorageClass(name=each.name, path=str(each.path or ""), limit_bytes=each.limit_bytes)
-        for each in spec.storage_classes
+    return SshSettings(
+        name=resource.metadata.name,
+        hosts=tuple(settings_of(each) for each in spec.hosts),
+        storage_classes=tuple(map(_class_of, spec.storage_classes)),
+        fetch_on_host=spec.fetch_on_host,
     )
-    hosts = tuple(settings_of(each) for each in spec.hosts)
-    return SshSettings(name=resource.metadata.name, hosts=hosts, storage_classes=classes)
 
 
 def _hub_of(hosts: Sequence[ssh.Host]) -> ssh.SshSettings:
     from quarterdeck.sites.ssh.hosts import SshSettings
 
     return SshSettings(name=_HUB, hosts=tuple(hosts))
+
+
+def _class_of(declared: HostStorageClass) -> ssh.SshStorageClass:
+    from quarterdeck.sites.ssh.commands import VolumeCommands
+    from quarterdeck.sites.ssh.hosts import SshStorageClass
+
+    commands = None
+    if declared.attach is not None and declared.detach is not None:
+        commands = VolumeCommands(attach=declared.attach, detach=declared.detach, snapshot=declared.snapshot or ())
+    path = str(declared.path or "")
+    return SshStorageClass(name=declared.name, path=path, limit_bytes=declared.limit_bytes, commands=commands)
 
 
 def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = ()) -> ssh.Host:

@@ -94,7 +94,9 @@ async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> 
         connection = await logged_in(host.login)
         stack.callback(connection.abort)
         own = MachineRole.CONTROL in host.roles
-        words = [f"{each.name}={each.path}" for each in settings.storage_classes] if own else []
+        words = (
+            [f"{each.name}={each.path}" for each in settings.storage_classes if each.commands is None] if own else []
+        )
         before = time.time()
         said = await _said(connection, "facts", words, doing, _FACTS)
         return _Reached(host=host, connection=connection, facts=read_facts(doing, said, before, time.time()))
