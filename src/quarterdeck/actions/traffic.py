@@ -50,9 +50,10 @@ async def stop_balancer(plane: Plane, step: StopBalancer, world: World) -> None:
 async def set_record(plane: Plane, step: SetRecord, world: World) -> Detail | PersonMust:
     """Lead the name to a site's load balancer, or say what a person must do for it."""
     unnamed = {each.name for each in world.balancer(step.to).edges if not each.named}
-    addresses = tuple(each.address.ip for name, each in plane.edges(step.to).items() if name not in unnamed)
+    # edges can share one that floats
+    addresses = dict.fromkeys(each.address.ip for name, each in plane.edges(step.to).items() if name not in unnamed)
     ttl = plane.resource.spec.endpoint.ttl
-    return await plane.dns.set(plane.resource.host, addresses, ttl, plane.claim) or {}
+    return await plane.dns.set(plane.resource.host, tuple(addresses), ttl, plane.claim) or {}
 
 
 async def lead_to(plane: Plane, step: LeadTo, world: World) -> Detail | PersonMust:

@@ -161,12 +161,15 @@ def _balancers(
     machines: Mapping[tuple[str, str], Machine],
     client: Http,
 ) -> dict[str, dict[str, LoadBalancer]]:
-    """By site, and by machine. An address of the user's own is on one machine alone."""
+    """By site, and by machine. An address of the user's own is on one machine alone, unless it floats."""
     front, promoted = front_site(resource, sites), resource.spec.endpoint.promoted
     found: dict[str, dict[str, LoadBalancer]] = {}
     for (name, machine), seen in machines.items():
         address = resource.spec.endpoint.address if name == front else None
-        fixed = None if promoted else address
+        floating = _floating(resource, sites[name], machines)
+        if address:  # of the user's own: one of those that float there, or it is where it is
+            floating = dict.fromkeys(floating, address) if address in floating.values() else {}
+        fixed = None if promoted or floating else address
         if seen.role is not MachineRole.EDGE or (fixed and name in found):
             continue
         wanted = Wanted(
@@ -178,7 +181,7 @@ def _balancers(
             status_port=balancer_status_port(resource),
             secrets=secrets,
             client=client,
-            floating={} if address else _floating(resource, sites[name], machines),
+            floating=floating,
             promoted=address if promoted else None,
         )
         found.setdefault(name, {})[machine] = open_balancer(wanted)
@@ -203,12 +206,12 @@ def _promoted(
 
 
 def _floating(resource: ControlPlane, site: Site, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
-    """The plane's addresses at a site that go from edge to edge, each with the machine that it is of. They depend on
-    nothing that changes while a plane uses the site.
+    """The machines of a site's edges, each with the plane's address that it is to have, where these go from edge to edge.
+    They depend on nothing that changes while a plane uses the site.
     """
     if not isinstance(site, Floats) or Capability.FLOATS not in site.capabilities:
         return {}
     number = resource.status.port_offset or 0
     edges = [name for (at, name), each in machines.items() if at == site.name and each.role is MachineRole.EDGE]
     found = {name: site.floating(name, number) for name in edges}
-    return {address: name for name, address in found.items() if address is not None}
+    return {name: address for name, address in found.items() if address is not None}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Protocol, Self, runtime_checkable
 
+from quarterdeck.components.keepalived import RouterSettings
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.jobs import Job, JobResult
@@ -234,6 +235,17 @@ class Floats(Protocol):
         """The address of plane ``number``'s load balancer on this edge, which leads to whichever edge of the site has
         it; None where there is none for such a plane. No IO.
         """
+        ...
+
+
+@runtime_checkable
+class SharesFloats(Floats, Protocol):
+    """Addresses that float and are those of all planes, which differ by port: a unit of the site's own has them, and
+    they go over for all planes at once.
+    """
+
+    def router(self, machine: str) -> RouterSettings:
+        """That unit's settings on an edge. No IO."""
         ...
 
 

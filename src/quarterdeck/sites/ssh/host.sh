@@ -7,7 +7,9 @@
 #   host starting UNIT        systemd asks before it starts a unit: is its data there?
 #   host ended UNIT           systemd tells that a unit's process has ended
 #   host let-go UNIT PID      a timer has a process go on that was held
-#   host allow PATH...        lets volumes be kept below a path; whoever may only "serve" may not do that
+#   host allow PATH...        lets volumes be kept below a path, or an edge have an address; whoever may only "serve"
+#                             may not do that
+#   host edge-works, host edge-busy ADDRESS   keepalived asks, as its own user, how the load balancers here do
 set -u -o pipefail
 umask 077
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -17,7 +19,18 @@ SELF=/usr/local/lib/quarterdeck/host
 LIB=/var/lib/quarterdeck RUN=/run/quarterdeck ETC=/etc/quarterdeck SYSTEMD=/etc/systemd/system
 UNITS=$LIB/units
 WANTS=$SYSTEMD/multi-user.target.wants
-ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge"
+ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge quarterdeck-vrrp"
+# The one unit that may change the host's network runs the distribution's program by a file that is checked, line by line.
+VRRP=keepalived VRRP_BINARY=/usr/sbin/keepalived
+VRRP_PROGRAM="$VRRP_BINARY --dont-fork --log-console --vrrp --use-file=$RUN/keepalived.conf"
+VRRP_PROGRAM+=" --pid=/tmp/keepalived.pid --vrrp_pid=/tmp/vrrp.pid"
+IPV4='[0-9]{1,3}(\.[0-9]{1,3}){3}'
+VRRP_LINE="|(global_defs|vrrp_(script|instance) [a-z0-9_]+| +(unicast_peer|virtual_ipaddress|track_script)) [{]| *[}]"
+VRRP_LINE+="| +(script_user root|enable_script_security|vrrp_version 3|vrrp_check_unicast_src|state BACKUP|interface @INTERFACE@)"
+VRRP_LINE+="| +(vrrp_garp_master_refresh|interval|timeout|fall|rise|priority|virtual_router_id) [0-9]{1,3}"
+VRRP_LINE+="| +weight -?[0-9]{1,3}| +advert_int [0-9.]{1,4}| +(works|busy_[0-9]+)"
+VRRP_LINE+="| +unicast_src_ip $IPV4| +$IPV4 min_ttl 255 max_ttl 255| +$IPV4/32"
+VRRP_LINE+="| +script \"$SELF edge-(works|busy $IPV4)\""
 OUTSIDE="/usr/bin/nsenter --target=1 --mount --"  # of what a unit sees of the disk
 SILENCE=20  # seconds without a word from the caller, who says something every 5
 
@@ -79,6 +92,10 @@ check_record() {  # $1: unit. What a caller wrote there is what a record may say
   local each
   require_name "$R_MACHINE"
   [[ " $ACCOUNTS " == *" $R_ACCOUNT "* ]] || fail $INVALID "'$R_ACCOUNT' is no user of quarterdeck's"
+  if [ "$R_ACCOUNT" = quarterdeck-vrrp ] || [ "$1" = $VRRP ]; then
+    [ "$R_ACCOUNT $1" = "quarterdeck-vrrp $VRRP" ] && [ -z "$R_NEEDS$R_LOW" ] && [ ${#R_OWNS[@]} -eq 0 ] ||
+      fail $INVALID "there is one unit of user quarterdeck-vrrp: $VRRP"
+  fi
   [[ $R_DIGEST =~ ^[0-9a-f]{8,64}$ && $R_PROGRAM =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "a unit without a digest"
   [[ $R_STOP =~ ^[0-9.]{1,12}$ && $R_PAUSE =~ ^[0-9.]{1,12}$ && $R_WEIGHT =~ ^[0-9]{1,5}$ ]] || fail $INVALID "a unit's times"
   if [ -n "$R_NEEDS" ]; then
@@ -100,6 +117,26 @@ in_a_volume() {  # a unit is given nothing but what is below a folder for volume
 }
 
 allowed_paths() { [ ! -e "$ETC/paths" ] || cat "$ETC/paths"; }
+
+allowed_addresses() { [ ! -e "$ETC/addresses" ] || cat "$ETC/addresses"; }
+
+take_routing() {  # what keepalived goes by, which nobody can change while it does; says what is wrong with it
+  local file=$UNITS/$VRRP/files/keepalived.conf line address own='' interface found=''
+  [ -x "$VRRP_BINARY" ] || { printf 'there is no keepalived on this host: install it from the distribution'; return 0; }
+  [ -f "$file" ] && [ ! -L "$file" ] || { printf 'it has no configuration'; return 0; }
+  while IFS= read -r line; do
+    [[ $line =~ ^($VRRP_LINE)$ ]] || { printf 'its configuration must not say: %s' "${line:0:60}"; return 0; }
+    case $line in *unicast_src_ip*) own=${line##* } ;; esac
+    if [[ $line =~ ^\ +($IPV4)/32$ ]]; then
+      address=${BASH_REMATCH[1]}
+      allowed_addresses | grep -qxF -- "$address" || { printf '%s is not allowed to be here' "$address"; return 0; }
+    fi
+    found+=$line$'\n'
+  done < <(cat "$file")
+  interface=$(ip -o -4 addr show to "$own/32" 2> /dev/null | while read -r _ name _; do printf '%s' "$name"; break; done)
+  [[ $interface =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] || { printf 'no interface of this host has the address %s' "$own"; return 0; }
+  put "$RUN/keepalived.conf" 644 <<< "${found//@INTERFACE@/$interface}"
+}
 
 there() {  # $1: a path whose last part may have a *: whether such a file is there; says "?" where that cannot be known
   local folder=${1%/*} found
@@ -154,6 +191,7 @@ call_starting() {
   mkdir -p "$run"
   [ ! -e "$run/fresh" ] || fresh=fresh
   why=$(refusal "$1" "$fresh")
+  [ "$1" != $VRRP ] || why=$(take_routing) || why="its configuration cannot be put in its place"
   rm -f "$run/fresh"
   if [ -n "$why" ]; then
     printf '%s' "$why" > "$run/refused"
@@ -188,11 +226,49 @@ call_allow() {
   local each
   mkdir -p "$ETC" && chmod 755 "$ETC"
   for each in "$@"; do
+    if [[ $each =~ ^$IPV4$ ]]; then
+      allowed_addresses | grep -qxF -- "$each" || put "$ETC/addresses" 644 < <(allowed_addresses; echo "$each")
+      continue
+    fi
     require_path "$each"
     [[ ! $each =~ ^/(etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home)(/|$) ]] && [ "$each" != /var ] &&
       [[ ! $LIB/ == "$each"/* ]] || fail $INVALID "$each is no folder for volumes"
     allowed_paths | grep -qxF -- "$each" || put "$ETC/paths" 644 < <(allowed_paths; echo "$each")
   done
+}
+
+# What keepalived asks, as the user that it runs as
+
+call_edge_works() {  # whether each load balancer here that addresses lead to leads somewhere
+  local file port
+  for file in "$UNITS/$VRRP"/files/live/*; do
+    [ -f "$file" ] || continue
+    read -r port < "$file" && require_number "$port"
+    leads_somewhere "$port" || { echo "the load balancer of plane ${file##*/} leads nowhere" >&2; exit 1; }
+  done
+}
+
+leads_somewhere() {  # $1: the port at which Envoy says how it does
+  local to line
+  exec {to}<> "/dev/tcp/127.0.0.1/$1" || return 1
+  printf 'GET /stats?filter=^cluster.apiservers.membership_healthy$ HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n' >&"$to"
+  while IFS= read -r -t 1 line <&"$to"; do
+    if [[ $line =~ ^cluster\.apiservers\.membership_healthy:\ [1-9] ]]; then exec {to}>&-; return 0; fi
+  done
+  exec {to}>&-
+  return 1
+}
+
+call_edge_busy() {  # ADDRESS: whether it is here, and a client is connected to it
+  local bytes end line local_end state
+  [[ $1 =~ ^$IPV4$ ]] || exit 1
+  grep -A 1 -F -- "|-- $1" /proc/net/fib_trie | grep -q '/32 host LOCAL' || exit 1
+  IFS=. read -r -a bytes <<< "$1"
+  printf -v end '%02X%02X%02X%02X' "${bytes[3]}" "${bytes[2]}" "${bytes[1]}" "${bytes[0]}"
+  while read -r _ local_end _ state line; do
+    [ "${local_end%:*} $state" != "$end 01" ] || exit 0
+  done < /proc/net/tcp
+  exit 1
 }
 
 # Requests: the words after the verb are arguments, what came with it is in the file BODY, the answer is what is said.
@@ -343,6 +419,7 @@ keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be
   check_record "$1"
   exec=$(< "$NEW/exec")
   [[ $exec == /* && $exec != *$'\n'* ]] || fail $INVALID "a unit's program is an absolute path, in one line"
+  [ "$1" != $VRRP ] || [ "$exec" = "$VRRP_PROGRAM" ] || fail $INVALID "$1 is the distribution's program, as it is started here"
   unit_text "$1" "$exec" > "$NEW/unit"
   put "$UNITS/$1/env" 600 < "$NEW/env"
   put "$UNITS/$1/spec.json" 600 < "$NEW/spec.json"
@@ -407,7 +484,7 @@ RemoveIPC=yes
 KeyringMode=private
 LockPersonality=yes
 NoNewPrivileges=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK$([ "$1" != $VRRP ] || echo ' AF_PACKET')
 RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
@@ -416,7 +493,9 @@ SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
 SystemCallErrorNumber=EPERM
 END
-  if [ "$R_LOW" = yes ]; then
+  if [ "$1" = $VRRP ]; then
+    printf 'CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW\nAmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW\n'
+  elif [ "$R_LOW" = yes ]; then
     printf 'CapabilityBoundingSet=CAP_NET_BIND_SERVICE\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n'
   else
     printf 'CapabilityBoundingSet=\nAmbientCapabilities=\nPrivateUsers=yes\n'
@@ -437,6 +516,7 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
   require_name "$1"
   unpack
   locked; admit
+  [ "$1" != $VRRP ] || locked "unit-$1"  # which is every plane's
   ! record_of "$1" || digest=$R_DIGEST
   [ ! -e "$UNITS/$1/exec" ] || before=$(< "$UNITS/$1/exec")
   now=$(active_state "$1")
@@ -789,7 +869,7 @@ ask_about() {  # what a person wants to know of a host before anything is put on
     "$(uname -m)" "$(uname -r)" "$(nproc)"
   printf 'memory\t%s\n' "$(ask_memory)"
   printf 'cgroups\t%s\n' "$(stat -f -c %T /sys/fs/cgroup)"
-  printf 'zstd\t%s\n' "$(command -v zstd)"
+  printf 'zstd\t%s\nkeepalived\t%s\n' "$(command -v zstd)" "$(command -v keepalived)"
   printf 'disk\t%s\n' "$(stat -f -c '%a %S' "$LIB")"
 }
 
@@ -881,9 +961,9 @@ call_serve() {
   done
 }
 
-[ $# -gt 0 ] || fail $INVALID "host serve|starting|ended|let-go|allow"
+[ $# -gt 0 ] || fail $INVALID "host serve|starting|ended|let-go|allow|edge-works|edge-busy"
 verb=$1; shift
 case $verb in
-  serve | starting | ended | let-go | allow) "call_${verb//-/_}" "$@" ;;
+  serve | starting | ended | let-go | allow | edge-works | edge-busy) "call_${verb//-/_}" "$@" ;;
   *) fail $INVALID "there is no $verb" ;;
 esac

@@ -50,15 +50,22 @@ class SshStorageClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
-    """A site. The first storage class is the default."""
+    """A site. The first storage class is the default. ``floating_addresses``: those of all its planes, which its edges
+    have by turns, and which go over to another edge when one falls silent; none where clients are led to the edges' own.
+    """
 
     name: str
     hosts: tuple[Host, ...]
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
+    floating_addresses: tuple[str, ...] = ()
 
     def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
         """The machines by name, each with its host and its role there."""
         return {host.machine(role): (host, role) for host in self.hosts for role in host.roles}
+
+    def edges(self) -> Mapping[str, str]:
+        """The machines of load balancers, each with its own address."""
+        return {name: host.address for name, (host, role) in self.stands().items() if role is MachineRole.EDGE}
 
 
 def machine_of(settings: SshSettings, name: str, state: MachineState) -> Machine:

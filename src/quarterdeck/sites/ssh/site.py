@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Self, TypeVar
 
+from quarterdeck.components.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
     Corrupt,
@@ -66,7 +67,9 @@ _BESIDE_BALANCERS = 10_000
 
 
 class SshSite:
-    """A site of hosts; offers the ports Site and Holds. What is known of units and volumes is on the hosts alone."""
+    """A site of hosts; offers the ports Site, Holds and SharesFloats. What is known of units and volumes is on the hosts
+    alone.
+    """
 
     def __init__(self, settings: SshSettings, hosts: Hosts, sender: Sender) -> None:
         self._settings = settings
@@ -86,7 +89,8 @@ class SshSite:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
-        return frozenset({Capability.PATHS, Capability.HOLDS})
+        always = {Capability.PATHS, Capability.HOLDS}
+        return frozenset(always | {Capability.FLOATS} if self._settings.floating_addresses else always)
 
     def fenced(self, fence: Fence) -> Self:
         """See Site."""
@@ -133,6 +137,16 @@ class SshSite:
             volumes=look.volumes if own else (),
             away=look.away if own else (),
         )
+
+    def floating(self, machine: str, number: int) -> str | None:
+        """See Floats: planes differ by port."""
+        del number
+        edges, addresses = self._settings.edges(), self._settings.floating_addresses
+        return own_address(machine, edges, addresses) if addresses and machine in edges else None
+
+    def router(self, machine: str) -> RouterSettings:
+        """See SharesFloats."""
+        return router_settings(machine, self._settings.edges(), self._settings.floating_addresses)
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         """See Site."""
@@ -416,7 +430,7 @@ class SshSite:
         self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
     ) -> bytes:
         at = self._hosts.at(host.login)
-        await self._allow(at, doing)
+        await self._allow(host, at, doing)
         try:
             return await at.ask(*words, doing=doing, deadline=deadline, fence=self._fence, body=body, cancels=cancels)
         except QuarterdeckError as error:
@@ -424,11 +438,13 @@ class SshSite:
                 raise
             raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
 
-    async def _allow(self, at: Connection, doing: str) -> None:
-        """Have the folders of storage classes be ones for volumes there, once."""
-        paths = tuple(each.path for each in self._classes.values() if each.path)
-        if paths and (key := f"allowed {' '.join(paths)}") not in at.locks:
-            await at.allow(doing, paths)
+    async def _allow(self, host: Host, at: Connection, doing: str) -> None:
+        """Have the folders of storage classes be ones for volumes there, and edges have addresses, once."""
+        words = tuple(each.path for each in self._classes.values() if each.path)
+        if MachineRole.EDGE in host.roles:
+            words += self._settings.floating_addresses
+        if words and (key := f"allowed {' '.join(words)}") not in at.locks:
+            await at.allow(doing, words)
             at.locks[key] = asyncio.Lock()
 
     def _stand(self, machine: str) -> tuple[Host, MachineRole]:
