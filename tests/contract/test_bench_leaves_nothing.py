@@ -14,7 +14,7 @@ from support.leftovers import processes_of
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.home import Home
 from quarterdeck.sites.netns.lab import available
-from quarterdeck.sites.port import Faults
+from quarterdeck.sites.port import Switches
 
 BENCH = Path(__file__).parents[2] / "bench"
 
@@ -36,7 +36,7 @@ async def machine_runs(folder: Path) -> None:
         resource = Site.model_validate({"metadata": {"name": "near"}, "spec": {"isolation": Isolation.NETNS}})
         site = home.sites.open(await home.store.create(resource))
         machine = (await site.machines())[0].name
-        assert isinstance(site, Faults)
+        assert isinstance(site, Switches)
         await site.kill_machine(machine)
         await site.boot_machine(machine)
     finally:

@@ -18,7 +18,7 @@ from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigKey
 from quarterdeck.endpoint.unmanaged import UnmanagedDns
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.endpoints import Claim, PersonMust, Record
-from quarterdeck.sites.port import Faults
+from quarterdeck.sites.port import Switches
 
 NAME = "demo.planes.test"
 OTHER_SECRET = base64.b64encode(b"x" * 32).decode()
@@ -175,7 +175,7 @@ async def test_the_own_server_knows_its_names_after_a_crash(own: CoreDns) -> Non
 async def test_one_of_two_own_servers_may_be_lost_and_is_told_what_it_missed(tmp_path: Path) -> None:
     first, second = "east-a1", EDGE
     async with own_server(tmp_path, machines=(first, second)) as dns:
-        assert isinstance(dns.site, Faults)
+        assert isinstance(dns.site, Switches)
         old, new = (
             Claim(owner="alpha/1", token=each, addresses=frozenset({"192.0.2.1", "192.0.2.2"})) for each in (5, 6)
         )

@@ -30,7 +30,7 @@ from quarterdeck.engine.facts import Status, look
 from quarterdeck.engine.home import Home
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.local.site import LocalSite
-from quarterdeck.sites.port import Faults
+from quarterdeck.sites.port import Switches
 from quarterdeck.stores.port import JournalEntry, Outcome
 from quarterdeck.stores.sqlite import SqliteStore
 from quarterdeck.upstream.catalog import Program, Versions
@@ -325,7 +325,7 @@ class PlaneLab:
         async def work(home: Home) -> None:
             for resource in await home.store.list(Site):
                 driver = home.sites.open(resource)
-                assert isinstance(driver, Faults)
+                assert isinstance(driver, Switches)
                 for machine in await driver.machines():
                     if machine.state is MachineState.DOWN:
                         await driver.boot_machine(machine.name)

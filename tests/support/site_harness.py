@@ -23,7 +23,7 @@ from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.netns.lab import Lab
-from quarterdeck.sites.port import Faults, Holds, Site
+from quarterdeck.sites.port import Faults, Holds, Site, Switches
 
 Seen = TypeVar("Seen")
 LIMIT = 50 * 2**20  # bytes, of the storage class "small"
@@ -128,7 +128,7 @@ def behave(spec: UnitSpec) -> Behaviour:
     return Behaviour()
 
 
-class SiteFaults(Site, Holds, Faults, Protocol):
+class SiteFaults(Site, Holds, Faults, Switches, Protocol):
     """A site that can be hurt."""
 
 

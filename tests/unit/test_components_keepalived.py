@@ -1,4 +1,4 @@
-"""Addresses that go from edge to edge by VRRP: who is to have which, what keepalived is told, what a host lets it be."""
+"""Addresses that go from edge to edge by VRRP: who is to have which, what keepalived is told, what hosts let it be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-import quarterdeck.sites.ssh
 from quarterdeck.components.keepalived import (
     KEEPALIVED,
     configuration,
@@ -22,6 +21,7 @@ from quarterdeck.components.keepalived import (
     served_file,
 )
 from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.ssh.script import script
 from quarterdeck.sites.ssh.unit_archive import Kept
 
 EDGES = {"e1": "192.0.2.1", "e2": "192.0.2.2", "e3": "192.0.2.3"}
@@ -84,7 +84,7 @@ class Host:
     """The host's script, up to where it does what it is asked to, with folders of the test's own."""
 
     def __init__(self, folder: Path) -> None:
-        text = Path(quarterdeck.sites.ssh.__file__).with_name("host.sh").read_text()
+        text = script().decode()
         self.functions = folder / "functions.sh"
         self.functions.write_text(text[: text.rindex("[ $# -gt 0 ] || fail")])
         self.folder, self.files = folder, folder / "units" / KEEPALIVED / "files"
@@ -97,10 +97,10 @@ class Host:
     def run(self, call: str) -> subprocess.CompletedProcess[str]:
         here = f"UNITS={self.folder}/units RUN={self.folder} ETC={self.folder}/etc VRRP_BINARY={self.folder}/keepalived"
         ip = 'ip() { [ "$6" = 192.0.2.1/32 ] && echo "2: ens3    inet 192.0.2.1/24 scope global ens3"; }'
-        script = f". {self.functions}; {here}; {ip}; {call}"
+        text = f'cd /; . {self.functions}; {here}; {ip}; as_vrrp() {{ "$@"; }}; {call}'
         bash = shutil.which("bash")
         assert bash is not None
-        return subprocess.run([bash, "-p", "-c", script], capture_output=True, text=True, timeout=30.0, check=False)
+        return subprocess.run([bash, "-p", "-c", text], capture_output=True, text=True, timeout=30.0, check=False)
 
     def take(self, text: str) -> str:
         (self.files / "keepalived.conf").write_text(text)

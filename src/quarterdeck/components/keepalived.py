@@ -1,7 +1,7 @@
 """keepalived on the edges of a site: addresses that all its planes share, each at one edge at a time, by VRRP. Pure.
 
 The program is the distribution's. A host starts it for a configuration of these lines alone, and puts its own interface
-in (sites/ssh/host.sh); what says how an edge does is that script, too.
+in (sites/ssh/host/8-routing.sh); what says how an edge does is that script, too.
 """
 
 from __future__ import annotations

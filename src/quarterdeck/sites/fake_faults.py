@@ -131,7 +131,7 @@ class FakeFaults(FakeMachines):
             raise NotFound(doing, f"machine {fault.machine} has no volume of that name")
 
     async def kill_machine(self, machine: str) -> None:
-        """See Faults."""
+        """See Switches."""
         where = self._machine(machine)
         self._note_data(where)
         where.state = MachineState.DOWN
@@ -139,7 +139,7 @@ class FakeFaults(FakeMachines):
             each.state, each.pid, each.refused = UnitState.STOPPED, None, ""
 
     async def boot_machine(self, machine: str) -> None:
-        """See Faults."""
+        """See Switches."""
         self._boot(self._machine(machine))
 
     def _boot(self, where: FakeMachine) -> None:
@@ -153,13 +153,13 @@ class FakeFaults(FakeMachines):
                     self._started(where, again)
 
     async def freeze_machine(self, machine: str) -> None:
-        """See Faults."""
+        """See Switches."""
         where = self._machine(machine)
         if where.state is MachineState.UP:
             where.state = MachineState.UNREACHABLE
 
     async def thaw_machine(self, machine: str) -> None:
-        """See Faults."""
+        """See Switches."""
         self._thaw(self._machine(machine))
 
     def _thaw(self, where: FakeMachine) -> None:

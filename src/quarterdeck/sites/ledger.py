@@ -100,9 +100,7 @@ def ledger_text(ledger: Ledger) -> bytes:
 
 
 def ledger_of(doing: str, machine: str, text: bytes) -> Ledger:
-    """The ledger of a machine from what is kept; an empty one where that is empty. Raises Corrupt."""
-    if not text:
-        return Ledger()
+    """The ledger of a machine from what is kept. Raises Corrupt."""
     try:
         content = json.loads(text)
         return Ledger(

@@ -284,7 +284,7 @@ class MakesFaults(Protocol):
 
 @runtime_checkable
 class Faults(MakesFaults, Protocol):
-    """What test labs and drills can do to a site (``Capability.FAULTS``)."""
+    """What drills can do to a site (``Capability.FAULTS``)."""
 
     def cannot_make(self, kind: FaultKind) -> str:
         """Why such a site cannot make such a fault, and undo it again; "" if it can."""
@@ -293,6 +293,11 @@ class Faults(MakesFaults, Protocol):
     async def faults_made(self) -> tuple[Fault, ...]:
         """The faults that are made now, whoever made them."""
         ...
+
+
+@runtime_checkable
+class Switches(Protocol):
+    """What a test lab can do to the machines of a site."""
 
     async def kill_machine(self, machine: str) -> None:
         """Kill every process of the machine at once (volumes stay), and keep it off until it is booted."""

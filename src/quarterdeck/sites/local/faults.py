@@ -141,19 +141,19 @@ class LocalFaults(LocalMachines):
         return tuple(each.fault for each in await on_disk(self.name, self._book.all))
 
     async def kill_machine(self, machine: str) -> None:
-        """See Faults."""
+        """See Switches."""
         await self._machine(machine).cut_power()
 
     async def boot_machine(self, machine: str) -> None:
-        """See Faults."""
+        """See Switches."""
         await self._machine(machine).boot()
 
     async def freeze_machine(self, machine: str) -> None:
-        """See Faults."""
+        """See Switches."""
         await self._machine(machine).freeze()
 
     async def thaw_machine(self, machine: str) -> None:
-        """See Faults."""
+        """See Switches."""
         await self._machine(machine).thaw()
 
     async def _written_down(self, where: LocalMachine, fault: Fault, seconds: float, doing: str) -> MadeFault:

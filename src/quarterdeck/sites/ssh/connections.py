@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import shlex
 import time
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import asyncssh
 
@@ -16,9 +16,9 @@ from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Login
+from quarterdeck.sites.ssh.script import script, script_digest
 from quarterdeck.sites.ssh.session import Session
 
-SCRIPT = Path(__file__).with_name("host.sh")
 #: Where it is on a host, as root's.
 INSTALLED = "/usr/local/lib/quarterdeck/host"
 #: Seconds for a connection with its login; for how long whoever asks waits for that, and for how long where the last
@@ -31,7 +31,7 @@ _PAUSE = 1.0
 
 _AS_ROOT = 'if [ "$(id -u)" = 0 ]; then s=; else s="sudo -n"; fi; exec $s '
 _PUT = (
-    f"/bin/sh -c 'umask 022; mkdir -p {Path(INSTALLED).parent} && cat > {INSTALLED}.new-$$ &&"
+    f"/bin/sh -c 'umask 022; mkdir -p {PurePosixPath(INSTALLED).parent} && cat > {INSTALLED}.new-$$ &&"
     f" chmod 755 {INSTALLED}.new-$$ && mv -f {INSTALLED}.new-$$ {INSTALLED}'"
 )
 
@@ -48,7 +48,14 @@ class Connection:
     _failed: QuarterdeckError | None = None
     _tried: float = 0.0
     packing: str = "gzip"
-    locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    #: What is known of the host since this connection was made: it may be another one the next time.
+    known: set[str] = field(default_factory=set)
+    locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was heard since somebody waited in vain."""
+        return self._failed is not None or (self._session is not None and self._session.silent)
 
     @property
     def name(self) -> str:
@@ -72,7 +79,8 @@ class Connection:
         if self._session is not None and not self._session.ended:
             return self._session
         now = time.monotonic()
-        if self._connecting is None or (self._connecting.done() and now - self._tried > _PAUSE):
+        tried = self._failed is not None and now - self._tried < _PAUSE
+        if self._connecting is None or (self._connecting.done() and not tried):
             self._tried = now
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(_looked_at)
@@ -93,6 +101,7 @@ class Connection:
         try:
             async with asyncio.timeout(CONNECTING):
                 await self._drop()
+                self.known.clear()
                 self._transport = await self._logged_in()
                 self._session = await self._served(self._transport)
         except TimeoutError:
@@ -130,7 +139,7 @@ class Connection:
             raise Unavailable("connecting", str(error) or type(error).__name__) from None
 
     async def _served(self, transport: asyncssh.SSHClientConnection) -> Session:
-        digest = hashlib.sha256(await asyncio.to_thread(SCRIPT.read_bytes)).hexdigest()
+        digest = await asyncio.to_thread(script_digest)
         session = await self._begun(transport, digest)
         if session is None:
             await self._install(transport)
@@ -141,7 +150,7 @@ class Connection:
 
     async def _begun(self, transport: asyncssh.SSHClientConnection, digest: str) -> Session | None:
         """A session; None where the host has no script, or an older one."""
-        command = f"{_AS_ROOT}{INSTALLED} serve {digest} {self.owner}"
+        command = f"{_AS_ROOT}{INSTALLED} serve {digest} {self.owner} $SSH_CONNECTION"
         process: asyncssh.SSHClientProcess[bytes] = await transport.create_process(
             f"exec /bin/sh -c {shlex.quote(command)}", encoding=None
         )
@@ -173,7 +182,7 @@ class Connection:
     async def _install(self, transport: asyncssh.SSHClientConnection) -> None:
         done = await transport.run(
             f"exec /bin/sh -c {shlex.quote(_AS_ROOT + _PUT)}",
-            input=await asyncio.to_thread(SCRIPT.read_bytes),
+            input=await asyncio.to_thread(script),
             encoding=None,
         )
         if done.returncode != 0:

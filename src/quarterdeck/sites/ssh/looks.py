@@ -8,18 +8,19 @@ from pathlib import PurePosixPath
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.site_facts import VolumeFacts
-from quarterdeck.model.units import UnitState, UnitStatus, Volume
+from quarterdeck.model.units import MachineState, UnitState, UnitStatus, Volume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLook:
     """One look at a host: the units of all machines that it is, each with its machine's name; its volumes; the storage
-    classes of which nothing is known.
+    classes of which nothing is known. A host on which a fault is made may say no more than that it is not up.
     """
 
     units: tuple[tuple[str, UnitStatus], ...]
     volumes: tuple[VolumeFacts, ...]
     away: tuple[str, ...]
+    state: MachineState = MachineState.UP
 
     def units_of(self, machine: str) -> tuple[UnitStatus, ...]:
         """The units of one machine."""
@@ -31,6 +32,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
     units: list[tuple[str, UnitStatus]] = []
     volumes: list[VolumeFacts] = []
     away: list[str] = []
+    state = MachineState.UP
     try:
         for line in said.decode().splitlines():
             kind, *fields = line.split("\t")
@@ -49,11 +51,15 @@ def read_look(doing: str, said: bytes) -> HostLook:
                     )
                 case "away":
                     away += fields
+                case "off":
+                    state = MachineState.DOWN
+                case "still":
+                    state = MachineState.UNREACHABLE
                 case _:
                     raise ValueError(line)
     except ValueError as error:
         raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
-    return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away))
+    return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away), state=state)
 
 
 def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:

@@ -44,10 +44,10 @@ class Sender:
     async def install(self, doing: str, to: Connection, program: Program, file: Path) -> PurePosixPath:
         """Have a file of this host on that one. Raises Unavailable."""
         digest = await self._digest(doing, file)
-        async with to.locks.setdefault(f"program {digest}", asyncio.Lock()):
-            if f"there {digest}" not in to.locks:
+        async with to.locks[f"program {digest}"]:
+            if f"program {digest}" not in to.known:
                 await self._sent(doing, to, program, file, digest)
-                to.locks[f"there {digest}"] = asyncio.Lock()
+                to.known.add(f"program {digest}")
         return PROGRAMS / digest / program.name
 
     async def _sent(self, doing: str, to: Connection, program: Program, file: Path, digest: str) -> None:

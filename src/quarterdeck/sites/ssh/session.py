@@ -43,11 +43,17 @@ class Session:
         self._write = write
         self._close = close
         self._heard = time.monotonic()
+        self._missed = 0.0
         self._booted = self._heard - uptime
         self._number = 0
         self._waiting: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
         self._ended = ""
         self._tasks = (asyncio.create_task(self._listen()), asyncio.create_task(self._beat()))
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was heard since somebody waited in vain."""
+        return self._missed > self._heard
 
     @property
     def ended(self) -> bool:
@@ -80,6 +86,7 @@ class Session:
             async with asyncio.timeout(deadline):
                 code, said = await answered
         except TimeoutError:
+            self._missed = time.monotonic()
             await self._cancel(number, cancels)
             raise TimedOut(doing, f"{self._name} has not answered within {deadline:g} s") from None
         except asyncio.CancelledError:

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import hashlib
 import statistics
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from quarterdeck.components.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
-    Corrupt,
     LeaseLost,
-    NotFound,
     PreconditionFailed,
-    QuarterdeckError,
     TimedOut,
     Unavailable,
 )
-from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import Endpoint, PortName, Seat, TakenSeat
-from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import (
-    Fence,
-    Machine,
     MachineRole,
     MachineState,
     Priority,
@@ -44,18 +34,16 @@ from quarterdeck.model.units import (
 )
 from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
 from quarterdeck.sites.listening import listening_ends
-from quarterdeck.sites.shared import Shared
-from quarterdeck.sites.ssh.connections import Connection, Hosts
-from quarterdeck.sites.ssh.hosts import Host, SshSettings, SshStorageClass, machine_of
-from quarterdeck.sites.ssh.looks import HostLook, read_look, read_volumes
+from quarterdeck.sites.ssh.asking import QUICK, root_of
+from quarterdeck.sites.ssh.connections import Hosts
+from quarterdeck.sites.ssh.faults import SshFaults
+from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.programs import Sender, is_program
 from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, Kept, files_archive, whose
 
 T = TypeVar("T")
 
-#: Seconds for a look: as long as what looks at members and apiservers has.
-_LOOK = 3.0
-_QUICK = 15.0
 _START = 90.0
 _DELETE = 300.0
 #: Writes that a measurement of a disk makes; the median counts.
@@ -66,77 +54,10 @@ _TRIES = 5
 _BESIDE_BALANCERS = 10_000
 
 
-class SshSite:
-    """A site of hosts; offers the ports Site, Holds and SharesFloats. What is known of units and volumes is on the hosts
-    alone.
+class SshSite(SshFaults):
+    """A site of hosts; offers the ports Site, Holds, SharesFloats and Faults. What is known of units and volumes is on
+    the hosts.
     """
-
-    def __init__(self, settings: SshSettings, hosts: Hosts, sender: Sender) -> None:
-        self._settings = settings
-        self._hosts = hosts
-        self._sender = sender
-        self._stands = settings.stands()
-        self._classes = {each.name: each for each in settings.storage_classes}
-        self._fence: Fence | None = None
-        self._looks: dict[str, Shared[Mapping[str, HostLook | None]]] = {}
-        self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    @property
-    def name(self) -> str:
-        """See Site."""
-        return self._settings.name
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """See Site."""
-        always = {Capability.PATHS, Capability.HOLDS}
-        return frozenset(always | {Capability.FLOATS} if self._settings.floating_addresses else always)
-
-    def fenced(self, fence: Fence) -> Self:
-        """See Site."""
-        view = copy.copy(self)
-        view._fence = fence  # noqa: SLF001 - of its own class
-        return view
-
-    async def machines(self) -> tuple[Machine, ...]:
-        """See Site."""
-        return tuple(each.machine for each in (await self.facts()).machines)
-
-    async def facts(self, below: str = "") -> SiteFacts:
-        """See Site."""
-        if below not in self._looks:
-            self._looks[below] = Shared(partial(self._look, below))
-        seen = await self._looks[below]()
-        return SiteFacts(
-            name=self.name,
-            machines=tuple(self._facts_of(machine, seen[host.name]) for machine, (host, _) in self._stands.items()),
-            storage_classes=tuple(self._classes),
-        )
-
-    async def _look(self, below: str) -> Mapping[str, HostLook | None]:
-        """All hosts at once, each by its name; None for one that does not answer."""
-        hosts = self._settings.hosts
-        seen = await asyncio.gather(*(self._look_at(each, below) for each in hosts))
-        return {host.name: look for host, look in zip(hosts, seen, strict=True)}
-
-    async def _look_at(self, host: Host, below: str) -> HostLook | None:
-        doing = f"looking at host {host.name}"
-        try:
-            said = await self._ask(host, "look", below or "-", *self._roots(host), doing=doing, deadline=_LOOK)
-        except (Unavailable, PreconditionFailed):
-            return None  # whoever does anything there is told why
-        return read_look(doing, said)
-
-    def _facts_of(self, machine: str, look: HostLook | None) -> MachineFacts:
-        if look is None:
-            return MachineFacts(machine=machine_of(self._settings, machine, MachineState.UNREACHABLE))
-        own = self._stands[machine][1] is MachineRole.CONTROL
-        return MachineFacts(
-            machine=machine_of(self._settings, machine, MachineState.UP),
-            units=look.units_of(machine),
-            volumes=look.volumes if own else (),
-            away=look.away if own else (),
-        )
 
     def floating(self, machine: str, number: int) -> str | None:
         """See Floats: planes differ by port."""
@@ -156,8 +77,11 @@ class SshSite:
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
         """See Site."""
         doing = f"looking at the units of machine {machine}"
-        said = await self._ask(self._host(machine), "look", "-", doing=doing, deadline=_QUICK)
-        return read_look(doing, said).units_of(machine)
+        said = await self._ask(self._host(machine), "look", "-", doing=doing, deadline=QUICK)
+        look = read_look(doing, said)
+        if look.state is not MachineState.UP:
+            raise Unavailable(doing, f"it is {'off' if look.state is MachineState.DOWN else 'standing still'}")
+        return look.units_of(machine)
 
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: a file of this host is sent there, once."""
@@ -193,7 +117,7 @@ class SshSite:
             if kept is None:
                 raise Conflict(doing, "it does not run as the one that is given")
             wanted = Kept.of(machine, role, spec).as_started(kept)
-            await self._ask(host, "reload", spec.name, doing=doing, deadline=_QUICK, body=wanted.archive(spec.files))
+            await self._ask(host, "reload", spec.name, doing=doing, deadline=QUICK, body=wanted.archive(spec.files))
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
@@ -205,18 +129,18 @@ class SshSite:
         """See Site."""
         doing = f"giving {unit} on machine {machine} another share"
         weight = str(WEIGHT[priority])
-        await self._ask(self._host(machine), "priority", unit, weight, doing=doing, deadline=_QUICK)
+        await self._ask(self._host(machine), "priority", unit, weight, doing=doing, deadline=QUICK)
 
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Holds: a timer of the host lets it go on."""
         doing = f"holding {unit} on machine {machine}"
-        await self._ask(self._host(machine), "hold", unit, f"{seconds:.3f}", doing=doing, deadline=_QUICK)
+        await self._ask(self._host(machine), "hold", unit, f"{seconds:.3f}", doing=doing, deadline=QUICK)
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Holds."""
         doing = f"letting {unit} on machine {machine} go on"
         with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
-            await self._ask(self._host(machine), "let-go", unit, doing=doing, deadline=_QUICK)
+            await self._ask(self._host(machine), "let-go", unit, doing=doing, deadline=QUICK)
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
         """See Site."""
@@ -224,10 +148,10 @@ class SshSite:
         async with self._unit_locks[machine, unit]:
             kept = await self._kept(host, unit, doing)
             if kept is not None and (guarded := kept.guarded(str(needs), boot_argv)) != kept:
-                await self._ask(host, "keep", unit, doing=doing, deadline=_QUICK, body=guarded.archive())
+                await self._ask(host, "keep", unit, doing=doing, deadline=QUICK, body=guarded.archive())
 
     async def _kept(self, host: Host, unit: str, doing: str) -> Kept | None:
-        said = await self._ask(host, "spec", unit, doing=doing, deadline=_QUICK)
+        said = await self._ask(host, "spec", unit, doing=doing, deadline=QUICK)
         return Kept.read(doing, said) if said else None
 
     async def remove_unit(self, machine: str, unit: str) -> None:
@@ -241,12 +165,12 @@ class SshSite:
         host, doing = self._host(machine), f"running job {job.name} on machine {machine}"
         words = (*(f"{key}={value}" for key, value in job.env), *job.argv)
         body = b"".join(each.encode() + b"\0" for each in words)
-        await self._ask(host, "admit", doing=doing, deadline=_QUICK)
+        await self._ask(host, "admit", doing=doing, deadline=QUICK)
         try:
             said = await self._ask(
                 host,
                 "job",
-                f"{job.deadline + _QUICK:.3f}",
+                f"{job.deadline + QUICK:.3f}",
                 str(job.most_output),
                 doing=doing,
                 deadline=job.deadline,
@@ -267,18 +191,18 @@ class SshSite:
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
         host, doing = self._host(machine), f"writing files on machine {machine}"
-        await self._ask(host, "files", doing=doing, deadline=_QUICK, body=files_archive(files))
+        await self._ask(host, "files", doing=doing, deadline=QUICK, body=files_archive(files))
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         """See Site."""
         host, doing = self._host(machine), f"removing files from machine {machine}"
         lines = "".join(f"{unit} {path}\n" for unit, path in map(whose, paths))
-        await self._ask(host, "remove-files", doing=doing, deadline=_QUICK, body=lines.encode())
+        await self._ask(host, "remove-files", doing=doing, deadline=QUICK, body=lines.encode())
 
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
         """See Site: of its journal."""
         doing = f"reading the log of {unit} on machine {machine}"
-        said = await self._ask(self._host(machine), "logs", unit, str(lines), doing=doing, deadline=_QUICK)
+        said = await self._ask(self._host(machine), "logs", unit, str(lines), doing=doing, deadline=QUICK)
         return said.decode(errors="replace")
 
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
@@ -288,18 +212,18 @@ class SshSite:
         there = next((each for each in await self.volumes(machine) if each.name == name), None)
         if there is not None and there.storage_class != storage_class:
             raise Conflict(doing, f"it exists, of storage class {there.storage_class}")
-        said = await self._ask(host, "create", _root(wanted), name, doing=doing, deadline=_QUICK)
+        said = await self._ask(host, "create", root_of(wanted), name, doing=doing, deadline=QUICK)
         return read_volumes(doing, said)[0]
 
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
         """See Site."""
         host, doing = self._host(machine), f"listing the volumes of machine {machine}"
-        return read_volumes(doing, await self._ask(host, "volumes", *self._roots(host), doing=doing, deadline=_QUICK))
+        return read_volumes(doing, await self._ask(host, "volumes", *self._roots(host), doing=doing, deadline=QUICK))
 
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
         """See Site."""
         host, doing = self._host(machine), f"listing volume {name} on machine {machine}"
-        said = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=_QUICK)
+        said = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=QUICK)
         return tuple(sorted(said.decode().splitlines()))
 
     async def delete_volume(self, machine: str, name: str) -> None:
@@ -310,7 +234,7 @@ class SshSite:
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
         """See Site."""
         doing = f"attaching volume {name} to machine {machine}"
-        await self._ask(self._host(machine), "admit", doing=doing, deadline=_QUICK)
+        await self._ask(self._host(machine), "admit", doing=doing, deadline=QUICK)
         raise PreconditionFailed(doing, f"the volumes of site {self.name} are local", "another member takes its place")
 
     async def storage_classes(self) -> tuple[str, ...]:
@@ -321,7 +245,7 @@ class SshSite:
         """See Site."""
         host, doing = self._host(machine), f"reading the free space of machine {machine}"
         wanted = self._class(doing, storage_class)
-        said = await self._ask(host, "free", _root(wanted), doing=doing, deadline=_QUICK)
+        said = await self._ask(host, "free", root_of(wanted), doing=doing, deadline=QUICK)
         free, used = map(int, said.split())
         return free if wanted.limit_bytes is None else max(0, min(free, wanted.limit_bytes - used))
 
@@ -356,8 +280,8 @@ class SshSite:
     async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
         """See Site."""
         doing = f"looking who sits where on machine {machine}"
-        said = await self._ask(self._host(machine), "ledger", doing=doing, deadline=_QUICK)
-        return ledger_of(doing, machine, said).taken
+        said = await self._ask(self._host(machine), "ledger", doing=doing, deadline=QUICK)
+        return ledger_of(doing, machine, said).taken if said else ()
 
     async def release(self, machine: str, plane: str, replica: str) -> None:
         """See Site."""
@@ -368,14 +292,14 @@ class SshSite:
         """The ledger knows the fences as well; the host writes it only in place of the one that was changed."""
         host = self._host(machine)
         for _ in range(_TRIES):
-            said = await self._ask(host, "ledger", doing=doing, deadline=_QUICK)
-            before = ledger_of(doing, machine, said)
+            said = await self._ask(host, "ledger", doing=doing, deadline=QUICK)
+            before = ledger_of(doing, machine, said) if said else Ledger()
             after, result = change(before.admitting(self._fence))
             if after == before:
                 return result
             known = hashlib.sha256(said).hexdigest() if said else "-"
             try:
-                await self._ask(host, "keep-ledger", known, doing=doing, deadline=_QUICK, body=ledger_text(after))
+                await self._ask(host, "keep-ledger", known, doing=doing, deadline=QUICK, body=ledger_text(after))
             except LeaseLost:
                 raise
             except Conflict:
@@ -391,7 +315,7 @@ class SshSite:
 
     async def _listening(self, host: Host, machine: str) -> frozenset[Endpoint]:
         doing = f"looking what listens on machine {machine}"
-        said = await self._ask(host, "listening", doing=doing, deadline=_QUICK)
+        said = await self._ask(host, "listening", doing=doing, deadline=QUICK)
         return listening_ends(said.decode(), (host.address,))
 
     async def measure(self, machine: str, what: Measure) -> float:
@@ -400,17 +324,17 @@ class SshSite:
         match what:
             case RoundTrip():
                 words = ("round-trip", what.address, str(what.port))
-                said = await self._ask(host, *words, doing=doing, deadline=_QUICK)
+                said = await self._ask(host, *words, doing=doing, deadline=QUICK)
                 return statistics.median(map(int, said.split())) / 1e6
             case DiskSync():
-                root = _root(self._class(doing, what.storage_class))
-                said = await self._ask(host, "sync", root, str(_SYNCS), doing=doing, deadline=_QUICK)
+                root = root_of(self._class(doing, what.storage_class))
+                said = await self._ask(host, "sync", root, str(_SYNCS), doing=doing, deadline=QUICK)
                 return statistics.median(map(float, said.split()))
             case FreeMemory():
-                return 1024.0 * int(await self._ask(host, "memory", doing=doing, deadline=_QUICK))
+                return 1024.0 * int(await self._ask(host, "memory", doing=doing, deadline=QUICK))
             case ClockOffset():
                 before = time.time()
-                said = await self._ask(host, "clock", doing=doing, deadline=_QUICK)
+                said = await self._ask(host, "clock", doing=doing, deadline=QUICK)
                 return float(said) - (before + time.time()) / 2
 
     async def destroy(self) -> None:
@@ -421,61 +345,7 @@ class SshSite:
         machines = ",".join(host.machine(role) for role in host.roles)
         doing = f"clearing host {host.name}"
         await self._ask(host, "destroy", machines, *self._roots(host), doing=doing, deadline=_DELETE)
-
-    async def ask(self, machine: str, *words: str, doing: str, deadline: float = _QUICK, body: bytes = b"") -> bytes:
-        """What a machine's host answers to a request (host.sh). Raises as wire.py says, and Unavailable."""
-        return await self._ask(self._host(machine), *words, doing=doing, deadline=deadline, body=body)
-
-    async def _ask(
-        self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
-    ) -> bytes:
-        at = self._hosts.at(host.login)
-        await self._allow(host, at, doing)
-        try:
-            return await at.ask(*words, doing=doing, deadline=deadline, fence=self._fence, body=body, cancels=cancels)
-        except QuarterdeckError as error:
-            if isinstance(error, Corrupt) or host.name in str(error):
-                raise
-            raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
-
-    async def _allow(self, host: Host, at: Connection, doing: str) -> None:
-        """Have the folders of storage classes be ones for volumes there, and edges have addresses, once."""
-        words = tuple(each.path for each in self._classes.values() if each.path)
-        if MachineRole.EDGE in host.roles:
-            words += self._settings.floating_addresses
-        if words and (key := f"allowed {' '.join(words)}") not in at.locks:
-            await at.allow(doing, words)
-            at.locks[key] = asyncio.Lock()
-
-    def _stand(self, machine: str) -> tuple[Host, MachineRole]:
-        try:
-            return self._stands[machine]
-        except KeyError:
-            raise NotFound(
-                f"looking for machine {machine!r}",
-                f"site {self.name} has no such machine",
-                f"there are: {', '.join(self._stands)}",
-            ) from None
-
-    def _host(self, machine: str) -> Host:
-        return self._stand(machine)[0]
-
-    def _class(self, doing: str, name: str) -> SshStorageClass:
-        try:
-            return self._classes[name]
-        except KeyError:
-            offered = ", ".join(self._classes)
-            raise NotFound(doing, f"there is no storage class {name}", f"choose of: {offered}") from None
-
-    def _roots(self, host: Host) -> tuple[str, ...]:
-        """Where the volumes of each class are: on hosts that run replicas."""
-        if MachineRole.CONTROL not in host.roles:
-            return ()
-        return tuple(map(_root, self._classes.values()))
-
-
-def _root(storage_class: SshStorageClass) -> str:
-    return f"{storage_class.name}={storage_class.path}"
+        self._hosts.at(host.login).known.clear()
 
 
 def open_ssh_site(settings: SshSettings, hosts: Hosts, sender: Sender | None = None) -> SshSite:

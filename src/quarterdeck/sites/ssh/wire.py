@@ -1,4 +1,4 @@
-"""What is said to a host's script (host.sh), and what it answers. Pure.
+"""What is said to a host's script (host/*.sh), and what it answers. Pure.
 
 A request is a line and a body: ``ID EXPIRES PLANE TOKEN SIZE VERB ARGUMENTS...``, then SIZE bytes. EXPIRES is a time of
 the host's own clock since its boot, in whole seconds: what comes later is refused. PLANE and TOKEN are the fence ("-"

@@ -1,0 +1,158 @@
+"""The hosts of an ssh site: what is asked of them, and what is seen of them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import partial
+from typing import Self
+
+from quarterdeck.errors import Corrupt, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.faults import Fault
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts
+from quarterdeck.model.units import Fence, Machine, MachineRole, MachineState
+from quarterdeck.sites.shared import Shared
+from quarterdeck.sites.ssh.connections import Connection, Hosts
+from quarterdeck.sites.ssh.hosts import Host, SshSettings, SshStorageClass, machine_of
+from quarterdeck.sites.ssh.looks import HostLook, read_look
+from quarterdeck.sites.ssh.programs import Sender
+
+#: Seconds for a look: as long as what looks at members and apiservers has; and at a host of which nothing was heard
+#: since the one before.
+_LOOK = 3.0
+_AGAIN = 1.0
+QUICK = 15.0
+
+
+class SshHosts:
+    """The hosts of one site, over connections that a process shares."""
+
+    def __init__(self, settings: SshSettings, hosts: Hosts, sender: Sender) -> None:
+        self._settings = settings
+        self._hosts = hosts
+        self._sender = sender
+        self._stands = settings.stands()
+        self._classes = {each.name: each for each in settings.storage_classes}
+        self._fence: Fence | None = None
+        self._looks: dict[str, Shared[Mapping[str, HostLook | None]]] = {}
+        self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._made: dict[str, Fault] = {}
+
+    @property
+    def name(self) -> str:
+        """See Site."""
+        return self._settings.name
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """See Site."""
+        always = {Capability.PATHS, Capability.HOLDS, Capability.FAULTS}
+        return frozenset(always | {Capability.FLOATS} if self._settings.floating_addresses else always)
+
+    def fenced(self, fence: Fence) -> Self:
+        """See Site."""
+        view = copy.copy(self)
+        view._fence = fence  # noqa: SLF001 - of its own class
+        return view
+
+    async def machines(self) -> tuple[Machine, ...]:
+        """See Site."""
+        return tuple(each.machine for each in (await self.facts()).machines)
+
+    async def facts(self, below: str = "") -> SiteFacts:
+        """See Site."""
+        if below not in self._looks:
+            self._looks[below] = Shared(partial(self._look, below))
+        seen = await self._looks[below]()
+        return SiteFacts(
+            name=self.name,
+            machines=tuple(self._facts_of(machine, seen[host.name]) for machine, (host, _) in self._stands.items()),
+            storage_classes=tuple(self._classes),
+        )
+
+    async def _look(self, below: str) -> Mapping[str, HostLook | None]:
+        """All hosts at once, each by its name; None for one that does not answer."""
+        hosts = self._settings.hosts
+        seen = await asyncio.gather(*(self._look_at(each, below) for each in hosts))
+        return {host.name: look for host, look in zip(hosts, seen, strict=True)}
+
+    async def _look_at(self, host: Host, below: str) -> HostLook | None:
+        doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
+        try:
+            words = ("look", below or "-", *self._roots(host))
+            said = await self._ask(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
+        except (Unavailable, PreconditionFailed):
+            return None  # whoever does anything there is told why
+        return read_look(doing, said)
+
+    def _facts_of(self, machine: str, look: HostLook | None) -> MachineFacts:
+        if look is None or look.state is not MachineState.UP:
+            state = look.state if look is not None else MachineState.UNREACHABLE
+            return MachineFacts(machine=machine_of(self._settings, machine, state))
+        own = self._stands[machine][1] is MachineRole.CONTROL
+        return MachineFacts(
+            machine=machine_of(self._settings, machine, MachineState.UP),
+            units=look.units_of(machine),
+            volumes=look.volumes if own else (),
+            away=look.away if own else (),
+        )
+
+    async def ask(self, machine: str, *words: str, doing: str, deadline: float = QUICK, body: bytes = b"") -> bytes:
+        """What a machine's host answers to a request (host/*.sh). Raises as wire.py says, and Unavailable."""
+        return await self._ask(self._host(machine), *words, doing=doing, deadline=deadline, body=body)
+
+    async def _ask(
+        self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
+    ) -> bytes:
+        at = self._hosts.at(host.login)
+        await self._allow(host, at, doing)
+        try:
+            return await at.ask(*words, doing=doing, deadline=deadline, fence=self._fence, body=body, cancels=cancels)
+        except QuarterdeckError as error:
+            if isinstance(error, Corrupt) or host.name in str(error):
+                raise
+            raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
+
+    async def _allow(self, host: Host, at: Connection, doing: str) -> None:
+        """Have the folders of storage classes be ones for volumes there, and edges have addresses, once."""
+        words = tuple(each.path for each in self._classes.values() if each.path)
+        if MachineRole.EDGE in host.roles:
+            words += self._settings.floating_addresses
+        key = f"allowed {' '.join(words)}"
+        if words and key not in at.known:
+            await at.allow(doing, words)
+            at.known.add(key)
+
+    def _stand(self, machine: str) -> tuple[Host, MachineRole]:
+        try:
+            return self._stands[machine]
+        except KeyError:
+            raise NotFound(
+                f"looking for machine {machine!r}",
+                f"site {self.name} has no such machine",
+                f"there are: {', '.join(self._stands)}",
+            ) from None
+
+    def _host(self, machine: str) -> Host:
+        return self._stand(machine)[0]
+
+    def _class(self, doing: str, name: str) -> SshStorageClass:
+        try:
+            return self._classes[name]
+        except KeyError:
+            offered = ", ".join(self._classes)
+            raise NotFound(doing, f"there is no storage class {name}", f"choose of: {offered}") from None
+
+    def _roots(self, host: Host) -> tuple[str, ...]:
+        """Where the volumes of each class are: on hosts that run replicas."""
+        if MachineRole.CONTROL not in host.roles:
+            return ()
+        return tuple(map(root_of, self._classes.values()))
+
+
+def root_of(storage_class: SshStorageClass) -> str:
+    """How a host is told of a storage class."""
+    return f"{storage_class.name}={storage_class.path}"

@@ -1,0 +1,83 @@
+"""Faults on the machines of an ssh site, for drills: made and undone by the host itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from dataclasses import asdict
+
+from quarterdeck.errors import Conflict, Corrupt, PreconditionFailed, Unavailable
+from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
+from quarterdeck.sites.ssh.asking import QUICK, SshHosts
+
+_CANNOT = {
+    FaultKind.SET_CLOCK: "the clock of a host is that of all that runs on it",
+    FaultKind.KILL_MANAGER: "a manager is on no machine",
+}
+
+
+class SshFaults(SshHosts):
+    """Makes faults. A host whose machine is "off" has killed its units, and says and hears nothing but to whoever made
+    the fault; it answers with that alone.
+    """
+
+    _made: dict[str, Fault]
+
+    def cannot_make(self, kind: FaultKind) -> str:
+        """See Faults."""
+        return _CANNOT.get(kind, "")
+
+    async def make_fault(self, fault: Fault, seconds: float) -> None:
+        """See Faults: the host undoes it when this session ends, or its time is over."""
+        host, doing = self._host(fault.machine), f"having {fault.words}"
+        if why := self.cannot_make(fault.kind):
+            raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
+        roots = self._roots(host)
+        try:
+            await self._ask(host, "admit", doing=doing, deadline=QUICK)
+            if fault.kind in MOMENTARY:
+                await self._ask(host, "kill-unit", fault.unit, doing=doing, deadline=QUICK)
+                return
+            if fault.kind is FaultKind.CORRUPT:
+                words = ("corrupt", fault.unit, fault.volume, fault.path, *roots)
+                await self._ask(host, *words, doing=doing, deadline=4 * QUICK, body=fault.text.encode())
+                return
+            self._made[fault.machine] = fault
+            words = ("fault", str(fault.kind), str(math.ceil(seconds)), fault.unit or "-", fault.volume or "-", *roots)
+            said = json.dumps(asdict(fault)).encode()
+            await self._ask(host, *words, doing=doing, deadline=4 * QUICK, body=said)
+        except Unavailable as error:
+            raise Conflict(doing, error.seen, "wait until that machine is well") from error
+
+    async def undo_fault(self, fault: Fault) -> str:
+        """See Faults."""
+        if self._made.get(fault.machine) != fault:
+            return ""
+        doing = f"undoing that {fault.words}"
+        left = await self._ask(self._host(fault.machine), "undo-fault", doing=doing, deadline=4 * QUICK)
+        self._made.pop(fault.machine, None)
+        return left.decode(errors="replace").strip()
+
+    async def faults_made(self) -> tuple[Fault, ...]:
+        """See Faults: those of hosts that answer."""
+        doing = f"looking for faults at site {self.name}"
+        hosts = self._settings.hosts
+        said = await asyncio.gather(
+            *(self._ask(each, "faults", doing=doing, deadline=QUICK) for each in hosts), return_exceptions=True
+        )
+        found: list[Fault] = []
+        for each in said:
+            if isinstance(each, bytes) and each:
+                found.append(_fault(doing, each))
+            elif isinstance(each, BaseException) and not isinstance(each, (Unavailable, PreconditionFailed)):
+                raise each
+        return tuple(found)
+
+
+def _fault(doing: str, said: bytes) -> Fault:
+    try:
+        read = json.loads(said)
+        return Fault(**{**read, "kind": FaultKind(read["kind"])})
+    except (ValueError, TypeError, KeyError) as error:
+        raise Corrupt(doing, f"what the host said makes no sense ({error!r})") from error

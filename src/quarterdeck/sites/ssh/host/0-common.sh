@@ -1,0 +1,153 @@
+#!/bin/bash -p
+# quarterdeck's part of a host: what its manager may have done here, and nothing else. It runs as root and takes from its
+# caller names, paths and text, each of which it checks: whoever may call "host serve" can run programs as the users
+# below, in folders of quarterdeck's own, and is not root. It needs bash, coreutils, util-linux, tar and systemd.
+#
+#   host serve DIGEST OWNER... answers requests on its standard input until that ends (see sites/ssh/wire.py)
+#   host starting UNIT        systemd asks before it starts a unit: is its data there?
+#   host ended UNIT           systemd tells that a unit's process has ended
+#   host undo-fault           a timer undoes a fault whose time is over
+#   host let-go UNIT PID      a timer has a process go on that was held
+#   host allow PATH...        lets volumes be kept below a path, or edges have an address; whoever may only "serve" may
+#                             not do that
+#   host edge-works, edge-busy ADDRESS   keepalived asks, as its own user, how the load balancers here do
+set -u -o pipefail
+umask 077
+export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
+
+PROTOCOL=1
+SELF=/usr/local/lib/quarterdeck/host
+LIB=/var/lib/quarterdeck RUN=/run/quarterdeck ETC=/etc/quarterdeck SYSTEMD=/etc/systemd/system
+UNITS=$LIB/units
+WANTS=$SYSTEMD/multi-user.target.wants
+ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge quarterdeck-vrrp"
+VRRP=keepalived
+IPV4='[0-9]{1,3}(\.[0-9]{1,3}){3}'
+OUTSIDE="/usr/bin/nsenter --target=1 --mount --"  # of what a unit sees of the disk
+SILENCE=20  # seconds without a word from the caller, who says something every 5
+
+# How a request ended: what the caller makes of each stands in wire.py.
+LATE=10 FENCED=11 CONFLICT=12 NOT_FOUND=13 UNAVAILABLE=14 PRECONDITION=15 INVALID=16
+
+fail() { printf '%s' "$2" >&2; exit "$1"; }
+
+require_name() { [[ $1 =~ ^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$ ]] || fail $INVALID "'$1' is not a name"; }
+
+require_path() {
+  [[ $1 =~ ^(/[A-Za-z0-9._+-]+)+$ && ! $1 =~ /\.\.?(/|$) ]] || fail $INVALID "$1 is not an absolute path of plain names"
+}
+
+require_number() { [[ $1 =~ ^[0-9]{1,15}$ ]] || fail $INVALID "$1 is not a number"; }
+
+uptime_now() { read -r UPTIME _ < /proc/uptime; }
+
+locked() {  # one change of a plane's after the other, or of what $1 names
+  exec {LOCK}>> "$LIB/locks/${1:-plane$PLANE}"
+  flock -w 20 "$LOCK" || fail $UNAVAILABLE "another change of this host has been under way for 20 s"
+}
+
+unlocked() { exec {LOCK}>&-; }
+
+put() {  # $1: path, $2: mode; content on stdin: there as a whole, or not at all
+  local new
+  new=$(mktemp "${1%/*}/.new.XXXXXX") || full
+  { cat > "$new" && chmod "$2" "$new" && sync "$new" && mv -fT "$new" "$1"; } || { rm -f "$new"; full; }
+}
+
+full() { fail $UNAVAILABLE "its disk could not be written: $(df --output=pcent "$LIB" | tail -n 1 | tr -d ' ') of it is used"; }
+
+admit() {  # under the lock: who comes with an older token than somebody else did before is refused
+  [ "$PLANE" != - ] || return 0
+  local kept=0 file=$LIB/fences/$PLANE
+  [ ! -e "$file" ] || read -r kept < "$file"
+  [ "$TOKEN" -ge "$kept" ] || fail $FENCED "a driver of plane $PLANE with token $kept has been here, not $TOKEN"
+  [ "$TOKEN" -eq "$kept" ] || put "$file" 600 <<< "$TOKEN"
+}
+
+read_record() {  # $1: file; sets R_* from what it says. Fails where there is none
+  R_MACHINE='' R_ACCOUNT='' R_DIGEST='' R_PROGRAM='' R_NEEDS='' R_WEIGHT='' R_STOP='' R_PAUSE='' R_LOW=''
+  R_OWNS=() R_FILES=()
+  [ -e "$1" ] || return 1
+  local key value
+  while read -r key value; do
+    case $key in
+      machine) R_MACHINE=$value ;; account) R_ACCOUNT=$value ;; digest) R_DIGEST=$value ;; program) R_PROGRAM=$value ;;
+      needs) R_NEEDS=$value ;; weight) R_WEIGHT=$value ;; stop) R_STOP=$value ;; pause) R_PAUSE=$value ;;
+      low-ports) R_LOW=$value ;; owns) R_OWNS+=("$value") ;; file) R_FILES+=("$value") ;;
+    esac
+  done < "$1" 2> /dev/null
+}
+
+record_of() { read_record "$UNITS/$1/record"; }
+
+check_record() {  # $1: unit. What a caller wrote there is what a record may say
+  local each
+  require_name "$R_MACHINE"
+  [[ " $ACCOUNTS " == *" $R_ACCOUNT "* ]] || fail $INVALID "'$R_ACCOUNT' is no user of quarterdeck's"
+  require_routing "$1"
+  [[ $R_DIGEST =~ ^[0-9a-f]{8,64}$ && $R_PROGRAM =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "a unit without a digest"
+  [[ $R_STOP =~ ^[0-9.]{1,12}$ && $R_PAUSE =~ ^[0-9.]{1,12}$ && $R_WEIGHT =~ ^[0-9]{1,5}$ ]] || fail $INVALID "a unit's times"
+  if [ -n "$R_NEEDS" ]; then
+    require_path "${R_NEEDS%/*}"
+    [[ ${R_NEEDS##*/} =~ ^[A-Za-z0-9._*-]+$ ]] || fail $INVALID "$R_NEEDS names no files"
+    in_a_volume "$R_NEEDS"
+  fi
+  for each in ${R_OWNS[@]+"${R_OWNS[@]}"}; do require_path "$each"; in_a_volume "$each"; done
+  for each in ${R_FILES[@]+"${R_FILES[@]}"}; do
+    [[ $each =~ ^[0-9a-f]{64}\ $UNITS/$1/files/[^[:cntrl:]]+$ ]] || fail $INVALID "$each is no file of unit $1"
+  done
+}
+
+in_a_volume() {  # a unit is given nothing but what is below a folder for volumes
+  local each
+  [[ $1 != "$LIB"/volumes/*/* ]] || return 0
+  while read -r each; do [[ $1 != "$each"/* ]] || return 0; done < <(allowed_paths)
+  fail $INVALID "$1 is in no folder for volumes of this host"
+}
+
+allowed_paths() { [ ! -e "$ETC/paths" ] || cat "$ETC/paths"; }
+
+there() {  # $1: a path whose last part may have a *: whether such a file is there; says "?" where that cannot be known
+  local folder=${1%/*} found
+  [ -d "$folder" ] || return 1
+  found=$(find "$folder" -mindepth 1 -maxdepth 1 -name "${1##*/}" -print -quit 2> /dev/null) || { printf '?'; return 1; }
+  [ -n "$found" ]
+}
+
+away_disk() {  # $1: a path in a volume: whether its disk is not there, so that nothing is known of what is on it
+  local note path
+  for note in "$LIB"/classes/*; do
+    [ -e "$note" ] || continue
+    read -r path < "$note"
+    if [[ $1 == "$path"/* ]] && [ ! -e "$path/.quarterdeck" ]; then return 0; fi
+  done
+  return 1
+}
+
+refusal() {  # $1: unit, $2: fresh|again; says why it must not be started
+  [ -n "$R_NEEDS" ] || return 0
+  local unknown
+  if unknown=$(there "$R_NEEDS"); then note_data "$1"; return 0; fi
+  if [ -n "$unknown" ] || away_disk "$R_NEEDS"; then printf 'it is not known whether its data %s is there' "$R_NEEDS"
+  elif [ -e "$UNITS/$1/had-data" ]; then printf 'its data %s was there and is gone: put it back' "$R_NEEDS"
+  elif [ "$2" != fresh ]; then printf 'it has no data yet at %s, and nobody asked it to begin without' "$R_NEEDS"
+  fi
+}
+
+note_data() {  # for good, and outside of the volume: that may be another disk, and may be gone
+  [ -e "$UNITS/$1/had-data" ] || : > "$UNITS/$1/had-data"
+}
+
+give() {  # $1: account, the rest: folders: all that is there is its own, but no link's target
+  local account=$1; shift
+  # -execdir: whoever has a folder there could else put a link in its place meanwhile
+  [ $# -eq 0 ] || find "$@" ! \( -user "$account" -group "$account" \) -execdir chown -h "$account:$account" {} +
+}
+
+seat_files() {  # $1: unit, $2: account: the files are its own, the folders are root's: it takes no name from us
+  local folder=$UNITS/$1/files
+  find "$folder" -type d ! \( -user root -group "$2" -perm 1770 \) -execdir chown -h "root:$2" {} + -execdir chmod 1770 {} +
+  find "$folder" -type f ! \( -user "$2" -group "$2" \) -execdir chown -h "$2:$2" {} +
+}
+
+main_pid() { systemctl show --value -p MainPID "quarterdeck-$1.service"; }

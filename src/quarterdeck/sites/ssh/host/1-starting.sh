@@ -1,0 +1,54 @@
+# What systemd calls
+
+call_starting() {
+  require_name "$1"
+  record_of "$1" || { echo "cannot start: it has no record" >&2; exit 1; }
+  local why fresh=again run=$RUN/units/$1 starts=0
+  mkdir -p "$run"
+  [ ! -e "$run/fresh" ] || fresh=fresh
+  why=$(refusal "$1" "$fresh")
+  [ "$1" != $VRRP ] || why=$(take_routing) || why="its configuration cannot be put in its place"
+  rm -f "$run/fresh"
+  if [ -n "$why" ]; then
+    printf '%s' "$why" > "$run/refused"
+    echo "cannot start: $why" >&2
+    exit 1
+  fi
+  give "$R_ACCOUNT" ${R_OWNS[@]+"${R_OWNS[@]}"} || exit 1
+  seat_files "$1" "$R_ACCOUNT" || exit 1
+  rm -f "$run/refused"
+  [ ! -e "$run/starts" ] || read -r starts < "$run/starts"
+  echo $((starts + 1)) > "$run/starts"
+}
+
+call_ended() {
+  require_name "$1"
+  record_of "$1" || exit 0
+  local run=$RUN/units/$1
+  if [ -n "$R_NEEDS" ] && there "$R_NEEDS" > /dev/null; then note_data "$1"; fi
+  [ -d "$run" ] && [ ! -e "$run/refused" ] || exit 0
+  case ${EXIT_CODE:-} in
+    exited) echo "$EXIT_STATUS" > "$run/exit" ;;
+    killed | dumped) echo "-$(kill -l "$EXIT_STATUS")" > "$run/exit" ;;
+  esac
+}
+
+call_let_go() {
+  require_name "$1"; require_number "$2"
+  [ "$(main_pid "$1")" != "$2" ] || kill -CONT "$2"
+}
+
+call_allow() {
+  local each
+  mkdir -p "$ETC" && chmod 755 "$ETC"
+  for each in "$@"; do
+    if [[ $each =~ ^$IPV4$ ]]; then
+      allowed_addresses | grep -qxF -- "$each" || put "$ETC/addresses" 644 < <(allowed_addresses; echo "$each")
+      continue
+    fi
+    require_path "$each"
+    [[ ! $each =~ ^/(etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home)(/|$) ]] && [ "$each" != /var ] &&
+      [[ ! $LIB/ == "$each"/* ]] || fail $INVALID "$each is no folder for volumes"
+    allowed_paths | grep -qxF -- "$each" || put "$ETC/paths" 644 < <(allowed_paths; echo "$each")
+  done
+}

@@ -1,0 +1,89 @@
+ask_create() {  # CLASS=PATH NAME; prints what ask_volumes does
+  locked
+  class_root "$1"; require_name "$2"
+  [ "$ROOT" = "$LIB/volumes/$CLASS" ] || { [ -d "$ROOT" ] || fail $UNAVAILABLE "there is no folder $ROOT: make it, or mount its disk"; }
+  require_there
+  mkdir -p "$ROOT" && chmod 711 "$ROOT" || full
+  if [ "$ROOT" != "$LIB/volumes/$CLASS" ] && [ ! -e "$LIB/classes/$CLASS" ]; then
+    : > "$ROOT/.quarterdeck" || full
+    put "$LIB/classes/$CLASS" 644 <<< "$ROOT"
+  fi
+  [ -d "$ROOT/$2" ] || { mkdir "$ROOT/$2" && chown quarterdeck-etcd:quarterdeck-etcd "$ROOT/$2"; } || full
+  measure_volume "$2"
+}
+
+measure_volume() {  # NAME CLASS PATH, bytes on the disk, when a file was last written
+  local blocks changed total=0 newest=''
+  while read -r blocks changed; do
+    total=$((total + blocks * 512))
+    if [ -z "$newest" ] || [ "${changed%.*}" -gt "${newest%.*}" ]; then newest=$changed; fi
+  done < <(find "$ROOT/$1" ! -type d -printf '%b %T@\n' 2> /dev/null)
+  printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$CLASS" "$ROOT/$1" "$total" "$newest"
+}
+
+ask_volumes() {  # CLASS=PATH...
+  local each volume
+  shopt -s nullglob
+  for each in "$@"; do
+    class_root "$each"
+    require_there
+    for volume in "$ROOT"/*/; do
+      volume=${volume%/}; volume=${volume##*/}
+      [ "$volume" = lost+found ] || measure_volume "$volume"
+    done
+  done
+}
+
+find_volume() {  # NAME CLASS=PATH...: sets FOUND; what cannot be looked at is not known
+  local name=$1 each away=''; shift
+  FOUND=''
+  require_name "$name"
+  for each in "$@"; do
+    class_root "$each"
+    if is_away; then away=$CLASS; continue; fi
+    [ ! -d "$ROOT/$name" ] || { FOUND=$ROOT/$name; return 0; }
+  done
+  [ -z "$away" ] || fail $UNAVAILABLE "the disk of storage class $away is not mounted"
+}
+
+ask_entries() {  # NAME BELOW CLASS=PATH...
+  local name=$1 below=$2; shift 2
+  find_volume "$name" "$@"
+  [ -n "$FOUND" ] || fail $NOT_FOUND "there is no volume $name"
+  [ "$below" = - ] || { require_path "/$below"; FOUND+=/$below; }
+  [ ! -d "$FOUND" ] || find "$FOUND" -mindepth 1 -maxdepth 1 -printf '%f\n'
+}
+
+ask_delete() {  # NAME CLASS=PATH...: it is gone at once, even if deleting is cut short
+  local name=$1 each; shift
+  locked; admit
+  find_volume "$name" "$@"
+  [ -z "$FOUND" ] || mv -T "$FOUND" "${FOUND%/*}/.deleted-$name-$$-$RANDOM" || full
+  unlocked
+  for each in "$@"; do
+    class_root "$each"
+    is_away || delete_slowly "$ROOT"
+  done
+}
+
+delete_slowly() {  # where the disk is told of freed blocks, whoever syncs waits for what was freed at once
+  find "$1" -mindepth 1 -maxdepth 1 -name '.deleted-*' -print0 | while IFS= read -r -d '' gone; do
+    give root "$gone"  # nobody puts links there any more
+    find "$gone" -type f -size +4M -print0 | while IFS= read -r -d '' file; do
+      local size
+      size=$(stat -c %s "$file")
+      while [ "$size" -gt 4194304 ]; do size=$((size - 4194304)); truncate -s "$size" "$file" || break; done
+    done
+    rm -rf "$gone"
+  done
+}
+
+ask_free() {  # CLASS=PATH: bytes that are free there, and bytes that its volumes take
+  local used=0 row blocks size
+  class_root "$1"
+  require_there
+  [ -d "$ROOT" ] || ROOT=$LIB
+  read -r blocks size < <(stat -f -c '%a %S' "$ROOT")
+  [ "$ROOT" = "$LIB" ] || while read -r row; do used=$((used + row * 512)); done < <(find "$ROOT" ! -type d -printf '%b\n' 2> /dev/null)
+  echo "$((blocks * size)) $used"
+}

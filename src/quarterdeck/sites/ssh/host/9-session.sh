@@ -1,0 +1,113 @@
+ask_about() {  # what a person wants to know of a host before anything is put on it
+  local systemd
+  systemd=$(systemctl --version | head -n 1)
+  printf 'systemd\t%s\nstate\t%s\narchitecture\t%s\nkernel\t%s\ncpus\t%s\n' "$systemd" "$(systemctl is-system-running)" \
+    "$(uname -m)" "$(uname -r)" "$(nproc)"
+  printf 'memory\t%s\n' "$(ask_memory)"
+  printf 'cgroups\t%s\n' "$(stat -f -c %T /sys/fs/cgroup)"
+  printf 'zstd\t%s\nkeepalived\t%s\n' "$(command -v zstd)" "$(command -v keepalived)"
+  printf 'disk\t%s\n' "$(stat -f -c '%a %S' "$LIB")"
+}
+
+ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and all volumes of these classes
+  local machines=$1 name each; shift
+  [[ $machines =~ ^[A-Za-z0-9._,-]+$ ]] || fail $INVALID "$machines are no machines"
+  locked
+  for name in "$UNITS"/*/; do
+    [ -d "$name" ] || continue
+    name=${name%/}; name=${name##*/}
+    record_of "$name"
+    [ -n "$R_MACHINE" ] && [[ ,$machines, != *,$R_MACHINE,* ]] || remove_unit "$name"
+  done
+  for each in "$@"; do
+    class_root "$each"
+    require_there
+    shopt -s nullglob dotglob
+    for name in "$ROOT"/*/; do
+      name=${name%/}
+      [[ ${name##*/} == .deleted-* || ${name##*/} == lost+found ]] || mv -T "$name" "$ROOT/.deleted-$$-$RANDOM"
+    done
+    shopt -u nullglob dotglob
+    [ ! -d "$ROOT" ] || delete_slowly "$ROOT"
+    rm -f "$LIB/classes/$CLASS"
+    [ "$ROOT" = "$LIB/volumes/$CLASS" ] || rm -f "$ROOT/.quarterdeck"
+  done
+  [ $# -eq 0 ] || rm -f "$LIB/ledger.json" "$LIB"/fences/*
+  # what is left when nobody has anything here any more
+  [ -n "$(ls -A "$UNITS")" ] || { rm -rf "$LIB/programs"/* "$LIB/programs"/.part-* && rm -f "$LIB/owner"; }
+}
+
+# The session
+
+prepare() {
+  mkdir -p "$RUN" && chmod 755 "$RUN"
+  mkdir -p "$LIB"/{units,volumes,programs,fences,classes,locks,tmp} || return 1
+  chmod 755 "$LIB" "$LIB/programs" && chmod 711 "$UNITS" "$LIB/volumes"
+  local each lines=()
+  for each in $ACCOUNTS; do
+    getent passwd "$each" > /dev/null || lines+=("u $each - \"quarterdeck\" /nonexistent")
+  done
+  [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}" | systemd-sysusers - || return 1
+  find "$LIB/tmp" -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
+}
+
+answer() {  # ID EXPIRES VERB ARGUMENTS: carries a request out, and says how that went
+  local out=$SESSION/out-$1 err=$SESSION/err-$1 code
+  ID=$1 BODY=$SESSION/in-$1
+  exec {LIFE_W}>&-
+  exec {REPLIES_LOCK}>> "$SESSION/lock"
+  (
+    exec {REPLIES_LOCK}>&-
+    uptime_now
+    # a host that stood still must not do what was asked of it long ago
+    [ "${UPTIME%.*}" -lt "$2" ] || fail $LATE "it comes too late"
+    shift 2
+    suffering "$1" || exit 0
+    "ask_${1//-/_}" "${@:2}"
+  ) > "$out" 2> "$err" < /dev/null
+  code=$?
+  [ $code = 0 ] || mv -f "$err" "$out"
+  uptime_now
+  flock "$REPLIES_LOCK"
+  printf '%s %s %s %s\n' "$ID" $code "$(stat -c %s "$out")" "$UPTIME" >&"$REPLIES"
+  cat "$out" >&"$REPLIES"
+  rm -f "$out" "$err" "$BODY"
+}
+
+call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client's address and port, ours
+  local digest size id expires words
+  CLIENT=${3:-127.0.0.1} PORT=${6:-22}
+  [[ $CLIENT =~ ^[0-9a-fA-F.:]+$ && $PORT =~ ^[0-9]+$ ]] || exit $INVALID
+  digest=$(sha256sum < "$SELF"); digest=${digest%% *}
+  if [ "$digest" != "$1" ]; then echo "other $PROTOCOL $digest"; exit 0; fi
+  [ "$2" = - ] || (require_name "$2") || exit $INVALID
+  [ -d /run/systemd/system ] || { echo "no-systemd"; exit 0; }
+  prepare || { echo "no-room $(df --output=pcent "$LIB" | tail -n 1 | tr -d ' ')"; exit 0; }
+  if [ "$2" != - ]; then  # who only looks does not make it his
+    [ -e "$LIB/owner" ] || put "$LIB/owner" 644 <<< "$2"
+    if [ "$(< "$LIB/owner")" != "$2" ]; then echo "owned $(< "$LIB/owner")"; exit 0; fi
+  fi
+  SESSION=$(mktemp -d "$RUN/session.XXXXXX") || exit 1
+  trap 'rm -rf "$SESSION"' EXIT
+  mkfifo "$SESSION/life"
+  exec {LIFE_W}<> "$SESSION/life"
+  exec {REPLIES}>&1 > /dev/null
+  uptime_now
+  printf 'quarterdeck %s %s %s\n' "$PROTOCOL" "$UPTIME" "$(command -v zstd > /dev/null && echo zstd || echo gzip)" >&"$REPLIES"
+  while read -r -t $SILENCE id expires PLANE TOKEN size words; do
+    [[ $id =~ ^[0-9]+$ && $expires =~ ^[0-9]+$ && $size =~ ^[0-9]+$ && $TOKEN =~ ^[0-9]+$ && $words =~ ^[a-z][a-z-]*( |$) ]] || break
+    [ "$PLANE" = - ] || (require_name "$PLANE") || break
+    [ "$size" = 0 ] && : > "$SESSION/in-$id" || head -c "$size" > "$SESSION/in-$id"
+    # shellcheck disable=SC2086 # they are words, and globs are off
+    set -f; set -- $words; set +f
+    [ "$(type -t "ask_${1//-/_}")" = function ] || break
+    answer "$id" "$expires" "$@" &
+  done
+}
+
+[ $# -gt 0 ] || fail $INVALID "host serve|starting|ended|let-go|undo-fault|allow|edge-works|edge-busy"
+verb=$1; shift
+case $verb in
+  serve | starting | ended | let-go | undo-fault | allow | edge-works | edge-busy) "call_${verb//-/_}" "$@" ;;
+  *) fail $INVALID "there is no $verb" ;;
+esac
