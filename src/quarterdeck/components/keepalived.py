@@ -83,7 +83,7 @@ def served_file(folder: PurePosixPath, plane: str, ready_port: int) -> UnitFile:
 
 
 def configuration(settings: RouterSettings) -> str:
-    """keepalived.conf(5). Scripts run as the process does, which is not root: "script_user root" has it leave that so."""
+    """keepalived.conf(5). Scripts run as the process does, which is not root: "script_user root" has it leave that be."""
     parts = [
         _block(
             "global_defs",

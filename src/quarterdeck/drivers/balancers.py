@@ -25,9 +25,9 @@ from quarterdeck.sites.port import SharesFloats, Site
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """The load balancer of a plane on a machine: where it listens for clients and for its manager, and that one's
-    certificates and connections. ``floating``: the machines of the site's edges, each with the address of the plane that
-    it is to have, and that goes from edge to edge; none where clients connect to ``address``. ``promoted``: an address that any machine
-    of the site can have.
+    certificates and connections. ``floating``: the machines of the site's edges, each with the address of the
+    plane that it is to have, and that goes from edge to edge; none where clients connect to ``address``. ``promoted``:
+    an address that any machine of the site can have.
     """
 
     plane: str

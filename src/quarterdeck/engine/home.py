@@ -206,8 +206,8 @@ def _promoted(
 
 
 def _floating(resource: ControlPlane, site: Site, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
-    """The machines of a site's edges, each with the plane's address that it is to have, where these go from edge to edge.
-    They depend on nothing that changes while a plane uses the site.
+    """The machines of a site's edges, each with the plane's address that it is to have, where these go from edge to
+    edge. They depend on nothing that changes while a plane uses the site.
     """
     if not isinstance(site, Floats) or Capability.FLOATS not in site.capabilities:
         return {}

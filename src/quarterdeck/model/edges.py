@@ -14,8 +14,8 @@ from quarterdeck.model.world import BalancerFact, EdgeFact, ReplicaFact
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeSeen:
     """A load balancer on one machine of a site. ``status``: what it says of itself (None: it does not answer).
-    ``floats``: another edge can have its address; some may share one, all but one of which stand by. ``may_be_used``: clients may be led to it; ``given_up``: it has been
-    silent for so long that nobody is to be led there.
+    ``floats``: another edge can have its address; of those that share one, all but one stand by. ``may_be_used``:
+    clients may be led to it; ``given_up``: it has been silent for so long that nobody is to be led there.
     """
 
     name: str

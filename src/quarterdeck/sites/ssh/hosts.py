@@ -51,7 +51,7 @@ class SshStorageClass:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
     """A site. The first storage class is the default. ``floating_addresses``: those of all its planes, which its edges
-    have by turns, and which go over to another edge when one falls silent; none where clients are led to the edges' own.
+    have by turns, and which go over when one falls silent; none where clients are led to the edges' own.
     """
 
     name: str
