@@ -28,7 +28,7 @@ A, B, C = "east-a1", "east-b1", "east-c1"
 
 @pytest.fixture(params=["fake", *ISOLATIONS])
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
-    async with any_lab(request.param, tmp_path) as made:
+    async with any_lab(request, tmp_path) as made:
         yield made
 
 
@@ -84,7 +84,7 @@ async def test_what_stands_still_never_writes_again_to_what_was_taken_from_it(
     moved = await site.attach_volume(B, "data", A)
     await site.thaw_machine(A)
     assert before.pid is not None
-    assert not lab.alive(before.pid)
+    assert not lab.alive(A, before.pid)
     if isinstance(lab, LocalUnderTest):
         log = Path(moved.path, "log/1.wal")
         size = log.stat().st_size
@@ -99,7 +99,7 @@ async def test_nothing_is_taken_from_a_machine_that_answers_and_uses_it(lab: Sit
     with pytest.raises(Conflict, match=f"machine {A} answers, and uses it"):
         await site.attach_volume(B, "data", A)
     assert before.pid is not None
-    assert lab.alive(before.pid)
+    assert lab.alive(A, before.pid)
     assert (await has(site, A), await has(site, B)) == (("1.wal",), ())
 
 

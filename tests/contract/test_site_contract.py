@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
+from support.hosts_site import HostsUnderTest
 from support.site_harness import (
-    ISOLATIONS,
+    KINDS,
     LIMIT,
     SiteFaults,
     SiteUnderTest,
@@ -48,9 +49,9 @@ from quarterdeck.sites.port import Faults, Holds
 A, B = "east-a1", "east-b1"
 
 
-@pytest.fixture(params=["fake", *ISOLATIONS])
+@pytest.fixture(params=KINDS)
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
-    async with any_lab(request.param, tmp_path) as made:
+    async with any_lab(request, tmp_path) as made:
         yield made
 
 
@@ -99,13 +100,15 @@ async def test_one_look_has_all_that_each_machine_tells_by_itself(lab: SiteUnder
     assert [each.entries for each in (await site.facts("elsewhere")).machines[0].volumes or ()] == [()]
 
 
-async def test_a_look_says_nothing_of_machines_that_do_not_answer_and_all_of_the_others(site: SiteFaults) -> None:
+async def test_a_look_says_nothing_of_machines_that_do_not_answer_and_all_of_the_others(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
     for name in (A, B, "east-c1"):
         await start(site, runs(), name)
     await site.kill_machine(A)
     await site.freeze_machine(B)
     seen = {each.machine.name: each for each in (await site.facts()).machines}
-    assert (seen[A].machine.state, seen[B].machine.state) == (MachineState.DOWN, MachineState.UNREACHABLE)
+    assert (seen[A].machine.state, seen[B].machine.state) == (lab.dead, MachineState.UNREACHABLE)
     assert [(each.units, each.volumes) for each in (seen[A], seen[B])] == [(None, None)] * 2
     assert seen["east-c1"].unit("runs").state is UnitState.RUNNING
     await site.thaw_machine(B)
@@ -181,7 +184,7 @@ async def test_a_started_unit_runs_with_the_digest_of_its_spec(lab: SiteUnderTes
     seen = await start(site, runs())
     assert (seen.state, seen.digest, seen.restarts) == (UnitState.RUNNING, runs().digest, 0)
     assert seen.pid is not None
-    assert lab.alive(seen.pid)
+    assert lab.alive(A, seen.pid)
 
 
 async def test_starting_the_same_spec_again_leaves_the_process_alone(site: SiteFaults) -> None:
@@ -207,7 +210,7 @@ async def test_another_digest_replaces_the_process(lab: SiteUnderTest, site: Sit
     second = await start(site, changed)
     assert (second.state, second.digest) == (UnitState.RUNNING, changed.digest)
     assert first.pid is not None
-    assert not lab.alive(first.pid)
+    assert not lab.alive(A, first.pid)
 
 
 async def test_a_change_of_one_unit_does_not_touch_another(site: SiteFaults) -> None:
@@ -319,7 +322,7 @@ async def test_a_stopped_unit_is_known_and_stays_stopped(lab: SiteUnderTest, sit
     await site.stop_unit(A, "runs")
     await site.stop_unit(A, "runs")
     assert first.pid is not None
-    assert not lab.alive(first.pid)
+    assert not lab.alive(A, first.pid)
     seen = await status(site, A, "runs")
     assert (seen.state, seen.pid, seen.exit_code, seen.digest) == (UnitState.STOPPED, None, -15, first.digest)
 
@@ -350,7 +353,7 @@ async def test_a_removed_unit_is_forgotten_with_its_folder(lab: SiteUnderTest, s
     await site.remove_unit(A, "runs")
     assert await site.units(A) == ()
     assert seen.pid is not None
-    assert not lab.alive(seen.pid)
+    assert not lab.alive(A, seen.pid)
     with pytest.raises((FileNotFoundError, KeyError)):
         lab.file(A, path)
     assert (await start(site, runs())).restarts == 0
@@ -455,9 +458,10 @@ async def test_free_space_of_a_limited_class_shrinks_with_use(lab: SiteUnderTest
         await site.free_bytes(A, "gold")
 
 
-async def test_memory_is_what_a_machine_has_with_all_of_its_host(site: SiteFaults) -> None:
+async def test_memory_is_what_a_machine_has_with_all_of_its_host(lab: SiteUnderTest, site: SiteFaults) -> None:
     assert await site.measure(A, FreeMemory()) > 0
-    assert len({each.host for each in await site.machines()}) == 1
+    machines = await site.machines()
+    assert len({each.host for each in machines}) == (len(machines) if isinstance(lab, HostsUnderTest) else 1)
 
 
 async def test_how_long_a_disk_takes_is_measured_on_that_of_the_class(site: SiteFaults) -> None:
@@ -498,8 +502,8 @@ async def test_a_killed_machine_is_down_and_nothing_runs_on_it(lab: SiteUnderTes
     await site.kill_machine(A)
     await site.kill_machine(A)
     assert on_a.pid is not None
-    assert not lab.alive(on_a.pid)
-    assert await state_of(site, A) is MachineState.DOWN
+    assert not lab.alive(A, on_a.pid)
+    assert await state_of(site, A) is lab.dead
     assert await site.units(B) == (on_b,)
 
 
@@ -554,9 +558,9 @@ async def test_a_booted_machine_starts_what_was_wanted_and_no_more(site: SiteFau
     assert (await status(site, A, "stopped")).state is UnitState.STOPPED
 
 
-async def test_a_machine_may_be_killed_before_it_was_ever_used(site: SiteFaults) -> None:
+async def test_a_machine_may_be_killed_before_it_was_ever_used(lab: SiteUnderTest, site: SiteFaults) -> None:
     await site.kill_machine(A)
-    assert await state_of(site, A) is MachineState.DOWN
+    assert await state_of(site, A) is lab.dead
     await site.boot_machine(A)
     assert await state_of(site, A) is MachineState.UP
     assert (await start(site, runs())).state is UnitState.RUNNING
@@ -585,11 +589,11 @@ async def test_what_was_asked_of_a_frozen_machine_is_not_done_later(site: SiteFa
     assert await site.units(A) == (before,)
 
 
-async def test_a_frozen_machine_can_be_killed_and_booted(site: SiteFaults) -> None:
+async def test_a_frozen_machine_can_be_killed_and_booted(lab: SiteUnderTest, site: SiteFaults) -> None:
     before = await start(site, runs())
     await site.freeze_machine(A)
     await site.kill_machine(A)
-    assert await state_of(site, A) is MachineState.DOWN
+    assert await state_of(site, A) is lab.dead
     await site.boot_machine(A)
     after = await eventually(lambda: status(site, A, "runs"), lambda seen: seen.pid is not None)
     assert after.pid != before.pid
@@ -777,5 +781,5 @@ async def test_a_site_that_is_destroyed_has_nothing_left(lab: SiteUnderTest, sit
     await site.allocate(A, "p1", "r1", PORTS)
     await site.destroy()
     assert unit.pid is not None
-    assert not lab.alive(unit.pid)
+    assert not lab.alive(A, unit.pid)
     assert (await site.units(A), await site.volumes(A), await site.seats(A)) == ((), (), ())

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from support.site_harness import (
+    HOSTS,
     LocalUnderTest,
     SiteFaults,
     SiteUnderTest,
@@ -25,9 +26,9 @@ from quarterdeck.sites.local.data_guard import MARKER
 A = "east-a1"
 
 
-@pytest.fixture(params=["fake", "loopback"])
+@pytest.fixture(params=["fake", "loopback", HOSTS])
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
-    async with any_lab(request.param, tmp_path) as made:
+    async with any_lab(request, tmp_path) as made:
         yield made
 
 

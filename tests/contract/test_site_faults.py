@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from support.site_harness import (
     ISOLATIONS,
+    KINDS,
     LocalUnderTest,
     SiteFaults,
     SiteUnderTest,
@@ -69,9 +70,9 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture(params=["fake", *ISOLATIONS])
+@pytest.fixture(params=KINDS)
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
-    async with any_lab(request.param, tmp_path) as made:
+    async with any_lab(request, tmp_path) as made:
         yield made
 
 

@@ -13,7 +13,7 @@ from support.conditions import until
 from support.plane_lab import Command, PlaneLab, plane_lab
 from support.watched import CLIENTS, Watched, watched
 
-from quarterdeck.api.site import Isolation
+from quarterdeck.api.site import AddressSpace
 from quarterdeck.engine.home import Home
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.sites.netns.lab import available
@@ -59,7 +59,7 @@ class Two:
         """Do something to the machine of the one that is asked first."""
 
         async def work(home: Home) -> None:
-            hub = home.sites.hub(Isolation.NETNS)
+            hub = home.sites.hub(AddressSpace.NETNS)
             assert isinstance(hub, LocalSite)
             await act(hub, (await hub.machines())[0].name)
 

@@ -15,7 +15,7 @@ from support.conditions import until
 from support.plane_lab import Command, PlaneLab, did
 from support.watched import ANY, CLIENTS, Watched, watched
 
-from quarterdeck.api.site import Isolation
+from quarterdeck.api.site import AddressSpace
 from quarterdeck.engine import operations
 from quarterdeck.engine.access import probe_target
 from quarterdeck.engine.home import Home
@@ -80,7 +80,7 @@ def kill_balancer(demo: PlaneLab, clients: Watched, site: str) -> None:
 
 def kill_dns(demo: PlaneLab, clients: Watched) -> None:
     """Who resolves the name while it is away gets no answer, and waits for one for two seconds at most."""
-    units = demo.read(lambda home: home.sites.hub(Isolation.LOOPBACK).units("hub-loopback-a1"))
+    units = demo.read(lambda home: home.sites.hub(AddressSpace.LOOPBACK).units("hub-loopback-a1"))
     pid = next(unit.pid for unit in units if unit.pid is not None)
     target = demo.read(asked)
     since, back = killed(pid, lambda: not runs(pid) and resolves(target), "the DNS server")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from quarterdeck.api.site import Isolation, Site
+from quarterdeck.api.site import AddressSpace, Site
 from quarterdeck.engine.home import Home
 from quarterdeck.sites.netns.lab import Lab
 
@@ -25,7 +25,9 @@ async def destroy(folder: Path) -> None:
     try:
         known = {path.parent.name for path in (folder / "sites").glob("*/number")}
         drivers = [home.sites.open(each) for each in await home.store.list(Site) if each.metadata.name in known]
-        drivers += [home.sites.hub(kind) for kind in Isolation if f"hub-{kind}" in known]
+        drivers += [
+            home.sites.hub(kind) for kind in (AddressSpace.LOOPBACK, AddressSpace.NETNS) if f"hub-{kind}" in known
+        ]
         for driver in drivers:
             await driver.destroy()
     finally:

@@ -6,15 +6,16 @@ import asyncio
 import os
 import shutil
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
 
+import pytest
+
 from quarterdeck.model.jobs import Job
-from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.loopback import open_loopback
@@ -24,22 +25,29 @@ from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.netns.lab import Lab
 from quarterdeck.sites.port import Faults, Holds, Site, Switches
+from support.hosts_lab import HostsLab, why_not
+from support.hosts_site import hosts_site
 
 Seen = TypeVar("Seen")
 LIMIT = 50 * 2**20  # bytes, of the storage class "small"
-LISTENER = "import socket, sys, time; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); time.sleep(1000)"
 
-#: Writes at a place in a file and has that synced, again and again; says who took how many seconds for it.
+# All of what machines run is there on every Debian, which need not have Python.
+LISTENER = """
+use IO::Socket::INET;
+my $server = IO::Socket::INET->new(LocalAddr => $ARGV[0], LocalPort => $ARGV[1], Listen => 5, ReuseAddr => 1) or die $@;
+sleep 1000;
+"""
+#: Gives a file its size and has it synced, again and again; says who took how many seconds for it.
 SYNCER = """
-import os, sys, time
-os.makedirs(sys.argv[1] + "/log", exist_ok=True)
-file = os.open(sys.argv[1] + "/log/1.wal", os.O_RDWR | os.O_CREAT)
-while True:
-    since = time.monotonic()
-    os.pwrite(file, b"x" * 4096, 0)
-    os.fdatasync(file)
-    print(os.getpid(), time.monotonic() - since, flush=True)
-    time.sleep(0.05)
+mkdir -p "$0/log"
+while true; do
+  since=$(date +%s%N)
+  truncate --size=4096 "$0/log/1.wal"
+  sync --data "$0/log/1.wal"
+  took=$(($(date +%s%N) - since))
+  printf '%d %d.%09d\\n' $$ $((took / 1000000000)) $((took % 1000000000))
+  sleep 0.05
+done
 """
 
 
@@ -69,8 +77,7 @@ def prints(text: str) -> UnitSpec:
 
 
 def listens(address: str, port: int) -> UnitSpec:
-    argv = (sys.executable, "-I", "-S", "-c", LISTENER, address, str(port))
-    return UnitSpec(name=f"listens-{port}", argv=argv)
+    return UnitSpec(name=f"listens-{port}", argv=("/usr/bin/perl", "-e", LISTENER, address, str(port)))
 
 
 def keeps_data(volume: PurePosixPath, **more: object) -> UnitSpec:
@@ -87,7 +94,7 @@ def keeps_writing(volume: PurePosixPath, **more: object) -> UnitSpec:
 
 def keeps_syncing(volume: PurePosixPath, **more: object) -> UnitSpec:
     """See SYNCER; it ends where there is no room."""
-    argv = (sys.executable, "-I", "-S", "-c", SYNCER, str(volume))
+    argv = ("/bin/sh", "-euc", SYNCER, str(volume))
     return UnitSpec(name="keeps-syncing", argv=argv, needs=volume / "log/*.wal", **more)  # type: ignore[arg-type]
 
 
@@ -149,12 +156,15 @@ async def status(site: Site, machine: str, unit: str) -> UnitStatus:
 class SiteUnderTest(Protocol):
     """A site and the hands that the suite needs inside it."""
 
+    dead: MachineState
+    """What a machine without power is seen to be: who asks it over a network cannot tell."""
+
     @property
     def site(self) -> SiteFaults: ...
 
     def crash(self, machine: str, unit: UnitStatus) -> None: ...
 
-    def alive(self, pid: int) -> bool: ...
+    def alive(self, machine: str, pid: int) -> bool: ...
 
     def file(self, machine: str, path: PurePosixPath) -> UnitFile: ...
 
@@ -178,11 +188,12 @@ class SiteUnderTest(Protocol):
 @dataclass
 class FakeUnderTest:
     site: FakeSite = field(default_factory=lambda: FakeSite(settings(), behave=behave))
+    dead: MachineState = MachineState.DOWN
 
     def crash(self, machine: str, unit: UnitStatus) -> None:
         self.site.crash(machine, unit.name)
 
-    def alive(self, pid: int) -> bool:
+    def alive(self, machine: str, pid: int) -> bool:
         return self.site.alive(pid)
 
     def file(self, machine: str, path: PurePosixPath) -> UnitFile:
@@ -211,12 +222,13 @@ class FakeUnderTest:
 @dataclass
 class LocalUnderTest:
     site: LocalSite
+    dead: MachineState = MachineState.DOWN
 
     def crash(self, machine: str, unit: UnitStatus) -> None:
         assert unit.pid is not None
         os.kill(unit.pid, signal.SIGKILL)
 
-    def alive(self, pid: int) -> bool:
+    def alive(self, machine: str, pid: int) -> bool:
         return process_alive(pid)
 
     def file(self, machine: str, path: PurePosixPath) -> UnitFile:
@@ -262,14 +274,24 @@ async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]
             await Lab(home).close()
 
 
+#: On hosts of their own, whose tests say so where such cannot be.
+HOSTS = pytest.param("hosts", marks=[pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())])
+KINDS = ("fake", *ISOLATIONS, HOSTS)
+
+
 @asynccontextmanager
-async def any_lab(kind: str, home: Path) -> AsyncIterator[SiteUnderTest]:
-    """The same, or one in memory ("fake")."""
-    if kind == "fake":
-        yield FakeUnderTest()
-        return
-    async with local_lab(kind, home) as local:
-        yield local
+async def any_lab(request: pytest.FixtureRequest, home: Path) -> AsyncIterator[SiteUnderTest]:
+    """The same, or one in memory, or on the hosts that tests share: of the kind (of KINDS) that a fixture is for."""
+    match request.param:
+        case "fake":
+            yield FakeUnderTest()
+        case "hosts":
+            machines: HostsLab = request.getfixturevalue("machines")
+            async with hosts_site(machines) as hosts:
+                yield hosts
+        case isolation:
+            async with local_lab(isolation, home) as local:
+                yield local
 
 
 def of_a_job(pid: int) -> bool:

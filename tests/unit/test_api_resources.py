@@ -92,7 +92,7 @@ def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None
     east, west = default_sites()
     assert (east.name, west.name) == ("east", "west")
     assert east.status.number != west.status.number
-    assert len(east.spec.zones) * east.spec.machines_per_zone >= 6
+    assert east.spec.machines_in(east.spec.zones) >= 6
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,8 @@ def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None
         ),
         ("floatingAddresses: true", "spec.floatingAddresses: is for sites of isolation netns only"),
         ("isolation: vm", "spec.isolation: must be 'loopback' or 'netns', not 'vm'"),
-        ("driver: ssh", "spec.driver: must be 'local', not 'ssh'"),
+        ("driver: vm", "spec.driver: must be 'local' or 'ssh'"),
+        ("driver: 5", "spec.driver: must be 'local' or 'ssh'"),
     ],
 )
 def test_a_bad_site_is_refused(spec: str, said: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.site import Isolation, SiteSpec
+from quarterdeck.api.site import AddressSpace, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.sites import Sites
 from quarterdeck.sites.fake import FakeSite
@@ -21,6 +22,7 @@ class Driver:
     """Of a kind whose sites are in memory."""
 
     opened: list[str] = field(default_factory=list)
+    made_of: list[list[str]] = field(default_factory=list)
 
     def open(self, resource: SiteResource) -> Site:
         return self.hub_named(resource.metadata.name)
@@ -28,11 +30,21 @@ class Driver:
     async def require_allowed(self, resource: SiteResource) -> None:
         self.opened.append(f"may {resource.metadata.name}")
 
-    def hub(self, network: Isolation) -> Site:
-        return self.hub_named(f"hub-{network}")
+    def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> Site:
+        self.made_of.append([each.name for each in declared])
+        return self.hub_named(f"hub-{space}")
 
-    def hubs(self) -> tuple[Isolation, ...]:
-        return (Isolation.LOOPBACK,)
+    def hubs(self) -> tuple[AddressSpace, ...]:
+        return (AddressSpace.LOOPBACK,)
+
+    async def close_hub(self, space: AddressSpace, hub: Site) -> None:
+        await hub.destroy()
+
+    async def destroy(self, resource: SiteResource) -> None:
+        await self.open(resource).destroy()
+
+    async def close(self) -> None:
+        self.opened.append("closed")
 
     def hub_named(self, name: str) -> Site:
         self.opened.append(name)
@@ -50,7 +62,7 @@ def sites(driver: Driver) -> Sites:
 
 
 def east(**spec: object) -> SiteResource:
-    return SiteResource(metadata=Metadata(name="east"), spec=SiteSpec.model_validate(spec))
+    return SiteResource(metadata=Metadata(name="east"), spec=LocalSpec.model_validate(spec))
 
 
 async def test_a_site_is_opened_once_by_the_driver_that_it_names_and_anew_when_it_was_changed(
@@ -64,9 +76,9 @@ async def test_a_site_is_opened_once_by_the_driver_that_it_names_and_anew_when_i
 
 
 async def test_what_planes_share_goes_with_the_hubs_that_were_ever_opened(driver: Driver, sites: Sites) -> None:
-    hub = sites.hub(Isolation.LOOPBACK)
+    hub = sites.hub(AddressSpace.LOOPBACK)
     await hub.create_volume("hub-loopback-a1", "any", "standard")
     await sites.close_hubs()
-    assert sites.hub(Isolation.LOOPBACK) is hub
+    assert sites.hub(AddressSpace.LOOPBACK) is hub
     assert await hub.volumes("hub-loopback-a1") == ()
     assert driver.opened == ["hub-loopback"]

@@ -25,7 +25,7 @@ HOST = "demo.planes.test"
 TSIG = {"keyName": "k.test", "secretFile": "/key"}
 UPDATED = {"mode": "rfc2136", "name": HOST, "rfc2136": {"server": "192.0.2.53", "zone": "planes.test", "tsig": TSIG}}
 BY_HAND = {"mode": "unmanaged", "name": HOST}
-SITE = cast("Site", SimpleNamespace(spec=SimpleNamespace(isolation="loopback")))
+SITE = cast("Site", SimpleNamespace(spec=SimpleNamespace(space="loopback")))
 
 
 def plane(endpoint: dict[str, object], *blocks: int) -> ControlPlane:

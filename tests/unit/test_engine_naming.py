@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.api.endpoint import Endpoint
+from quarterdeck.api.site import AddressSpace
 from quarterdeck.drivers.names import Hub, open_dns
 from quarterdeck.endpoint.rfc2136 import Rfc2136Dns
 from quarterdeck.errors import InvalidInput
@@ -17,7 +18,7 @@ from quarterdeck.sites.local.site import open_local_site
 
 def hub(home: Path) -> Hub:
     settings = LocalSiteSettings(name="hub-loopback", zones=("a",), machines_per_zone=1)
-    return Hub(open_local_site(home, settings, open_loopback(home)))
+    return Hub(open_local_site(home, settings, open_loopback(home)), AddressSpace.LOOPBACK)
 
 
 def endpoint(secret: Path) -> Endpoint:

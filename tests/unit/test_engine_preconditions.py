@@ -15,7 +15,7 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.cordons import Cordon, CordonedReplica
 from quarterdeck.api.endpoint import LeadsTo
-from quarterdeck.api.site import Site, SiteSpec, default_sites
+from quarterdeck.api.site import LocalSpec, Site, default_sites
 from quarterdeck.components.ports import seat_of_before
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.engine.drive import Engine
@@ -165,7 +165,7 @@ def to_west(replicas: int, *states: MachineState, cordons: tuple[str, ...] = (),
         source=(),
         target=tuple(machine(f"west-{zone}1", zone, state) for zone, state in zip("abc", states, strict=True)),
         target_site=Site(
-            metadata=Metadata(name="west"), spec=SiteSpec(cordons=tuple(Cordon(machine=each) for each in cordons))
+            metadata=Metadata(name="west"), spec=LocalSpec(cordons=tuple(Cordon(machine=each) for each in cordons))
         ),
         allow_distance=False,
     )

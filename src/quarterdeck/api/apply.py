@@ -59,8 +59,12 @@ def applied_site(current: Site, wanted: Site) -> Site:
     """``current`` with the labels, annotations and spec of ``wanted``. Raises Conflict and InvalidInput."""
     doing = f"applying Site {current.name!r}"
     _check_version(doing, current, wanted)
-    if current.spec.isolation != wanted.spec.isolation:
-        raise InvalidInput(doing, "spec.isolation: cannot be changed once the site exists", "add another site")
+    for path, before, after in (
+        ("spec.driver", current.spec.driver, wanted.spec.driver),
+        ("spec.isolation", current.spec.space, wanted.spec.space),
+    ):
+        if before != after:
+            raise InvalidInput(doing, f"{path}: cannot be changed once the site exists", "add another site")
     return current.model_copy(update={"metadata": _merged(current, wanted), "spec": _with_cordons(current, wanted)})
 
 

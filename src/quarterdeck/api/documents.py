@@ -5,18 +5,20 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import yaml
 from pydantic import JsonValue
 
-from quarterdeck.api.base import API_VERSION, R, Resource
+from quarterdeck.api.base import API_VERSION, Model, R, Resource
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.errors import explained
 from quarterdeck.api.names import shortened
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Site
 from quarterdeck.errors import InvalidInput
+
+M = TypeVar("M", bound=Model)
 
 #: What users declare and read.
 Declared: TypeAlias = ControlPlane | Site | Operation
@@ -43,12 +45,27 @@ def load(text: str, source: str) -> tuple[Declared, ...]:
 
 def parse(kind: type[R], document: JsonValue, doing: str) -> R:
     """A resource from plain data in the documents' own spelling. Raises InvalidInput."""
+    return parse_part(kind, document, doing)
+
+
+def parse_part(kind: type[M], document: JsonValue, doing: str) -> M:
+    """``parse`` for what is no resource. Raises InvalidInput."""
     try:
         text = json.dumps(document)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(doing, f"it holds what JSON cannot: {error}") from error
     with explained(doing, kind):
         return kind.model_validate_json(text, by_alias=True, by_name=False)
+
+
+def single(text: str, doing: str) -> JsonValue:
+    """The only document in a text. Raises InvalidInput."""
+    found = [document for document in _parsed(text, doing) if document is not None]
+    if len(found) != 1:
+        raise InvalidInput(
+            doing, "there is nothing in it" if not found else f"{len(found)} documents are in it, not one"
+        )
+    return found[0]
 
 
 def dump_yaml(resources: Sequence[Resource]) -> str:

@@ -8,7 +8,8 @@ import types
 from collections.abc import Iterator
 from typing import Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from quarterdeck.api.names import shortened
@@ -47,13 +48,13 @@ def problems_in(error: ValidationError, root: type[BaseModel]) -> tuple[str, ...
 
 
 def _problems(detail: ErrorDetails, root: type[BaseModel]) -> list[str]:
-    where = detail["loc"]
+    where, model = _resolved(root, detail["loc"])
     kind = detail["type"]
     context = detail.get("ctx", {})
     if kind == PROBLEMS:
         return [f"{_path((*where, *path.split('.')))}: {text}" for path, text in context["problems"]]
     if kind == "extra_forbidden":
-        return [f"{_path(where)}: unknown field{_suggestion(root, where)}"]
+        return [f"{_path(where)}: unknown field{_suggestion(model, str(where[-1]))}"]
     if kind == "value_error":
         return [f"{_path(where)}: {context['error']}"]
     if kind in {"literal_error", "enum"}:
@@ -72,10 +73,8 @@ def _path(where: tuple[int | str, ...]) -> str:
     return text or "document"
 
 
-def _suggestion(root: type[BaseModel], where: tuple[int | str, ...]) -> str:
+def _suggestion(model: type[BaseModel] | None, wrong: str) -> str:
     """The field that was probably meant: one written alike at its place, or one of its name further down."""
-    wrong = str(where[-1])
-    model = _model_at(root, where[:-1])
     if model is None:
         return ""
     alike = difflib.get_close_matches(wrong.lower(), {name.lower(): name for name in _fields(model)}, n=1)
@@ -86,15 +85,42 @@ def _suggestion(root: type[BaseModel], where: tuple[int | str, ...]) -> str:
     return f"; did you mean {below!r}?" if below else f"; there are {', '.join(_fields(model))}"
 
 
-def _model_at(root: type[BaseModel], where: tuple[int | str, ...]) -> type[BaseModel] | None:
+def _resolved(
+    root: type[BaseModel], where: tuple[int | str, ...]
+) -> tuple[tuple[int | str, ...], type[BaseModel] | None]:
+    """A place as documents have it, and the model that its last part is, or would be, a field of. Pydantic names the
+    kind as well (``spec``, ``ssh``, ``hosts``) where a field has one of several.
+    """
+    path: list[int | str] = []
     model: type[BaseModel] | None = root
+    below, kinds = model, dict[str, type[BaseModel]]()
     for part in where:
+        if isinstance(part, str) and part in kinds:
+            below, kinds = kinds[part], {}
+            continue
+        path.append(part)
         if isinstance(part, int):
             continue  # an item of a list is of the model that the list's field names
-        if model is None or part not in _fields(model):
-            return None
-        model = _fields(model)[part]
-    return model
+        model, info = below, _info(below, part)
+        below = _model_in(info.annotation) if info is not None else None
+        kinds = _kinds(info.annotation) if info is not None else {}
+    return tuple(path), model
+
+
+def _info(model: type[BaseModel] | None, name: str) -> FieldInfo | None:
+    fields = model.model_fields if model is not None else {}
+    return next((info for own, info in fields.items() if (info.alias or own) == name), None)
+
+
+def _kinds(annotation: object) -> dict[str, type[BaseModel]]:
+    """The models that a field may have, by what tells them apart."""
+    found: dict[str, type[BaseModel]] = {}
+    for each in get_args(annotation):
+        tag = next((extra.tag for extra in getattr(each, "__metadata__", ()) if isinstance(extra, Tag)), None)
+        model = _model_in(each)
+        if tag is not None and model is not None:
+            found[tag] = model
+    return found
 
 
 def _fields(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:

@@ -26,6 +26,8 @@ async def require_host(home: Home, doing: str, site: str, machine: str | None) -
         raise NotFound(f"{doing} {machine!r}", f"machines of site {site}: {hosts}", f"see 'site machines {site}'")
     if found[machine].role is MachineRole.EDGE:
         raise InvalidInput(f"{doing} {machine}", await _why_not(home, found[machine]), "migrate them")
+    if found[machine].role is MachineRole.DNS:
+        raise InvalidInput(f"{doing} {machine}", "it has the DNS server of planes, and never a replica")
     return resource
 
 

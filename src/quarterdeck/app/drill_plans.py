@@ -88,7 +88,7 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
         site=where,
         world=status.world,
         machines=machines,
-        hub=[each for each in await hub.machines() if each.role is MachineRole.CONTROL] if hub is not None else (),
+        hub=[each for each in await hub.machines() if each.role is not MachineRole.EDGE] if hub is not None else (),
     )
     aimed = aim(ground, turned)
     if wish.fail is Fail.CORRUPT:
@@ -188,7 +188,7 @@ async def _sites(home: Home, plane: ControlPlane) -> tuple[Site, Site | None]:
     """The plane's site, and where the DNS server runs that its name is on, if that is quarterdeck's own."""
     resource = await home.site(plane.spec.placement.site)
     own = plane.spec.endpoint.mode is EndpointMode.HOSTS
-    return home.sites.open(resource), home.sites.hub(resource.spec.isolation) if own else None
+    return home.sites.open(resource), await home.hub(resource.spec.space) if own else None
 
 
 def _fault(plane: str, hit: Hit) -> Fault:

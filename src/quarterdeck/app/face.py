@@ -341,7 +341,7 @@ class Quarterdeck(Looks):
     async def tidy(self) -> None:
         """Take down what all planes share, if there are none. From outside of their networks, which end with it."""
         if not await self._home.store.list(ControlPlane):
-            await self._home.sites.close_hubs()
+            await self._home.close_hubs()
             await networks.close(self._home.folder)
 
     def _engine(self, watchers: Sequence[Watcher] = ()) -> Engine:

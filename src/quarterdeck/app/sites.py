@@ -9,12 +9,13 @@ from enum import StrEnum
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.cordons import told
+from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.app import cordons
+from quarterdeck.app import cordons, site_hosts
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.site_use import require_safe_change, require_unused
+from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, require_unused
 from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine, MachineRole
 
@@ -54,8 +55,11 @@ class Sites:
         return await self._home.site(name)
 
     async def add(self, site: Site) -> None:
-        """Add a site. Raises Conflict if there is one of that name, Unavailable where the host forbids its networks."""
+        """Add a site. Raises Conflict if there is one of that name, or one that has a host of it; Unavailable where
+        this host forbids its networks.
+        """
         await self._home.sites.require_allowed(site)
+        require_distinct(site, await self._home.store.list(Site))
         await self._home.store.create(site)
 
     async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
@@ -63,6 +67,8 @@ class Sites:
         planes of it would not survive.
         """
         store = self._home.store
+        sites = await store.list(Site)
+        require_distinct(wanted, sites)
         try:
             current = await store.get(Site, wanted.metadata.name)
         except NotFound:
@@ -72,7 +78,9 @@ class Sites:
         changed = applied_site(current, wanted)
         if changed == current:
             return Applied.UNCHANGED
-        require_safe_change(current, changed, await store.list(ControlPlane))
+        planes = await store.list(ControlPlane)
+        require_safe_change(current, changed, planes)
+        require_names_kept(current, changed, sites, planes)
         if not dry_run:
             await store.update(changed)
         return Applied.CHANGED
@@ -80,7 +88,7 @@ class Sites:
     async def machines(self, name: str) -> Sequence[Used]:
         """A site's machines, and what is on them. Raises NotFound, PreconditionFailed when they are out of reach."""
         site = await self._home.site(name)
-        if site.spec.isolation is Isolation.NETNS:
+        if site.spec.network is Isolation.NETNS:
             await require_in_lab(self._home, f"reaching the machines of site {name}")
         replicas = {
             (each.slot.site, each.machine): f"{plane.metadata.name}/{each.name}"
@@ -110,11 +118,45 @@ class Sites:
 
     async def require_unused(self, name: str) -> Site:
         """The site, if it can be removed. Raises NotFound, Conflict that names the planes which use it."""
-        site = await self._home.site(name)
-        require_unused(name, await self._home.store.list(ControlPlane))
+        site, planes = await self._home.site(name), await self._home.store.list(ControlPlane)
+        require_unused(name, planes)
+        await site_hosts.require_names_kept_without(self._home, site, planes)
         return site
 
     async def remove(self, name: str) -> None:
         """Remove a site and its machines. Raises what ``require_unused`` does."""
-        await self._home.sites.open(await self.require_unused(name)).destroy()
+        await self._home.sites.destroy(await self.require_unused(name))
+        await self._home.store.delete(Site, name)
+
+    async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Site:
+        """Have a site have more hosts. Raises NotFound, Conflict (another site has one of them), InvalidInput (they are
+        not of such a site, or have what others have).
+        """
+        return await site_hosts.added(self._home, name, hosts)
+
+    async def require_spare(self, name: str, host: str) -> Host:
+        """A host of which no plane has anything. Raises NotFound, InvalidInput, Conflict that says who has what."""
+        return await site_hosts.require_spare(self._home, name, host)
+
+    async def remove_host(self, name: str, host: str, *, forget: bool = False) -> None:
+        """Take a host out of a site, with all that quarterdeck has there; ``forget``: that stays, for one that is gone.
+        Raises what ``require_spare`` does, Unavailable when it does not answer.
+        """
+        await site_hosts.removed(self._home, name, host, self._asker, forget=forget)
+
+    async def replace_host(self, name: str, host: str, *, address: str | None = None, login: SshLogin) -> bool:
+        """Have a host be reached elsewhere, or otherwise; whether that is news. What is not given stays. Raises
+        NotFound, InvalidInput, Conflict while a plane has something at its address.
+        """
+        return await site_hosts.replaced(self._home, name, host, address=address, login=login)
+
+    async def require_forgettable(self, name: str) -> Sequence[str]:
+        """What planes have left at a site that can be forgotten, in words. Raises NotFound, InvalidInput (a local
+        site), Conflict that names the planes which are there.
+        """
+        return await site_hosts.require_forgettable(self._home, name)
+
+    async def forget(self, name: str) -> None:
+        """Have the home have a site no more; its hosts stay as they are. Raises what ``require_forgettable`` does."""
+        await self.require_forgettable(name)
         await self._home.store.delete(Site, name)

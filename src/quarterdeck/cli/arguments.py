@@ -34,6 +34,7 @@ OperationName = Annotated[
     str | None,
     typer.Option("--operation", help="An operation's name; the last one without it.", autocompletion=_operations),
 ]
+SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=False)]
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see 'wait'.")]

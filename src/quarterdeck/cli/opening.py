@@ -56,7 +56,7 @@ def go_inside_for_site(site: str) -> None:
     async def network() -> Isolation | None:
         async with opened() as quarterdeck:
             known = (await quarterdeck.sites.list()).get(site)
-            kind = known.spec.isolation if known is not None else None
+            kind = known.spec.network if known is not None else None
             for plane in await quarterdeck.planes() if kind is Isolation.NETNS else ():
                 if await quarterdeck.network_of(plane.metadata.name) is kind:
                     await quarterdeck.fetch_programs(plane.metadata.name)

@@ -19,6 +19,7 @@ from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
 from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
 from quarterdeck.cli.arguments import Detach, FileOption, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside, out, run
+from quarterdeck.cli.files import text_of
 from quarterdeck.cli.opening import opened, tidy, wait_inside
 from quarterdeck.cli.output import show_one
 from quarterdeck.cli.plan_text import examined_fact, print_examined, print_forecast
@@ -69,7 +70,7 @@ def apply(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Create or change what a file declares: planes and sites."""
-    resources = load(_text(file), str(file))
+    resources = load(text_of(file), str(file))
     if dry_run:
         _dry_run(resources, file, output)
         return
@@ -122,20 +123,6 @@ def _dry_run(resources: Sequence[Declared], file: Path, output: Output) -> None:
         print_examined(each, output)
 
 
-def _text(file: Path) -> str:
-    """What a file says, or standard input for ``-``. Raises InvalidInput for what is no text."""
-    doing = f"reading {file}"
-    try:
-        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise InvalidInput(doing, str(error.strerror), "name a file that can be read") from error
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        seen = f"it is no text: byte {error.start + 1} is not UTF-8"
-        raise InvalidInput(doing, seen, "name a file with YAML or JSON") from error
-
-
 def _became(operation: Operation | None) -> str:
     if operation is None:
         return "unchanged"
@@ -167,7 +154,7 @@ def plan(
 
 def _of_plane(name: str, file: Path) -> ControlPlane:
     """What a file declares of a plane. Raises InvalidInput when it does not."""
-    found = [each for each in load(_text(file), str(file)) if isinstance(each, ControlPlane)]
+    found = [each for each in load(text_of(file), str(file)) if isinstance(each, ControlPlane)]
     for each in found:
         if each.name == name:
             return each

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,18 +12,29 @@ from pydantic import JsonValue
 
 from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.api.errors import explained
-from quarterdeck.api.site import Isolation, Site
+from quarterdeck.api.site import Isolation, LocalSpec, Site
 from quarterdeck.app import Drain
-from quarterdeck.cli.arguments import Detach, OutputOption, Yes
-from quarterdeck.cli.context import Output, enter_lab, err, must_go_inside, out, run
+from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes
+from quarterdeck.cli.context import Output, err, out, run
+from quarterdeck.cli.files import text_of
+from quarterdeck.cli.machines import app as machines_app
 from quarterdeck.cli.opening import go_inside_for_site, opened
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_forecast
 from quarterdeck.cli.work import confirm, detach, follow
+from quarterdeck.errors import InvalidInput
 
 app = typer.Typer(help="Places with machines, zones and storage classes.", no_args_is_help=True)
+app.add_typer(machines_app, name="machines")
 
-SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=False)]
+
+class Driver(StrEnum):
+    """What the machines of a site are."""
+
+    LOCAL = "local"
+    SSH = "ssh"
+
+
 MachineName = Annotated[str | None, typer.Argument(help="Which machine; all of the site without one.")]
 
 
@@ -34,9 +48,10 @@ def list_(output: OutputOption = Output.TABLE) -> None:
             return [
                 {
                     "name": name,
-                    "isolation": str(site.spec.isolation),
+                    "driver": site.spec.driver,
+                    "isolation": str(site.spec.isolation) if isinstance(site.spec, LocalSpec) else None,
                     "zones": [*site.spec.zones],
-                    "machines": len(site.spec.zones) * site.spec.machines_per_zone,
+                    "machines": site.spec.machines_in(site.spec.zones),
                     "classes": [each.name for each in site.spec.storage_classes],
                     "reattachable": [each.name for each in site.spec.storage_classes if each.reattachable],
                     "planes": [each.metadata.name for each in planes if each.spec.placement.site == name],
@@ -45,13 +60,20 @@ def list_(output: OutputOption = Output.TABLE) -> None:
                 for name, site in (await quarterdeck.sites.list()).items()
             ]
 
-    columns = ("name", "isolation", "zones", "machines", "classes", "planes", "cordoned")
+    columns = ("name", "driver", "isolation", "zones", "machines", "classes", "planes", "cordoned")
     show(run(ask()), columns, output, wide=("reattachable",))
 
 
 @app.command()
 def add(
+    context: typer.Context,
     name: SiteName,
+    driver: Annotated[Driver, typer.Option(help="What its machines are: parts of this host, or hosts over ssh.")] = (
+        Driver.LOCAL
+    ),
+    inventory: Annotated[
+        Path | None, typer.Option(help="The hosts of a site of driver ssh: YAML; - for standard input.")
+    ] = None,
     isolation: Annotated[Isolation, typer.Option(help="What keeps its machines apart.")] = Isolation.LOOPBACK,
     zones: Annotated[str, typer.Option(help="Their names, with commas.")] = "a,b,c",
     machines: Annotated[int, typer.Option(help="Machines per zone.")] = 2,
@@ -60,10 +82,14 @@ def add(
         bool, typer.Option("--floating-addresses", help="These take over each other's addresses (isolation netns).")
     ] = False,
 ) -> None:
-    """Add a site on this host. Sites with more to say come from a file: 'apply -f'."""
-
-    async def ask() -> None:
-        with explained(f"adding site {name}", Site):
+    """Add a site on this host, or one of hosts over ssh. Sites with more to say come from a file: 'apply -f'."""
+    doing = f"adding site {name}"
+    if driver is Driver.SSH:
+        _refuse_given(context, doing, ("isolation", "zones", "machines", "edges", "floating_addresses"), "local")
+        site = _of_hosts(doing, name, inventory)
+    else:
+        _refuse_given(context, doing, ("inventory",), "ssh")
+        with explained(doing, Site):
             spec = {
                 "isolation": isolation,
                 "zones": tuple(zones.split(",")),
@@ -72,11 +98,30 @@ def add(
                 "floatingAddresses": floating_addresses,
             }
             site = Site.model_validate({"metadata": {"name": name}, "spec": spec})
+
+    async def ask() -> None:
         async with opened() as quarterdeck:
             await quarterdeck.sites.add(site)
 
     run(ask())
-    out.print(f"site {name} added")
+    out.print(f"site {name} added" + (f"; see 'site check {name}'" if driver is Driver.SSH else ""))
+
+
+def _of_hosts(doing: str, name: str, inventory: Path | None) -> Site:
+    from quarterdeck.api.inventory import load_inventory, site_of  # few sites are made of hosts
+
+    if inventory is None:
+        raise InvalidInput(doing, "a site of driver ssh is made of an inventory", "--inventory hosts.yaml")
+    return site_of(name, load_inventory(text_of(inventory), str(inventory)), str(inventory))
+
+
+def _refuse_given(context: typer.Context, doing: str, options: Sequence[str], driver: str) -> None:
+    """Refuse options that a person gave, and that say nothing of such a site."""
+    sources = {each: context.get_parameter_source(each) for each in options}
+    given = [each for each, source in sources.items() if source is not None and source.name != "DEFAULT"]
+    if given:
+        named = ", ".join(f"--{each.replace('_', '-')}" for each in given)
+        raise InvalidInput(doing, f"{named}: for sites of driver {driver} only")
 
 
 @app.command("show")
@@ -86,34 +131,6 @@ def show_(name: SiteName, output: OutputOption = Output.YAML) -> None:
     site = run(_site(name))
     text = dump_json([site]) if output is Output.JSON else dump_yaml([site])
     out.print(text, end="", highlight=False, markup=False, soft_wrap=True)
-
-
-@app.command()
-def machines(name: SiteName, output: OutputOption = Output.TABLE) -> None:
-    """List a site's machines, their state, and what is on them."""
-    _inside(name)
-
-    async def ask() -> list[dict[str, JsonValue]]:
-        async with opened() as quarterdeck:
-            return [
-                {
-                    "name": each.machine.name,
-                    "zone": each.machine.zone,
-                    "role": str(each.machine.role),
-                    "address": each.machine.address,
-                    "state": str(each.machine.state),
-                    "replicas": each.replica,
-                    "cordoned": each.cordoned or None,
-                }
-                for each in await quarterdeck.sites.machines(name)
-            ]
-
-    show(run(ask()), ("name", "zone", "role", "address", "state", "replicas", "cordoned"), output)
-
-
-def _inside(name: str) -> None:
-    if must_go_inside() and run(_site(name)).spec.isolation is Isolation.NETNS:
-        enter_lab()
 
 
 async def _site(name: str) -> Site:
@@ -133,6 +150,21 @@ def remove(name: SiteName, yes: Yes = False) -> None:
 
     run(ask())
     out.print(f"site {name} removed")
+
+
+@app.command()
+def forget(name: SiteName, yes: Yes = False) -> None:
+    """Take a site of hosts that are gone for good out of this home, and leave its hosts as they are."""
+
+    async def ask() -> None:
+        async with opened() as quarterdeck:
+            left = await quarterdeck.sites.require_forgettable(name)
+            more = f" ({'; '.join(left)})" if left else ""
+            confirm(f"forget site {name}, and all that may be on its hosts{more}?", yes=yes)
+            await quarterdeck.sites.forget(name)
+
+    run(ask())
+    out.print(f"site {name} forgotten; what is on its hosts is there still")
 
 
 @app.command()

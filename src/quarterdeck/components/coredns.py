@@ -15,6 +15,8 @@ from quarterdeck.model.endpoints import Record
 from quarterdeck.model.units import UnitFile, UnitSpec
 
 _BASE_TTL = 60
+#: Ports below this one are the privileged ones.
+LOW_PORTS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ def dns_unit(settings: DnsSettings) -> UnitSpec:
         argv=(str(settings.binary), "-conf", str(corefile)),
         files=(UnitFile(corefile, _corefile(settings).encode()),),
         stop_timeout=5.0,
+        low_ports=settings.port < LOW_PORTS,
     )
 
 

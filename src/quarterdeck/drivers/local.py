@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from quarterdeck.api.site import Isolation
+from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
@@ -12,6 +13,7 @@ from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.netns.lab import Lab
+from quarterdeck.sites.port import Site
 
 
 class LocalSites:
@@ -23,39 +25,53 @@ class LocalSites:
 
     def open(self, resource: SiteResource) -> LocalSite:
         """See ``SiteDriver``."""
+        spec = _local(resource)
         classes = {
             each.name: StorageClass(
                 folder=Path(each.path) if each.path else None,
                 limit_bytes=each.limit_bytes,
                 reattachable=each.reattachable,
             )
-            for each in resource.spec.storage_classes
+            for each in spec.storage_classes
         }
         settings = LocalSiteSettings(
             name=resource.metadata.name,
-            zones=resource.spec.zones,
-            machines_per_zone=resource.spec.machines_per_zone,
-            edges=resource.spec.edges,
-            floating=resource.spec.floating_addresses,
+            zones=spec.zones,
+            machines_per_zone=spec.machines_per_zone,
+            edges=spec.edges,
+            floating=spec.floating_addresses,
             storage_classes=classes,
         )
-        return open_local_site(self._folder, settings, self._network(resource.spec.isolation))
+        return open_local_site(self._folder, settings, self._network(spec.isolation))
 
     async def require_allowed(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: not every host lets its users have networks of their own."""
-        if resource.spec.isolation is Isolation.NETNS:
+        spec = _local(resource)
+        if spec.isolation is Isolation.NETNS:
             lab = await Lab.open(self._folder)
-            if resource.spec.floating_addresses:
+            if spec.floating_addresses:
                 await lab.require_floating()
 
-    def hub(self, network: Isolation) -> LocalSite:
+    def hub(self, space: AddressSpace, declared: Sequence[SiteResource] = ()) -> LocalSite:
         """See ``SiteDriver``: a site with two machines, so that what is asked of one can be asked of the other."""
-        settings = LocalSiteSettings(name=_hub(network), zones=("a", "b"), machines_per_zone=1)
-        return open_local_site(self._folder, settings, self._network(network))
+        settings = LocalSiteSettings(name=_hub(space), zones=("a", "b"), machines_per_zone=1)
+        return open_local_site(self._folder, settings, self._network(Isolation(space)))
 
-    def hubs(self) -> tuple[Isolation, ...]:
+    def hubs(self) -> tuple[AddressSpace, ...]:
         """See ``SiteDriver``."""
-        return tuple(each for each in Isolation if (self._folder / "sites" / _hub(each)).exists())
+        spaces = (AddressSpace(each) for each in Isolation)
+        return tuple(each for each in spaces if (self._folder / "sites" / _hub(each)).exists())
+
+    async def close_hub(self, space: AddressSpace, hub: Site) -> None:
+        """See ``SiteDriver``: its machines are nobody else's."""
+        await hub.destroy()
+
+    async def destroy(self, resource: SiteResource) -> None:
+        """See ``SiteDriver``."""
+        await self.open(resource).destroy()
+
+    async def close(self) -> None:
+        """See ``SiteDriver``: there are none."""
 
     def _network(self, kind: Isolation) -> IsolationPort:
         if kind not in self._networks:
@@ -64,5 +80,10 @@ class LocalSites:
         return self._networks[kind]
 
 
-def _hub(network: Isolation) -> str:
-    return f"hub-{network}"
+def _local(resource: SiteResource) -> LocalSpec:
+    assert isinstance(resource.spec, LocalSpec), "the table of drivers goes by it"
+    return resource.spec
+
+
+def _hub(space: AddressSpace) -> str:
+    return f"hub-{space}"

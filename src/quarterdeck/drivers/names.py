@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from quarterdeck import clocks
 from quarterdeck.api.endpoint import DEFAULT_ZONE, Endpoint, EndpointMode, Rfc2136
+from quarterdeck.api.site import AddressSpace
 from quarterdeck.components.coredns import DnsSettings
 from quarterdeck.components.floating import led_unit_name
 from quarterdeck.drivers.balancers import balancer_admin
@@ -21,15 +22,20 @@ from quarterdeck.endpoint.port import Dns
 from quarterdeck.endpoint.promoted import PromotedAddress
 from quarterdeck.endpoint.records import DnsServer
 from quarterdeck.endpoint.unmanaged import UnmanagedDns, system_servers
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.package import python_path
 from quarterdeck.sites.port import Site
 
-#: Not 53, which needs rights. The hub's machine has an address of its own.
-DNS_PORT = 10_053
 DNS_UNIT = "coredns"
 _USUAL_PORT = 53  # of DNS: resolvers ask at no other
+#: Where the DNS servers of mode ``hosts`` listen. On this host not at 53, which needs rights; a hub's machine has an
+#: address of its own there.
+DNS_PORTS: Mapping[AddressSpace, int] = {
+    AddressSpace.LOOPBACK: 10_053,
+    AddressSpace.NETNS: 10_053,
+    AddressSpace.HOSTS: _USUAL_PORT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +43,18 @@ class Hub:
     """Where the DNS servers of mode ``hosts`` run. Without ``program`` they can be asked and told, but not started."""
 
     site: Site
+    space: AddressSpace
     program: Path | None = None
 
     async def dns(self) -> CoreDns:
-        """CoreDNS on the hub's machines."""
-        machines = [each for each in await self.site.machines() if each.role is MachineRole.CONTROL]
+        """CoreDNS on the hub's machines. Raises PreconditionFailed when there are none."""
+        machines = [each for each in await self.site.machines() if each.role is not MachineRole.EDGE]
+        if not machines:
+            raise PreconditionFailed(
+                "keeping the name of a plane (endpoint mode hosts)",
+                "no host of an ssh site has the role dns",
+                "give one or two of them that role, or choose another endpoint mode",
+            )
         return CoreDns(site=self.site, hosts={each.name: self._settings(each) for each in machines})
 
     def _settings(self, machine: Machine) -> DnsSettings:
@@ -50,14 +63,14 @@ class Hub:
             binary=PurePosixPath(self.program or "/coredns"),
             folder=self.site.folder(machine.name, DNS_UNIT),
             address=machine.address,
-            port=DNS_PORT,
+            port=DNS_PORTS[self.space],
             zone=f"{DEFAULT_ZONE}.",
         )
 
 
-async def name_servers(hub: Site) -> tuple[DnsServer, ...]:
-    """Where clients ask for the names that are kept on a hub, in this order."""
-    return (await Hub(hub).dns()).servers
+async def name_servers(hub: Site, space: AddressSpace) -> tuple[DnsServer, ...]:
+    """Where clients ask for the names that are kept on the hub of an address space, in this order."""
+    return (await Hub(hub, space).dns()).servers
 
 
 async def open_dns(endpoint: Endpoint, hub: Hub) -> Dns:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from quarterdeck.api.site import Isolation, SiteSpec
+from quarterdeck.api.site import AddressSpace, SiteSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.local import LocalSites
+from quarterdeck.drivers.ssh import SshSites
 from quarterdeck.sites.port import Site
 
 
@@ -23,19 +24,37 @@ class SiteDriver(Protocol):
         """Raise Unavailable where such a site cannot be: for who is about to declare it."""
         ...
 
-    def hub(self, network: Isolation) -> Site:
-        """Where what the planes on a network share runs: a site that nobody declares."""
+    def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> Site:
+        """Where what the planes of an address space share runs: a site that nobody declares, made of what the
+        ``declared`` sites have for it.
+        """
         ...
 
-    def hubs(self) -> tuple[Isolation, ...]:
-        """The networks whose hub was ever opened in this home."""
+    def hubs(self) -> tuple[AddressSpace, ...]:
+        """Those whose hub was ever opened in this home, and not closed since."""
+        ...
+
+    async def close_hub(self, space: AddressSpace, hub: Site) -> None:
+        """Take down what runs at a hub."""
+        ...
+
+    async def destroy(self, resource: SiteResource) -> None:
+        """End all that runs at a site and remove all that it has."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
         ...
 
 
 #: By ``spec.driver``. Each is given the home's folder.
-SITE_DRIVERS: Mapping[str, Callable[[Path], SiteDriver]] = {"local": LocalSites}
-#: Whose networks the hubs are of.
-_HUBS = "local"
+SITE_DRIVERS: Mapping[str, Callable[[Path], SiteDriver]] = {"local": LocalSites, "ssh": SshSites}
+#: Whose the hub of an address space is.
+_HUBS: Mapping[AddressSpace, str] = {
+    AddressSpace.LOOPBACK: "local",
+    AddressSpace.NETNS: "local",
+    AddressSpace.HOSTS: "ssh",
+}
 
 
 class Sites:
@@ -46,7 +65,7 @@ class Sites:
         self._kinds = drivers
         self._drivers: dict[str, SiteDriver] = {}
         self._opened: dict[str, tuple[SiteSpec, Site]] = {}
-        self._hubs: dict[Isolation, Site] = {}
+        self._hubs: dict[AddressSpace, tuple[tuple[SiteResource, ...], Site]] = {}
 
     def open(self, resource: SiteResource) -> Site:
         """The port of a site. May block for a moment the first time."""
@@ -60,20 +79,34 @@ class Sites:
         """See ``SiteDriver``."""
         await self._driver(resource.spec.driver).require_allowed(resource)
 
-    def hub(self, network: Isolation) -> Site:
-        """The hub of a network: the DNS server of all planes on it runs there."""
-        if network not in self._hubs:
-            self._hubs[network] = self._driver(_HUBS).hub(network)
-        return self._hubs[network]
+    def hub(self, space: AddressSpace, declared: Sequence[SiteResource] = ()) -> Site:
+        """The hub of an address space: the DNS servers of all planes of it run there. ``declared``: the sites there
+        are, of which only that of hosts is made.
+        """
+        within = tuple(each for each in declared if each.spec.space is space)
+        known = self._hubs.get(space)
+        if known is None or known[0] != within:
+            known = self._hubs[space] = (within, self._driver(_HUBS[space]).hub(space, within))
+        return known[1]
 
-    def hubs(self) -> tuple[Isolation, ...]:
-        """The networks whose hub was ever opened."""
-        return self._driver(_HUBS).hubs()
+    def hubs(self) -> tuple[AddressSpace, ...]:
+        """Those whose hub was ever opened, and not closed since."""
+        drivers = dict.fromkeys(kind for kind in _HUBS.values() if kind in self._kinds)
+        return tuple(space for kind in drivers for space in self._driver(kind).hubs())
 
-    async def close_hubs(self) -> None:
+    async def close_hubs(self, declared: Sequence[SiteResource] = ()) -> None:
         """Take down what all planes share: there are none left."""
-        for network in self.hubs():
-            await self.hub(network).destroy()
+        for space in self.hubs():
+            await self._driver(_HUBS[space]).close_hub(space, self.hub(space, declared))
+
+    async def destroy(self, resource: SiteResource) -> None:
+        """End all that runs at a site and remove all that it has: nobody uses it any more."""
+        await self._driver(resource.spec.driver).destroy(resource)
+
+    async def close(self) -> None:
+        """Let go of connections; what runs goes on."""
+        for each in self._drivers.values():
+            await each.close()
 
     def _driver(self, kind: str) -> SiteDriver:
         if kind not in self._drivers:

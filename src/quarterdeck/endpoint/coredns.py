@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quarterdeck.components.coredns import DnsSettings, base_file, dns_unit, record_file, zone_path
 from quarterdeck.endpoint.claims import claim_name, claim_text, require_own
@@ -12,6 +12,7 @@ from quarterdeck.endpoint.records import DnsServer, absolute, look_at_equals, re
 from quarterdeck.endpoint.waiting import until_answer
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
+from quarterdeck.model.programs import Program
 from quarterdeck.sites.port import Site
 
 _PAUSE = 0.02  # seconds between two questions to a server that starts
@@ -20,7 +21,7 @@ _PAUSE = 0.02  # seconds between two questions to a server that starts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreDns:
     """CoreDNS on machines of ``site`` (``hosts``, by machine), all with the same zone, shared by all planes.
-    ``patience``: seconds that ``set`` waits.
+    ``patience``: seconds that ``set`` waits. Their program is one of this host, which is installed on them.
 
     Each name has a file of its own, so that several managers may write at once, each for its planes. Each server is
     told everything: one that is away is told when it is back, and until then nobody knows what it may hand out by then.
@@ -78,8 +79,11 @@ class CoreDns:
         """See ``OwnServer.start``. Names are there once it has read its files."""
 
         async def begin(machine: str) -> None:
-            await self.site.write_files(machine, (base_file(self.hosts[machine]),))
-            await self.site.start_unit(machine, dns_unit(self.hosts[machine]))
+            settings = self.hosts[machine]
+            program = Program(settings.unit, settings.binary)
+            there = replace(settings, binary=await self.site.install(machine, program))
+            await self.site.write_files(machine, (base_file(there),))
+            await self.site.start_unit(machine, dns_unit(there))
 
         await self._on_each(begin)
 

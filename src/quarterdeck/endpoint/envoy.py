@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from quarterdeck.components.credentials import KeyPair
@@ -20,6 +20,7 @@ from quarterdeck.endpoint.envoy_status import EnvoyView, StatusClient
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
+from quarterdeck.model.programs import Program
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import UnitFile, UnitSpec, UnitState
 from quarterdeck.pki.authority import Request, Usage, issue
@@ -63,7 +64,7 @@ class Floating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvoyBalancer:
-    """One Envoy on ``machine`` of ``site``.
+    """One Envoy on ``machine`` of ``site``. ``settings`` has its program as it is on this host.
 
     ``tls`` makes what it serves with, whenever it is started or changed: most that is done with it is to look at it.
     ``client`` trusts the plane's CA and shows the manager's certificate of it; it is the caller's to close.
@@ -185,7 +186,9 @@ class EnvoyBalancer:
         await self.site.write_files(self.machine, live)
         # One that runs is never restarted for a change of its unit (a newer quarterdeck): that would cut its clients.
         if not await self._runs(self.settings.unit):
-            await self.site.start_unit(self.machine, balancer_unit(self.settings, tls.manager))
+            program = Program(self.settings.binary.name, self.settings.binary)
+            there = replace(self.settings, binary=await self.site.install(self.machine, program))
+            await self.site.start_unit(self.machine, balancer_unit(there, tls.manager))
         await self._wait("it to take its backends", lambda view: view.backends == wanted)
 
     async def _runs(self, unit: str) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
-from quarterdeck.api.site import Isolation
+from quarterdeck.api.site import AddressSpace
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.drivers.names import name_servers
@@ -27,35 +27,35 @@ from quarterdeck.pki.issuing import issue_admin
 if TYPE_CHECKING:
     from quarterdeck.probe.target import ProbeTarget
 
-#: The doors' ports on the hub's address, by the network that they lead to.
-_DOOR_PORTS = {Isolation.LOOPBACK: 8118, Isolation.NETNS: 8119}
+#: The doors' ports on the hub's address, by the address space that they lead to.
+_DOOR_PORTS = {AddressSpace.LOOPBACK: 8118, AddressSpace.NETNS: 8119, AddressSpace.HOSTS: 8120}
 #: Seconds for it to listen, also on a busy host.
 _OPENING = 15.0
 
 
-async def open_door(home: Home, plane: ControlPlane, kind: Isolation) -> str:
-    """Have the door to a network run, on the host's own loopback; returns the proxy's URL, with the plane's credential:
-    who has it may pass to this plane's name and port.
+async def open_door(home: Home, plane: ControlPlane, space: AddressSpace) -> str:
+    """Have the door to an address space run, on this host's own loopback; returns the proxy's URL, with the plane's
+    credential: who has it may pass to this plane's name and port.
 
     Plain kubectl resolves names as the host does, which knows nothing of the planes' own DNS server, and sees
     none of the lab's networks. Through the door it uses both.
     """
-    name, guests = plane.metadata.name, guests_file(home.folder, kind)
+    name, guests = plane.metadata.name, guests_file(home.folder, space)
     uid = plane.metadata.uid or ""
     with file_errors(f"writing {guests}"):
         guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
-    hub = home.sites.hub(Isolation.LOOPBACK)
+    hub = await home.hub(AddressSpace.LOOPBACK)
     machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
-    servers = await name_servers(home.sites.hub(kind))
-    listen = f"{machine.address}:{_DOOR_PORTS[kind]}"
+    servers = await name_servers(await home.hub(space), space)
+    listen = f"{machine.address}:{_DOOR_PORTS[space]}"
     argv = [sys.executable, "-m", "quarterdeck.endpoint.door", "--listen", listen]
     argv += [word for each in servers for word in ("--dns", f"{each.ip}:{each.port}")]
     argv += ["--guests", str(guests)]
-    if kind is Isolation.NETNS:
+    if space is AddressSpace.NETNS:
         argv += ["--lab", str(home.folder)]
-    spec = UnitSpec(name=f"door-{kind}", argv=tuple(argv), env=(("PYTHONPATH", str(SOURCE)),), stop_timeout=2.0)
+    spec = UnitSpec(name=f"door-{space}", argv=tuple(argv), env=(("PYTHONPATH", str(SOURCE)),), stop_timeout=2.0)
     await hub.start_unit(machine.name, spec)
-    await _until_open(machine.address, _DOOR_PORTS[kind], f"see the log of unit {spec.name} in {home.folder}/sites")
+    await _until_open(machine.address, _DOOR_PORTS[space], f"see the log of unit {spec.name} in {home.folder}/sites")
     return f"http://{quote(name)}:{quote(guest.secret)}@{listen}"
 
 
@@ -79,24 +79,24 @@ async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | N
     """A kubeconfig (YAML) for a person; works unchanged before, during and after a migration."""
     secrets = await secrets_of(home.store, plane)
     site = await home.site(plane.spec.placement.site)
-    kind = site.spec.isolation
+    space = site.spec.space
     # Names of the user's own DNS need no door, unless the network itself does.
-    own = plane.spec.endpoint.mode is EndpointMode.HOSTS or kind is Isolation.NETNS
+    own = plane.spec.endpoint.mode is EndpointMode.HOSTS or space is AddressSpace.NETNS
     server = Server(
         url=url(plane.host, endpoint_port(plane)),
         ca=secrets.kubernetes_ca.bundle,
-        proxy_url=await open_door(home, plane, kind) if own else "",
+        proxy_url=await open_door(home, plane, space) if own else "",
     )
     client = issue_admin(secrets, now or datetime.now(UTC))
     name = plane.metadata.name
     return kubeconfig(name, f"{name}-admin", server, client)
 
 
-async def _asked_by_clients(home: Home, plane: ControlPlane, kind: Isolation) -> tuple[tuple[str, int], ...]:
+async def _asked_by_clients(home: Home, plane: ControlPlane, space: AddressSpace) -> tuple[tuple[str, int], ...]:
     """The DNS servers that know the plane's name; none where this host's resolver does."""
     endpoint = plane.spec.endpoint
     if endpoint.mode is EndpointMode.HOSTS:
-        return tuple((each.ip, each.port) for each in await name_servers(home.sites.hub(kind)))
+        return tuple((each.ip, each.port) for each in await name_servers(await home.hub(space), space))
     return tuple((each.address, each.port) for each in endpoint.resolvers)
 
 
@@ -107,13 +107,13 @@ async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
     secrets = await secrets_of(home.store, plane)
     client = issue_admin(secrets, datetime.now(UTC), name="quarterdeck-probe")
     mode = plane.spec.endpoint.mode
-    kind = (await home.site(plane.spec.placement.site)).spec.isolation
+    space = (await home.site(plane.spec.placement.site)).spec.space
     return ProbeTarget(
         host=plane.host,
         port=endpoint_port(plane),
         ca_pem=secrets.kubernetes_ca.bundle.decode(),
         client_cert_pem=client.certificate.decode(),
         client_key_pem=client.key.decode(),
-        dns_servers=await _asked_by_clients(home, plane, kind),
+        dns_servers=await _asked_by_clients(home, plane, space),
         address=plane.spec.endpoint.address if mode is EndpointMode.ADDRESS else None,
     )

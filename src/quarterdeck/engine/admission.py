@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
-from quarterdeck.api.site import Site
+from quarterdeck.api.site import LocalSpec, Site, SshSpec
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.settings import Baseline
@@ -17,7 +17,7 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.endpoint_changes import admit_change
 from quarterdeck.engine.preconditions import require
-from quarterdeck.engine.settings import balancer_ports
+from quarterdeck.engine.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.engine.templates import audit_wanted, template_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim
@@ -40,7 +40,8 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     if current is None:
         await _address_is_led(engine, wanted, site)
         await _has_machines(engine, wanted, site)
-        await asyncio.to_thread(_has_its_folder, wanted, site)
+        _is_served(wanted, site)
+        await _has_its_folders(engine, wanted, site)
         await engine.home.sites.open(site).require_room(f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
         await _ports_are_free(engine, wanted, site)
         await _name_is_free(engine, wanted, site)
@@ -71,7 +72,7 @@ def _fits(wanted: ControlPlane, site: Site) -> None:
     unknown = sorted(set(zones) - set(site.spec.zones))
     if unknown:
         raise InvalidInput(doing, f"it has no zone {', '.join(unknown)}", f"zones: {', '.join(site.spec.zones)}")
-    machines = len(zones) * site.spec.machines_per_zone
+    machines = site.spec.machines_in(zones)
     if machines < wanted.spec.replicas:
         raise InvalidInput(
             doing, f"{wanted.spec.replicas} replicas need as many machines; it has {machines}", "add machines or zones"
@@ -96,6 +97,30 @@ async def _has_machines(engine: Engine, wanted: ControlPlane, site: Site) -> Non
         )
 
 
+def _is_served(wanted: ControlPlane, site: Site) -> None:
+    """Where clients come to load balancers there is a machine for them."""
+    if not isinstance(site.spec, SshSpec) or leads_to_apiservers(wanted):
+        return
+    if not any(MachineRole.EDGE in each.roles for each in site.spec.hosts):
+        raise PreconditionFailed(
+            f"placing plane {wanted.name} at site {site.name}",
+            "none of its hosts has the role edge, which load balancers are put on",
+            "give one or more of them that role, or choose endpoint.leadsTo: apiservers",
+        )
+
+
+async def _has_its_folders(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """The disks of its storage classes are mounted. Raises PreconditionFailed, and what asking a host raises."""
+    if isinstance(site.spec, LocalSpec):
+        await asyncio.to_thread(_has_its_folder, wanted, site)
+        return
+    driver = engine.home.sites.open(site)
+    up = [each for each in await driver.machines() if each.state is MachineState.UP]
+    hosts = [each.name for each in up if each.role is MachineRole.CONTROL]
+    classes = {each or site.spec.storage_classes[0].name for each in wanted.spec.storage_classes}
+    await asyncio.gather(*(driver.free_bytes(host, each) for host in hosts for each in sorted(classes)))
+
+
 def _has_its_folder(wanted: ControlPlane, site: Site) -> None:
     """A folder that is not there is a disk that is not mounted: it is never made."""
     for each in wanted.spec.storage_classes:
@@ -110,11 +135,13 @@ def _has_its_folder(wanted: ControlPlane, site: Site) -> None:
 
 
 async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """Where DNS is the user's own: it can be updated, and the name is nobody else's."""
-    if wanted.spec.endpoint.mode is not EndpointMode.RFC2136:
+    """It can be kept where it is to be. Where DNS is the user's own it is nobody else's."""
+    if wanted.spec.endpoint.mode not in (EndpointMode.HOSTS, EndpointMode.RFC2136):
         return
-    dns = await engine.home.dns(wanted, site.spec.isolation, None)
+    dns = await engine.home.dns(wanted, site.spec.space, None)
     await dns.check(wanted.host)
+    if wanted.spec.endpoint.mode is EndpointMode.HOSTS:
+        return
     machines = await engine.home.sites.open(site).machines()
     edges = frozenset(each.address for each in machines if each.role is MachineRole.EDGE)
     claim = Claim(owner=wanted.metadata.name, token=0, addresses=edges, take_over=wanted.spec.endpoint.take_over)
@@ -131,7 +158,7 @@ async def _address_is_led(engine: Engine, wanted: ControlPlane, site: Site) -> N
     driver = engine.home.sites.open(site)
     every = driver.led_addresses if isinstance(driver, Leads) else ()
     if not every:
-        seen = f"no address goes from machine to machine at site {site.name}, of isolation {site.spec.isolation}"
+        seen = f"no address goes from machine to machine at site {site.name}"
         raise PreconditionFailed(doing, seen, "use a site of isolation netns, or leadsTo: load-balancers")
     planes = await engine.home.store.list(ControlPlane)
     taken = {each.spec.endpoint.address: each.name for each in planes if each.name != wanted.name}

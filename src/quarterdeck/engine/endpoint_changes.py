@@ -57,7 +57,7 @@ async def _is_answered_alike(home: Home, wanted: ControlPlane, current: ControlP
     if wanted.spec.endpoint.mode is current.spec.endpoint.mode:
         return
     doing, host = f"changing who keeps the name of plane {wanted.name}", wanted.host
-    keepers = [await home.dns(each, site.spec.isolation, None) for each in (current, wanted)]
+    keepers = [await home.dns(each, site.spec.space, None) for each in (current, wanted)]
     await keepers[1].check(host)
     now, then = [await each.look(host) for each in keepers]
     for seen in (now, then):

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from quarterdeck import clocks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.site import Isolation, default_sites
+from quarterdeck.api.site import AddressSpace, Isolation, default_sites
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.template import Revisions
@@ -26,7 +26,7 @@ from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.endpoint.unusable import UnusableDns
 from quarterdeck.engine.belongings import drop, secrets_of
 from quarterdeck.engine.home_folder import make_folder
-from quarterdeck.engine.places import machines_of, with_former
+from quarterdeck.engine.places import machines_of, space_of, with_former
 from quarterdeck.engine.revisions import known
 from quarterdeck.engine.settings import balancer_status_port, endpoint_port, front_site
 from quarterdeck.errors import NotFound, QuarterdeckError
@@ -68,7 +68,10 @@ class Home:
 
     async def close(self) -> None:
         """Let go of everything; units go on running."""
-        await self.store.close()
+        try:
+            await self.sites.close()
+        finally:
+            await self.store.close()
 
     async def site(self, name: str) -> SiteResource:
         """A site's resource; raises NotFound that names the sites there are."""
@@ -80,17 +83,28 @@ class Home:
                 f"looking for site {name!r}", f"there are only: {known}", "see 'quarterdeck site list'"
             ) from None
 
+    async def hub(self, space: AddressSpace) -> Site:
+        """The hub of an address space: what its planes share runs there."""
+        return self.sites.hub(space, await self.store.list(SiteResource))
+
+    async def close_hubs(self) -> None:
+        """Take down what planes share: there are none left. Raises Unavailable where some of it does not answer."""
+        await self.sites.close_hubs(await self.store.list(SiteResource))
+
     async def wake(self, network: Isolation) -> None:
-        """Have what the planes on a network share run again after the host has booted: nobody else may look there."""
-        if network in self.sites.hubs():
-            hub = self.sites.hub(network)
+        """Have what the planes on a network share run again after this host has booted: nobody else may look there.
+        (Other hosts start again by themselves what runs on them.)
+        """
+        space = AddressSpace(network)
+        if space in self.sites.hubs():
+            hub = await self.hub(space)
             await asyncio.gather(*(hub.units(each.name) for each in await hub.machines()))
 
     async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
         """Drop a plane of which nothing is left, with its keys and its revisions: all or nothing."""
         name = plane.metadata.name
         with file_errors(f"closing the door to plane {name}"):
-            for kind in Isolation:
+            for kind in AddressSpace:
                 await asyncio.to_thread(uninvite, guests_file(self.folder, kind), name)
         await drop(self.store, plane, lease=lease)
 
@@ -114,7 +128,7 @@ class Home:
             revisions = await known(self.store, resource, guess=guess)
         secrets = await secrets_of(self.store, resource)
         fence = Fence(resource.metadata.name, guard.lease.token) if guard is not None else None
-        kind, near = await self._sites_near(resource, fence)
+        space, near = await self._sites_near(resource, fence)
         sites = with_former(resource, near)
         machines = await machines_of(resource, sites)
         return Plane(
@@ -126,7 +140,7 @@ class Home:
             etcd=open_etcd(secrets, stack),
             kube=open_kube(secrets, stack),
             balancers=_balancers(resource, secrets, sites, machines, open_http(secrets, stack)),
-            dns=_promoted(resource, sites, machines) or await self.dns(resource, kind, dns_program, fence),
+            dns=_promoted(resource, sites, machines) or await self.dns(resource, space, dns_program, fence),
             revisions=revisions,
             secrets=secrets,
             programs=programs or {},
@@ -135,21 +149,20 @@ class Home:
             boot=clocks.boot(),
         )
 
-    async def _sites_near(self, plane: ControlPlane, fence: Fence | None) -> tuple[Isolation, dict[str, Site]]:
-        """The network that a plane is on, and all sites there are on it."""
+    async def _sites_near(self, plane: ControlPlane, fence: Fence | None) -> tuple[AddressSpace, dict[str, Site]]:
+        """The address space that a plane is in, and all sites there are in it."""
         resources = await self.store.list(SiteResource)
-        named = (each.spec.isolation for each in resources if each.metadata.name == plane.spec.placement.site)
-        kind = next(named, Isolation.LOOPBACK)
-        found = (self.sites.open(each) for each in resources if each.spec.isolation is kind)
-        return kind, {site.name: site.fenced(fence) if fence is not None else site for site in found}
+        space = space_of(plane, resources)
+        found = (self.sites.open(each) for each in resources if each.spec.space is space)
+        return space, {site.name: site.fenced(fence) if fence is not None else site for site in found}
 
     async def dns(
-        self, resource: ControlPlane, kind: Isolation, program: Path | None, fence: Fence | None = None
+        self, resource: ControlPlane, space: AddressSpace, program: Path | None, fence: Fence | None = None
     ) -> Dns:
         """The DNS port of a plane's endpoint. One that cannot be had makes the name unknown, and hides nothing else."""
-        hub = self.sites.hub(kind)
+        hub = await self.hub(space)
         try:
-            return await open_dns(resource.spec.endpoint, Hub(hub.fenced(fence) if fence else hub, program))
+            return await open_dns(resource.spec.endpoint, Hub(hub.fenced(fence) if fence else hub, space, program))
         except QuarterdeckError as error:
             return UnusableDns(error)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import ReplicaStatus, memory_from_status
-from quarterdeck.api.site import Isolation, SiteSpec, StorageClass
+from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec, StorageClass
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.engine.site_use import sites_of
 from quarterdeck.errors import NotFound
@@ -31,7 +31,7 @@ async def site_as_known(store: Store, plane: ControlPlane) -> SiteResource:
         there = [each for each in memory_from_status(plane.status.memory).replicas if each.site == name]
         zones = {each.slot.zone for each in there if each.slot.zone} | set(plane.spec.placement.zones or ())
         classes = sorted({each.storage_class for each in there}) or ["standard"]
-        spec = SiteSpec(
+        spec = LocalSpec(
             zones=tuple(sorted(zones)) or ("a",),
             storage_classes=tuple(StorageClass(name=each) for each in classes),
         )
@@ -41,9 +41,16 @@ async def site_as_known(store: Store, plane: ControlPlane) -> SiteResource:
 async def network_of(store: Store, plane: ControlPlane) -> Isolation:
     """What kind of network a plane lives in. One whose site is gone is looked after from the host's own."""
     try:
-        return (await store.get(SiteResource, plane.spec.placement.site)).spec.isolation
+        return (await store.get(SiteResource, plane.spec.placement.site)).spec.network
     except NotFound:
         return Isolation.LOOPBACK
+
+
+def space_of(plane: ControlPlane, sites: Iterable[SiteResource]) -> AddressSpace:
+    """The address space that a plane is in; where its site is gone that of another one that it uses."""
+    known = {each.metadata.name: each.spec.space for each in sites}
+    named = (plane.spec.placement.site, *sorted(sites_of(plane)))
+    return next((known[each] for each in named if each in known), AddressSpace.LOOPBACK)
 
 
 def with_former(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[str, Site]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from quarterdeck.actions.addresses import client_urls, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.site import Site
 from quarterdeck.engine.clock_skew import MOST_SKEW
 from quarterdeck.engine.compared import same_data
 from quarterdeck.engine.drive import Engine
@@ -53,13 +54,19 @@ async def examine(
             allow_distance=allow_distance,
         )
         if not move.target:
-            network = target_site.spec.isolation
-            seen = f"site {wanted.spec.placement.site} is on another network ({network}) than the plane"
-            return (refuse("network", seen, "choose a site of the same isolation"),)
+            return (_out_of_reach(resource, target_site),)
         if cannot := NEEDED - plane.site(target_site.metadata.name).capabilities:
             seen = f"sites like {target_site.metadata.name} do not offer: {', '.join(sorted(cannot))}"
             return (refuse("site", seen, "choose a site of another kind"),)
         return tuple(await asyncio.gather(*(_answer(check, move) for check in checks(move))))
+
+
+def _out_of_reach(resource: ControlPlane, target: Site) -> Finding:
+    """The move goes to where no address of the plane's leads: members could not talk to each other."""
+    source, kind = resource.spec.placement.site, target.spec.driver
+    where = f"isolation {target.spec.network}" if kind == "local" else f"driver {kind}"
+    seen = f"the addresses of site {target.name}, of {where}, do not reach site {source}, and its do not reach them"
+    return refuse("network", seen, f"choose a site of the same kind as {source}")
 
 
 async def require(

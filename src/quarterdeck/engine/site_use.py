@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.site import Site
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.hosts import login_text
+from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec, StorageClass
 from quarterdeck.errors import Conflict
+from quarterdeck.model.units import MachineRole
+
+_ELSEWHERE = "migrate or delete them first, or add another site"
 
 
 def sites_of(plane: ControlPlane) -> frozenset[str]:
@@ -30,45 +35,144 @@ def require_unused(site: str, planes: Iterable[ControlPlane]) -> None:
         raise Conflict(f"removing site {site}", f"in use by {', '.join(users)}", "migrate or delete them first")
 
 
-def require_safe_change(current: Site, wanted: Site, planes: Iterable[ControlPlane]) -> None:
+def require_safe_change(
+    current: Site, wanted: Site, planes: Iterable[ControlPlane], *, next_step: str = _ELSEWHERE
+) -> None:
     """Raise Conflict for a change under which planes of the site would lose machines, addresses or data.
 
     It may grow: zones behind those that it has, machines, edges (unless addresses float between those that there are),
-    storage classes, limits.
+    storage classes, limits. A host of which no plane has anything may go, and how hosts are logged in to may change.
     """
-    problems = _problems(current, wanted)
-    users = users_of(current.metadata.name, planes) if problems else ()
-    if users:
+    planes = [*planes]
+    users = users_of(current.metadata.name, planes)
+    problems = _problems(current, wanted, planes) if users else ()
+    if problems:
         raise Conflict(
             f"changing site {current.metadata.name}",
             f"{'; '.join(problems)}; in use by {', '.join(users)}",
-            "migrate or delete them first, or add another site",
+            next_step,
         )
 
 
-def _problems(current: Site, wanted: Site) -> list[str]:
+def _problems(current: Site, wanted: Site, planes: Sequence[ControlPlane]) -> list[str]:
     before, after = current.spec, wanted.spec
+    if before.driver != after.driver:
+        return ["spec.driver: cannot be changed"]
     problems: list[str] = []
-    if after.isolation is not before.isolation:
-        problems.append("spec.isolation: cannot be changed")
+    if isinstance(before, LocalSpec) and isinstance(after, LocalSpec):
+        problems.extend(_machine_problems(before, after))
+    if isinstance(before, SshSpec) and isinstance(after, SshSpec):
+        problems.extend(_host_problems(current.metadata.name, before, after, planes))
     if after.zones[: len(before.zones)] != before.zones:
         problems.append(f"spec.zones: {', '.join(before.zones)} must stay, in this order; others may come behind them")
-    if after.machines_per_zone < before.machines_per_zone:
-        problems.append(f"spec.machinesPerZone: must not be less than {before.machines_per_zone}")
-    if after.floating_addresses is not before.floating_addresses:
-        problems.append("spec.floatingAddresses: cannot be changed")
-    if after.edges < before.edges:
-        problems.append(f"spec.edges: must not be less than {before.edges}")
-    if after.edges > before.edges and before.floating_addresses:
-        problems.append(f"spec.edges: must stay {before.edges}, between which addresses float")
-    if after.storage_classes[0].name != before.storage_classes[0].name:
-        problems.append(
-            f"spec.storageClasses: {before.storage_classes[0].name} must stay the first, which is the default"
-        )
-    paths = {each.name: each.path for each in after.storage_classes}
-    for each in before.storage_classes:
-        if each.name not in paths:
-            problems.append(f"spec.storageClasses: {each.name} must stay")
-        elif paths[each.name] != each.path:
-            problems.append(f"spec.storageClasses: the path of {each.name} must stay")
+    problems.extend(_class_problems(before.storage_classes, after.storage_classes))
     return problems
+
+
+def _machine_problems(before: LocalSpec, after: LocalSpec) -> Iterator[str]:
+    if after.isolation is not before.isolation:
+        yield "spec.isolation: cannot be changed"
+    if after.machines_per_zone < before.machines_per_zone:
+        yield f"spec.machinesPerZone: must not be less than {before.machines_per_zone}"
+    if after.floating_addresses is not before.floating_addresses:
+        yield "spec.floatingAddresses: cannot be changed"
+    if after.edges < before.edges:
+        yield f"spec.edges: must not be less than {before.edges}"
+    if after.edges > before.edges and before.floating_addresses:
+        yield f"spec.edges: must stay {before.edges}, between which addresses float"
+
+
+def _host_problems(site: str, before: SshSpec, after: SshSpec, planes: Sequence[ControlPlane]) -> Iterator[str]:
+    """What of hosts may not change. Who is reached at another address is another host to clients and to members."""
+    used = used_machines(site, planes)
+    for each in before.hosts:
+        now = after.host(each.name)
+        for role, machine in each.machines.items():
+            why = used.get(machine, "") if role is MachineRole.CONTROL else _SERVES.get(role, "")
+            if now is None or role not in now.roles:
+                change = "must stay" if now is None else f"must keep the role {role}"
+            elif now.machines[role] != machine:
+                change = f"must have as many roles as before: its machine {machine} would have another name"
+            elif now.address != each.address:
+                change = f"must keep its address {each.address}"
+            elif role is MachineRole.CONTROL and now.zone != each.zone:
+                change = f"must stay in zone {each.zone}"
+            else:
+                continue
+            if why:
+                yield f"spec.hosts: {each.name} {change}: {why}"
+
+
+#: Why a host of that role stays as it is while any plane uses its site.
+_SERVES = {MachineRole.EDGE: "clients may hold its address"}
+
+
+def require_distinct(wanted: Site, sites: Iterable[Site]) -> None:
+    """Raise Conflict for a host that another site has: two would not know of each other what runs there."""
+    if not isinstance(wanted.spec, SshSpec):
+        return
+    for other in sites:
+        if other.metadata.name == wanted.metadata.name or not isinstance(other.spec, SshSpec):
+            continue
+        there = {each.address: each.name for each in other.spec.hosts}
+        there |= {login_text(each.login): each.name for each in other.spec.hosts}
+        for each in wanted.spec.hosts:
+            known = there.get(each.address) or there.get(login_text(each.login))
+            if known is not None:
+                seen = f"host {each.name} ({each.address}) is host {known} of site {other.metadata.name}"
+                raise Conflict(f"adding hosts to site {wanted.metadata.name}", seen, "a host is of one site alone")
+
+
+def require_names_kept(current: Site, wanted: Site, sites: Iterable[Site], planes: Iterable[ControlPlane]) -> None:
+    """Raise Conflict for a change after which nothing that is there now would keep the names of planes. They share the
+    DNS servers of all sites that reach each other.
+    """
+    before, after = _dns_servers(current), _dns_servers(wanted)
+    others = [each for each in sites if each.metadata.name != current.metadata.name]
+    if before <= after or before & after or any(map(_dns_servers, others)):
+        return
+    spaces = {each.metadata.name: each.spec.space for each in (*others, current)}
+    named = [
+        plane.metadata.name
+        for plane in planes
+        if plane.spec.endpoint.mode is EndpointMode.HOSTS
+        and spaces.get(plane.spec.placement.site) is AddressSpace.HOSTS
+    ]
+    if named:
+        raise Conflict(
+            f"changing site {current.metadata.name}",
+            f"no DNS server would be left that has the names of {', '.join(sorted(named))}",
+            "give another host the role dns first",
+        )
+
+
+def _dns_servers(site: Site) -> frozenset[str]:
+    hosts = site.spec.hosts if isinstance(site.spec, SshSpec) else ()
+    return frozenset(each.address for each in hosts if MachineRole.DNS in each.roles)
+
+
+def used_machines(site: str, planes: Iterable[ControlPlane]) -> Mapping[str, str]:
+    """The machines of a site of which a plane has anything, by name: what it is, in words."""
+    found: dict[str, list[str]] = {}
+    for plane in sorted(planes, key=lambda each: each.metadata.name):
+        memory, name = plane.status.memory, plane.metadata.name
+        for replica in memory.replicas:
+            if replica.slot.site == site:
+                found.setdefault(replica.machine, []).append(f"replica {name}/{replica.name} is there")
+        for what, machine in (
+            *((f"data of {name}/{each.replica}", each.machine) for each in memory.kept if each.site == site),
+            *((f"units of {name}/{each.replica}", each.machine) for each in memory.left if each.site == site),
+        ):
+            found.setdefault(machine, []).append(f"{what} are left there")
+    return {machine: ", ".join(dict.fromkeys(words)) for machine, words in found.items()}
+
+
+def _class_problems(before: Sequence[StorageClass], after: Sequence[StorageClass]) -> Iterator[str]:
+    if after[0].name != before[0].name:
+        yield f"spec.storageClasses: {before[0].name} must stay the first, which is the default"
+    paths = {each.name: each.path for each in after}
+    for each in before:
+        if each.name not in paths:
+            yield f"spec.storageClasses: {each.name} must stay"
+        elif paths[each.name] != each.path:
+            yield f"spec.storageClasses: the path of {each.name} must stay"

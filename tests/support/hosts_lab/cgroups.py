@@ -74,10 +74,9 @@ class Group:
 
     def pids(self) -> Iterator[int]:
         """All that run in it, and below."""
-        with contextlib.suppress(FileNotFoundError):  # it, or one below, has just been removed
-            for file in self._unified.rglob("cgroup.procs"):
-                with contextlib.suppress(OSError):
-                    yield from map(int, file.read_text().split())
+        for folder, _folders, _files in os.walk(self._unified):
+            with contextlib.suppress(OSError):  # it has just been removed, or is one of threads
+                yield from map(int, Path(folder, "cgroup.procs").read_text().split())
 
     def freeze(self, *, frozen: bool) -> None:
         """Have all that is in it stand still where it is, or go on; returns when it does."""

@@ -21,6 +21,8 @@ PACKAGES = (
     # what a server has that is managed over ssh
     *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "openssh-server", "sudo", "util-linux", "procps"),
     *("iproute2", "nftables", "curl", "ca-certificates", "zstd"),
+    # what drills take
+    "strace",
     # what takes over addresses of edges
     "keepalived",
     # what a worker node needs besides its container runtime

@@ -38,7 +38,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a client of the lab has, in ``folder``: ``key``, ``known_hosts`` and ``ssh_config``."""
+    """What a client of the lab has, whose home is ``folder``: a key, and the files of ssh as people have them."""
 
     folder: Path
     people: KeyPair
@@ -46,27 +46,28 @@ class Access:
     @classmethod
     def made(cls, folder: Path) -> Access:
         """With a new key."""
-        folder.mkdir()
-        people = KeyPair.new()
-        people.save(folder / "key")
-        access = cls(folder, people)
+        (folder / ".ssh").mkdir(parents=True)
+        access = cls(folder, KeyPair.new())
+        access.people.save(access.key)
         access.tell(())
         return access
 
     @property
     def key(self) -> Path:
         """The private key of all USERS."""
-        return self.folder / "key"
+        return self.folder / ".ssh/id_ed25519"
 
     @property
     def known_hosts(self) -> Path:
         """Whose key is whose, by address and by name."""
-        return self.folder / "known_hosts"
+        return self.folder / ".ssh/known_hosts"
 
     @property
     def config(self) -> Path:
-        """For ``ssh -F``: a host by the name of each machine, at which one is root and keys are checked."""
-        return self.folder / "ssh_config"
+        """A host by the name of each machine, at which one is root and keys are checked. ``ssh`` wants it named by -F,
+        since it takes no home from its environment.
+        """
+        return self.folder / ".ssh/config"
 
     def tell(self, machines: tuple[tuple[str, str, str], ...]) -> None:
         """Write down the machines: name, address and public key of each."""

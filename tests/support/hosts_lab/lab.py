@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
 
@@ -90,6 +91,10 @@ class HostsLab:
     def address(self, name: str) -> str:
         """A machine's address."""
         return self.place(name).address
+
+    def is_on(self, name: str) -> bool:
+        """Whether a machine has power."""
+        return self._machines[name].is_on
 
     def add(self, *hosts: LabHost) -> None:
         """More machines, which are booted."""
@@ -217,6 +222,10 @@ class HostsLab:
         done = self.run(name, ("/bin/sh", "-euc", script, "sh", *arguments), stdin=stdin)
         assert done.returncode == 0, f"{name}: {script!r} ended with {done.returncode}: {done.stdout!r} {done.stderr!r}"
         return done.stdout.decode()
+
+    def disk(self, name: str, path: PurePosixPath) -> Path:
+        """Where a file below /var/lib of a machine is on this host, whether the machine is on or off."""
+        return self._machines[name].folder / "disk" / path.relative_to("/var/lib")
 
     def limit_disk(self, name: str, folder: str, limit_bytes: int) -> None:
         """Have a folder of a machine be a disk of its own with so much room, and with what is in it now, until

@@ -213,6 +213,7 @@ class Connection:
             self._connecting.cancel()
             with suppress(asyncio.CancelledError, QuarterdeckError):
                 await self._connecting
+            self._connecting = None
         await self._drop()
 
 

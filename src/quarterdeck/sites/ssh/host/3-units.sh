@@ -204,7 +204,7 @@ ask_reload() {  # UNIT; with record, spec.json, exec, env and files. The record 
 ask_stop() {  # UNIT term|kill: returns when its process is gone
   require_name "$1"
   locked; admit
-  [ -e "$UNITS/$1/record" ] || return 0
+  [ -e "$UNITS/$1/record" ] || { unlocked; return 0; }
   want_no_longer "$1"
   if [ "$2" = kill ]; then systemctl kill -s KILL "quarterdeck-$1.service" 2> /dev/null; fi
   systemctl stop --no-block "quarterdeck-$1.service"
@@ -286,5 +286,6 @@ ask_logs() {  # UNIT LINES: what it wrote since there is such a unit
   require_name "$1"; require_number "$2"
   [ -e "$UNITS/$1/created" ] && [ "$2" != 0 ] || return 0
   read -r created < "$UNITS/$1/created"
-  journalctl -q --no-pager -o cat -n "$2" --since "@$created" "_SYSTEMD_UNIT=quarterdeck-$1.service" _TRANSPORT=stdout
+  # from the end backwards: with --since alone the first lines after that would be counted
+  journalctl -q --no-pager -r -o cat -n "$2" --since "@$created" "_SYSTEMD_UNIT=quarterdeck-$1.service" _TRANSPORT=stdout | tac
 }

@@ -67,6 +67,7 @@ ask_delete() {  # NAME CLASS=PATH...: it is gone at once, even if deleting is cu
 }
 
 delete_slowly() {  # where the disk is told of freed blocks, whoever syncs waits for what was freed at once
+  [ -d "$1" ] || return 0
   find "$1" -mindepth 1 -maxdepth 1 -name '.deleted-*' -print0 | while IFS= read -r -d '' gone; do
     give root "$gone"  # nobody puts links there any more
     find "$gone" -type f -size +4M -print0 | while IFS= read -r -d '' file; do

@@ -1,0 +1,154 @@
+"""The hosts of ssh sites: more of them, fewer, others in the place of those that died; sites that are gone for good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.errors import explained
+from quarterdeck.api.hosts import Host, SshLogin
+from quarterdeck.api.site import Site, SshSpec
+from quarterdeck.app import cordons
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, used_machines
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
+from quarterdeck.model.units import MachineRole
+from quarterdeck.stores.amend import amend
+
+
+async def added(home: Home, name: str, hosts: Sequence[Host]) -> Site:
+    """Have a site have more hosts. Raises NotFound, Conflict, InvalidInput."""
+    doing = f"adding hosts to site {name}"
+    return await _changed(home, doing, name, lambda seen: (*seen.hosts, *hosts))
+
+
+async def require_spare(home: Home, name: str, host: str) -> Host:
+    """A host of which no plane has anything. Raises NotFound, InvalidInput, Conflict."""
+    doing = f"removing host {host} from site {name}"
+    site = await home.site(name)
+    spec = _spec(doing, site)
+    found = _host(doing, spec, host)
+    await _require_safe(home, site, _with(doing, site, _others(spec, host)), f"'site drain {name} {host}' first")
+    return found
+
+
+async def removed(home: Home, name: str, host: str, asker: Asker, *, forget: bool) -> None:
+    """Take a host out of a site, after what quarterdeck has there unless that is to stay.
+
+    Raises what ``require_spare`` does, Unavailable when it does not answer: it is cordoned then.
+    """
+    doing = f"removing host {host} from site {name}"
+    found = await require_spare(home, name, host)
+    if MachineRole.CONTROL in found.roles:  # nobody may be put there from now on
+        await cordons.cordon_site(home, name, host, asker)
+        await require_spare(home, name, host)
+    if not forget:
+        site = await home.site(name)
+        spec = _spec(doing, site).model_copy(update={"hosts": (found,)})
+        try:
+            await home.sites.destroy(site.model_copy(update={"spec": spec}))
+        except Unavailable as error:
+            raise Unavailable(doing, error.seen, "have it answer, or --forget it if it is gone for good") from error
+    await _changed(home, doing, name, lambda seen: _others(seen, host))
+
+
+async def replaced(home: Home, name: str, host: str, *, address: str | None, login: SshLogin) -> bool:
+    """Have a host be reached elsewhere, or otherwise; whether that is news. Raises NotFound, InvalidInput, Conflict.
+
+    A member of etcd is where its seat is: at the host's address of then. So that one stays as long as a plane has
+    anything there. One that died with its address is replaced by a new host, by another name.
+    """
+    doing = f"replacing host {host} of site {name}"
+    before = await home.site(name)
+    _host(doing, _spec(doing, before), host)
+    given = login.model_dump(exclude_none=True)
+
+    def other(each: Host) -> Host:
+        if each.name != host:
+            return each
+        changed: dict[str, object] = {"ssh": each.ssh.model_copy(update=given)}
+        if address is not None:
+            changed["address"] = address
+        with explained(doing, Host):
+            return Host.model_validate({**each.model_dump(), **changed})
+
+    advice = f"add the new one by another name ('site machines add {name}'), and remove {host} once it is empty"
+    after = await _changed(home, doing, name, lambda seen: tuple(map(other, seen.hosts)), next_step=advice)
+    return after.spec != before.spec
+
+
+async def require_forgettable(home: Home, name: str) -> Sequence[str]:
+    """What planes have left at a site that is gone for good, in words. Raises NotFound, InvalidInput, Conflict.
+
+    What runs there, or may be in the hands of clients, must not be forgotten: a plane would wait for it for ever.
+    """
+    doing = f"forgetting site {name}"
+    site, planes = await home.site(name), await home.store.list(ControlPlane)
+    if not isinstance(site.spec, SshSpec):
+        raise InvalidInput(doing, "its machines are on this host", f"'site remove {name}'")
+    there = sorted(each.metadata.name for each in planes if _is_at(each, name))
+    if there:
+        raise Conflict(doing, f"in use by {', '.join(there)}", "migrate or delete them first")
+    await require_names_kept_without(home, site, planes)
+    return tuple(words for _, words in sorted(used_machines(name, planes).items()))
+
+
+def _is_at(plane: ControlPlane, site: str) -> bool:
+    """Whether anything of a plane runs at a site, is to run there, or clients may come there. (Data and units that it
+    left behind are no reason to wait.)
+    """
+    memory = plane.status.memory
+    named = {plane.spec.placement.site, memory.served_site, *memory.unsettled, *(each.name for each in memory.held)}
+    return site in named | {each.slot.site for each in memory.replicas}
+
+
+async def require_names_kept_without(home: Home, site: Site, planes: Sequence[ControlPlane]) -> None:
+    """Raise Conflict for a site without which nothing would keep the names of planes."""
+    if isinstance(site.spec, SshSpec):
+        none = site.model_copy(update={"spec": site.spec.model_copy(update={"hosts": ()})})
+        require_names_kept(site, none, await home.store.list(Site), planes)
+
+
+async def _changed(
+    home: Home,
+    doing: str,
+    name: str,
+    hosts: Callable[[SshSpec], Sequence[Host]],
+    *,
+    next_step: str = "",
+) -> Site:
+    """Have a site have other hosts, if that is safe."""
+    site = await home.site(name)
+    changed = _with(doing, site, hosts(_spec(doing, site)))
+    require_distinct(changed, await home.store.list(Site))
+    await _require_safe(home, site, changed, next_step)
+    return await amend(home.store, Site, name, lambda seen: _with(doing, seen, hosts(_spec(doing, seen))))
+
+
+async def _require_safe(home: Home, site: Site, changed: Site, next_step: str) -> None:
+    planes = await home.store.list(ControlPlane)
+    require_safe_change(site, changed, planes, next_step=next_step)
+    require_names_kept(site, changed, await home.store.list(Site), planes)
+
+
+def _with(doing: str, site: Site, hosts: Sequence[Host]) -> Site:
+    with explained(doing, SshSpec):
+        return site.model_copy(update={"spec": _spec(doing, site).with_hosts(hosts)})
+
+
+def _others(spec: SshSpec, host: str) -> tuple[Host, ...]:
+    return tuple(each for each in spec.hosts if each.name != host)
+
+
+def _spec(doing: str, site: Site) -> SshSpec:
+    if not isinstance(site.spec, SshSpec):
+        raise InvalidInput(doing, "it is a local site, which is made of no hosts", "see 'apply -f' for its machines")
+    return site.spec
+
+
+def _host(doing: str, spec: SshSpec, name: str) -> Host:
+    found = spec.host(name)
+    if found is None:
+        raise NotFound(doing, "it has no such host", f"hosts: {', '.join(each.name for each in spec.hosts)}")
+    return found

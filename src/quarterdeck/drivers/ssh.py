@@ -1,0 +1,141 @@
+"""Sites of hosts that are reached over ssh: their settings from their resource, and the connections of one home."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quarterdeck.api.hosts import Host, SshLogin
+from quarterdeck.api.site import AddressSpace, SshSpec
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.files import file_errors, written_beside
+from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.port import Site
+
+if TYPE_CHECKING:  # few homes have such sites, and what connects takes long to load
+    from quarterdeck.sites.ssh import hosts as ssh
+    from quarterdeck.sites.ssh.connections import Hosts
+    from quarterdeck.sites.ssh.programs import Sender
+    from quarterdeck.sites.ssh.site import SshSite
+
+_HUB = f"hub-{AddressSpace.HOSTS}"
+
+
+class SshSites:
+    """Opens the ssh sites of one home, which share their connections, and what is known of programs that they have."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shared: tuple[Hosts, Sender] | None = None
+
+    def open(self, resource: SiteResource) -> SshSite:
+        """See ``SiteDriver``."""
+        spec = _hosts_of(resource)
+        return self._open(resource.metadata.name, [settings_of(each) for each in spec.hosts], spec)
+
+    async def require_allowed(self, resource: SiteResource) -> None:
+        """See ``SiteDriver``: what stands in the way at hosts is said by 'site check', and whenever they are needed."""
+
+    def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> SshSite:
+        """See ``SiteDriver``: all hosts that have the role, of all sites."""
+        if found := _dns_hosts(declared):
+            with file_errors(f"noting that there are DNS servers of {_HUB}"):
+                self._mark.mkdir(parents=True, exist_ok=True)
+        return self._open(_HUB, found)
+
+    def hubs(self) -> tuple[AddressSpace, ...]:
+        """See ``SiteDriver``."""
+        return (AddressSpace.HOSTS,) if self._mark.exists() else ()
+
+    async def close_hub(self, space: AddressSpace, hub: Site) -> None:
+        """See ``SiteDriver``: its hosts are those of sites, and keep all that is not the hub's own."""
+        await hub.destroy()
+        with file_errors(f"noting that there are no DNS servers of {_HUB} any more"):
+            self._mark.rmdir()
+
+    async def destroy(self, resource: SiteResource) -> None:
+        """See ``SiteDriver``: what planes share on its hosts goes as well."""
+        await self.open(resource).destroy()
+        await self._open(_HUB, _dns_hosts((resource,))).destroy()
+
+    async def close(self) -> None:
+        """See ``SiteDriver``."""
+        if self._shared is not None:
+            await self._shared[0].close()
+            self._shared = None
+
+    @property
+    def _mark(self) -> Path:
+        return self._folder / "sites" / _HUB
+
+    def _open(self, name: str, hosts: Sequence[ssh.Host], spec: SshSpec | None = None) -> SshSite:
+        from quarterdeck.sites.ssh.hosts import SshSettings, SshStorageClass
+        from quarterdeck.sites.ssh.site import open_ssh_site
+
+        settings = SshSettings(name=name, hosts=tuple(hosts))
+        if spec is not None:
+            classes = tuple(
+                SshStorageClass(name=each.name, path=str(each.path or ""), limit_bytes=each.limit_bytes)
+                for each in spec.storage_classes
+            )
+            settings = SshSettings(name=name, hosts=tuple(hosts), storage_classes=classes)
+        return open_ssh_site(settings, *self._connected())
+
+    def _connected(self) -> tuple[Hosts, Sender]:
+        from quarterdeck.sites.ssh.connections import Hosts
+        from quarterdeck.sites.ssh.programs import Sender
+
+        if self._shared is None:
+            self._shared = Hosts(owner_of(self._folder)), Sender()
+        return self._shared
+
+
+def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = ()) -> ssh.Host:
+    """A host as the driver has it; by another name and with other roles where these are given."""
+    from quarterdeck.sites.ssh import hosts as ssh
+
+    return ssh.Host(
+        name=name or host.name,
+        address=host.address,
+        zone=host.zone,
+        roles=roles or host.roles,
+        login=login_of(host.ssh, host.address),
+    )
+
+
+def login_of(login: SshLogin, address: str) -> ssh.Login:
+    """How a host is logged in to."""
+    from quarterdeck.sites.ssh.hosts import Login
+
+    identity = str(Path(login.identity_file).expanduser()) if login.identity_file else ""
+    return Login(host=login.host or address, port=login.port, user=login.user or "", identity=identity)
+
+
+def owner_of(home: Path) -> str:
+    """What hosts know a home by: made once, and kept in it, so that it is the same wherever the home is moved to."""
+    file = home / "owner"
+    with file_errors(f"reading {file}"):
+        if not file.exists():
+            made = written_beside(file, secrets.token_hex(8).encode(), mode=0o600)
+            with suppress(FileExistsError):  # another process was first
+                file.hardlink_to(made)
+            made.unlink()
+        return file.read_text()
+
+
+def _dns_hosts(sites: Sequence[SiteResource]) -> list[ssh.Host]:
+    """The hosts of sites that have DNS servers, as that alone: by names that differ among all sites."""
+    return [
+        settings_of(host, name=f"{site.metadata.name}-{host.name}", roles=(MachineRole.DNS,))
+        for site in sites
+        for host in _hosts_of(site).hosts
+        if MachineRole.DNS in host.roles
+    ]
+
+
+def _hosts_of(resource: SiteResource) -> SshSpec:
+    assert isinstance(resource.spec, SshSpec), "the table of drivers goes by it"
+    return resource.spec

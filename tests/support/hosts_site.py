@@ -1,0 +1,163 @@
+"""A site of the ssh driver on the machines of a lab, and hands inside of these."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from quarterdeck.model.units import MachineRole, MachineState, UnitFile, UnitStatus
+from quarterdeck.sites.ssh.connections import Hosts
+from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
+from quarterdeck.sites.ssh.programs import Sender
+from quarterdeck.sites.ssh.site import SshSite
+from support.hosts_lab import HostsLab, LabHost
+
+_LIMIT = 50 * 2**20
+_CLASSES = (
+    SshStorageClass(name="standard"),
+    SshStorageClass(name="small", limit_bytes=_LIMIT),
+    SshStorageClass(name="shared"),
+)
+EDGE = "east-edge"
+#: The machines of the suite of the site port.
+EAST = (
+    *(LabHost(f"east-{zone}{number}", "east", zone) for number in (1, 2) for zone in "abc"),
+    LabHost(EDGE, "east", "a"),
+)
+_ROOTS = {"east-b1", "east-b2"}
+"""Where one logs in as root; elsewhere as one who becomes root by sudo."""
+
+
+def settings(lab: HostsLab, classes: tuple[SshStorageClass, ...] = _CLASSES) -> SshSettings:
+    """Site east on all machines of a lab."""
+    return SshSettings(name="east", hosts=tuple(_host(lab, name) for name in lab.names), storage_classes=classes)
+
+
+def _host(lab: HostsLab, name: str) -> Host:
+    place = lab.place(name)
+    role = MachineRole.EDGE if name == EDGE else MachineRole.CONTROL
+    user = "root" if name in _ROOTS else "deck"
+    return Host(name=name, address=place.address, zone=place.zone, roles=(role,), login=Login(host=name, user=user))
+
+
+class LabSite(SshSite):
+    """With the switches of its machines, which the lab has."""
+
+    lab: HostsLab
+
+    async def kill_machine(self, machine: str) -> None:
+        """See Switches."""
+        await asyncio.to_thread(self.lab.power_off, self._host(machine).name)
+
+    async def boot_machine(self, machine: str) -> None:
+        """See Switches."""
+        if self.lab.is_on(name := self._host(machine).name):
+            return
+        await asyncio.to_thread(self.lab.power_on, name)
+        async with asyncio.timeout(20):  # until it is known that the connection from before is gone
+            while (await self.facts()).machine(machine).machine.state is not MachineState.UP:
+                await asyncio.sleep(0.1)
+
+    async def freeze_machine(self, machine: str) -> None:
+        """See Switches."""
+        await asyncio.to_thread(self.lab.freeze, self._host(machine).name)
+
+    async def thaw_machine(self, machine: str) -> None:
+        """See Switches."""
+        await asyncio.to_thread(self.lab.thaw, self._host(machine).name)
+
+
+@dataclass
+class HostsUnderTest:
+    """See SiteUnderTest."""
+
+    site: LabSite
+    dead: MachineState = MachineState.UNREACHABLE
+
+    @property
+    def lab(self) -> HostsLab:
+        """The lab of the machines."""
+        return self.site.lab
+
+    def crash(self, machine: str, unit: UnitStatus) -> None:
+        self.lab.sh(machine, 'kill -9 "$1"', str(unit.pid))
+
+    def alive(self, machine: str, pid: int) -> bool:
+        if not self.lab.is_on(machine):
+            return False
+        return self.lab.run(machine, ("grep", "-q", r"^State:\s*[^ZX]", f"/proc/{pid}/status")).returncode == 0
+
+    def file(self, machine: str, path: PurePosixPath) -> UnitFile:
+        mode = self.lab.run(machine, ("stat", "--format=%a", str(path)))
+        if mode.returncode != 0:
+            raise FileNotFoundError(path)
+        return UnitFile(path, self.lab.run(machine, ("cat", str(path))).stdout, int(mode.stdout, 8))
+
+    def names(self, machine: str, folder: PurePosixPath) -> list[str]:
+        return sorted(self.lab.sh(machine, 'ls -A "$1"', str(folder)).split())
+
+    def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None:
+        self._put(machine, volume / path, b"x" * size)
+
+    def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None:
+        """Also from the disk of a machine that is off."""
+        shutil.rmtree(self.lab.disk(machine, volume / path))
+
+    def put_text(self, machine: str, volume: PurePosixPath, path: str, text: str) -> None:
+        self._put(machine, volume / path, text.encode())
+
+    def text(self, machine: str, volume: PurePosixPath, path: str) -> str:
+        return self.lab.sh(machine, 'cat "$1"', str(volume / path))
+
+    async def job_processes(self, machine: str) -> int:
+        """Those that have the user of jobs and are in no unit."""
+        script = "ps -eo user:32,cgroup | grep '^quarterdeck-' | grep -vc quarterdeck.slice || true"
+        return int(await asyncio.to_thread(self.lab.sh, machine, script))
+
+    def _put(self, machine: str, path: PurePosixPath, content: bytes) -> None:
+        self.lab.sh(machine, 'mkdir -p "$(dirname "$1")" && cat > "$1"', str(path), stdin=content)
+
+
+@asynccontextmanager
+async def hosts_site(lab: HostsLab) -> AsyncIterator[HostsUnderTest]:
+    """The site, of which nothing is left in the end, while this process is a client of the lab."""
+    home = os.environ["HOME"]
+    os.environ["HOME"] = str(lab.access.folder)
+    hosts = Hosts("tests")
+    try:
+        with lab.inside():
+            site = LabSite(settings(lab), hosts, Sender())
+            site.lab = lab
+            try:
+                yield HostsUnderTest(site)
+                await hosts.close()  # faults that were made here end with it
+            finally:
+                await asyncio.to_thread(_made_well, lab)
+                await site.destroy()
+                await hosts.close()
+                for name in lab.names:
+                    left = lab.sh(name, _LEFT)
+                    assert not left, f"left on {name}: {left}"
+    finally:
+        os.environ["HOME"] = home
+
+
+def _made_well(lab: HostsLab) -> None:
+    """Whatever a test did to the machines."""
+    for name in lab.names:
+        if lab.is_on(name):
+            lab.thaw(name)
+            lab.mend(name)
+    lab.power_on(*(name for name in lab.names if not lab.is_on(name)))
+
+
+_LEFT = """
+for each in units volumes/* fences; do ls /var/lib/quarterdeck/$each; done 2>/dev/null || true
+systemctl list-units --plain --no-legend --all 'quarterdeck-*.service' 'quarterdeck-*.timer'
+pgrep --list-full --uid quarterdeck-etcd,quarterdeck-api,quarterdeck-edge || true
+"""

@@ -1,0 +1,155 @@
+"""Sites of hosts: what a document may say of them, and what follows from it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from quarterdeck.api.apply import applied_site
+from quarterdeck.api.documents import dump_yaml, load
+from quarterdeck.api.hosts import Host
+from quarterdeck.api.site import AddressSpace, Isolation, Site, SshSpec
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.units import MachineRole
+
+THREE = [
+    {"name": "one", "address": "192.0.2.1", "zone": "b", "roles": ["control", "edge"]},
+    {"name": "two", "address": "192.0.2.2", "zone": "a", "role": "control", "ssh": {"port": 2222, "user": "admin"}},
+    {"name": "three", "address": "192.0.2.3", "zone": "b", "roles": ["control", "dns"]},
+]
+
+
+SSH_FIELDS = "unknown field; there are driver, hosts, storageClasses, cordons"
+LOCAL_FIELDS = (
+    "unknown field; there are driver, isolation, zones, machinesPerZone, edges, floatingAddresses,"
+    " storageClasses, cordons"
+)
+
+
+def document(**spec: Any) -> str:
+    head = {"apiVersion": "quarterdeck.dev/v1alpha1", "kind": "Site", "metadata": {"name": "rack"}}
+    return json.dumps({**head, "spec": {"driver": "ssh", "hosts": THREE, **spec}})
+
+
+def spec_of(**spec: Any) -> SshSpec:
+    (found,) = load(document(**spec), "x")
+    assert isinstance(found, Site)
+    assert isinstance(found.spec, SshSpec)
+    return found.spec
+
+
+def said_of(**spec: Any) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        load(document(**spec), "x")
+    return caught.value.seen
+
+
+def host(**changed: Any) -> dict[str, Any]:
+    return {"name": "four", "address": "192.0.2.4", "zone": "c", "role": "control", **changed}
+
+
+def test_zones_are_those_of_its_hosts_in_their_order() -> None:
+    spec = spec_of()
+    assert spec.zones == ("b", "a")
+    assert (spec.machines_in(("b",)), spec.machines_in(("a", "b")), spec.machines_in(("c",))) == (2, 3, 0)
+
+
+def test_it_is_reached_from_this_hosts_own_network_and_reaches_other_hosts_alone() -> None:
+    spec = spec_of()
+    assert (spec.network, spec.space) == (Isolation.LOOPBACK, AddressSpace.HOSTS)
+
+
+def test_a_host_is_a_machine_for_each_of_its_roles() -> None:
+    one, two, three = spec_of().hosts
+    assert one.machines == {MachineRole.CONTROL: "one", MachineRole.EDGE: "one-edge"}
+    assert two.machines == {MachineRole.CONTROL: "two"}
+    assert three.machines == {MachineRole.CONTROL: "three", MachineRole.DNS: "three-dns"}
+    (edge,) = spec_of(hosts=[*THREE, host(name="five", role="edge")]).hosts[3:]
+    assert edge.machines == {MachineRole.EDGE: "five"}, "alone on its host"
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"address": "192.0.2.4"}, "192-0-2-4"),
+        ({"address": "2001:db8::4"}, "2001-db8--4"),
+        ({"ssh": {"host": "cp-4.Example.com"}}, "cp-4"),
+        ({"ssh": {"host": "192.0.2.9"}}, "192-0-2-9"),
+    ],
+)
+def test_a_host_without_a_name_is_called_as_it_is_reached(given: dict[str, Any], name: str) -> None:
+    unnamed = {key: value for key, value in host(**given).items() if key != "name"}
+    assert spec_of(hosts=[*THREE, unnamed]).hosts[3].name == name
+
+
+def test_what_is_printed_is_read_back_as_it_was() -> None:
+    (found,) = load(document(), "x")
+    assert load(dump_yaml([found]), "y") == (found,)
+    assert Site.model_validate_json(found.model_dump_json(by_alias=True)) == found
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"hosts": []}, "spec.hosts: is empty; a site has at least one host"),
+        ({"zones": ["a"]}, f"spec.zones: {SSH_FIELDS}"),
+        ({"machinesPerZone": 2}, f"spec.machinesPerZone: {SSH_FIELDS}"),
+        ({"driver": "local"}, f"spec.hosts: {LOCAL_FIELDS}"),
+        ({"hosts": [host(adress="x")]}, "spec.hosts[0].adress: unknown field; did you mean 'address'?"),
+        ({"hosts": [host(ssh={"hots": "x"})]}, "spec.hosts[0].ssh.hots: unknown field; did you mean 'host'?"),
+        ({"hosts": [host(roles=["edge"])]}, "spec.hosts[0].role: unknown field; did you mean 'roles'?"),
+        ({"hosts": [host(role="worker")]}, "spec.hosts[0].roles[0]: must be 'control', 'edge' or 'dns', not 'worker'"),
+        ({"hosts": [host(role="edge")]}, "spec.hosts: none has the role control: nothing could be put there"),
+        ({"hosts": [host(address="node-1")]}, "spec.hosts[0].address: 'node-1' is not an IP address"),
+        ({"hosts": [host(address="0.0.0.0")]}, "spec.hosts[0].address: '0.0.0.0' is no address that clients"
+         " can connect to"),
+        ({"hosts": [host(address="127.0.0.1")]}, "spec.hosts[0].address: '127.0.0.1' is a loopback address: other hosts"
+         " cannot connect to it"),
+        ({"hosts": [host(address="::1")]}, "spec.hosts[0].address: '::1' is a loopback address: other hosts cannot"
+         " connect to it"),
+        ({"hosts": [host(address="fe80::1")]}, "spec.hosts[0].address: 'fe80::1' is a link-local address: other hosts"
+         " cannot connect to it"),
+        ({"hosts": [*THREE, host(name="one")]}, "spec.hosts[3].name: one is hosts[0] already"),
+        ({"hosts": [*THREE, host(address="192.0.2.2")]}, "spec.hosts[3].address: 192.0.2.2 is that of"
+         " hosts[1] already"),
+        ({"hosts": [*THREE, host(ssh={"host": "192.0.2.1"})]}, "spec.hosts[3]: is logged in to at 192.0.2.1:22, as"
+         " hosts[0] is: they are one machine"),
+        ({"hosts": [*THREE, host(name="one-edge")]}, "spec.hosts: one-edge is a host, and what one is called as"
+         " edge: rename one of them"),
+        ({"hosts": [host(ssh={"host": "-oProxyCommand=x"})]}, "spec.hosts[0].ssh.host: '-oProxyCommand=x' is no name or"
+         " address that ssh could be given"),
+        ({"hosts": [host(ssh={"user": "a b"})]}, "spec.hosts[0].ssh.user: 'a b' is not the name of a user"),
+        ({"hosts": [host(ssh={"port": 0})]}, "spec.hosts[0].ssh.port: must be greater than or equal to 1, not 0"),
+        ({"hosts": [host(ssh={"identityFile": "id"})]}, "spec.hosts[0].ssh.identityFile: 'id' is neither an absolute"
+         " path nor one that begins with ~/"),
+        ({"storageClasses": [{"name": "san", "reattachable": True}]}, "spec.storageClasses[0].reattachable: is for"
+         " local sites: disks of hosts stay where they are"),
+    ],
+)  # fmt: skip
+def test_hosts_that_cannot_be_are_refused_by_the_path_of_the_field(spec: dict[str, Any], said: str) -> None:
+    assert said_of(**spec) == said
+
+
+def test_a_local_site_takes_no_hosts_and_says_so_by_the_field() -> None:
+    head = "apiVersion: quarterdeck.dev/v1alpha1\nkind: Site\nmetadata: {name: north}\n"
+    with pytest.raises(InvalidInput, match=r"spec\.hosts: unknown field"):
+        load(f"{head}spec: {{hosts: []}}", "x")
+
+
+def test_a_site_does_not_become_one_of_another_kind() -> None:
+    (hosts,) = load(document(), "x")
+    local = Site.model_validate_json('{"metadata": {"name": "rack"}}')
+    assert isinstance(hosts, Site)
+    for before, after in ((local, hosts), (hosts, local)):
+        with pytest.raises(InvalidInput, match=r"spec\.driver: cannot be changed once the site exists"):
+            applied_site(before, after)
+
+
+def test_zones_keep_their_order_when_a_host_goes() -> None:
+    spec = spec_of()
+    left = spec.with_hosts(each for each in spec.hosts if each.name != "one")
+    assert left.zones == ("b", "a")
+    more = Host.model_validate_json(json.dumps(host(zone="a")))
+    assert [each.name for each in spec.with_hosts((more, *spec.hosts)).hosts] == ["one", "three", "four", "two"]

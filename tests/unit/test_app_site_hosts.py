@@ -1,0 +1,219 @@
+"""The hosts of ssh sites: what may come, go and change, and what of it a plane stands on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from support.host_sites import HostSites, host, host_site
+
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.hosts import Host, SshLogin
+from quarterdeck.api.memory import KeptDataStatus, LeftBehindStatus, MemoryStatus, Moment, ReplicaStatus, SlotStatus
+from quarterdeck.api.site import Site, SshSpec
+from quarterdeck.app import Asker, Quarterdeck
+from quarterdeck.app.sites import Sites
+from quarterdeck.drivers.local import LocalSites
+from quarterdeck.drivers.sites import Sites as Drivers
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
+
+RACK = host_site(
+    host("one1", roles=["control", "edge"]),
+    host("two2", zone="b"),
+    host("three3", zone="b", roles=["control", "dns"]),
+)
+
+
+@pytest.fixture
+def hosts() -> HostSites:
+    return HostSites()
+
+
+@pytest.fixture
+async def face(tmp_path: Path, hosts: HostSites) -> AsyncIterator[Quarterdeck]:
+    async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="ann@desk")) as made:
+        made._home.sites = Drivers(made._home.folder, {"local": LocalSites, "ssh": lambda _: hosts})
+        await made.sites.add(RACK)
+        yield made
+
+
+async def plane(face: Quarterdeck, *, at: str = "rack", name: str = "demo", **memory: object) -> None:
+    made = new_control_plane(name, site=at)
+    status = made.status.model_copy(update={"memory": MemoryStatus.model_validate(memory)})
+    await face._home.store.create(made.model_copy(update={"status": status}))
+
+
+def replica(machine: str, zone: str = "b") -> ReplicaStatus:
+    slot = SlotStatus(site="rack", zone=zone, storage_class="standard")
+    return ReplicaStatus(name=f"rack-{machine}", slot=slot, machine=machine)
+
+
+def parsed(**given: object) -> Host:
+    return Host.model_validate_json(json.dumps(given))
+
+
+async def names(sites: Sites) -> list[str]:
+    spec = (await sites.get("rack")).spec
+    assert isinstance(spec, SshSpec)
+    return [each.name for each in spec.hosts]
+
+
+async def test_hosts_are_added_in_the_zones_that_there_are(face: Quarterdeck) -> None:
+    await face.sites.add_hosts("rack", (parsed(**host("four4")), parsed(**host("five5", zone="c"))))
+    assert await names(face.sites) == ["one1", "four4", "two2", "three3", "five5"]
+
+
+async def test_a_host_is_of_one_site_alone(face: Quarterdeck) -> None:
+    with pytest.raises(Conflict, match=r"host other2 \(192\.0\.2\.2\) is host two2 of site rack"):
+        await face.sites.add(host_site(host("other2"), name="annex"))
+    aliased = host("other9", ssh={"host": "192.0.2.1"})
+    with pytest.raises(Conflict, match="is host one1 of site rack"):
+        await face.sites.apply(host_site(aliased, name="annex"))
+    await face.sites.add(host_site(host("other9"), name="annex"))
+    with pytest.raises(Conflict, match="is host other9 of site annex"):
+        await face.sites.add_hosts("rack", (parsed(**host("four9")),))
+
+
+async def test_hosts_that_are_there_already_are_refused_in_a_line(face: Quarterdeck) -> None:
+    with pytest.raises(InvalidInput, match=r"adding hosts to site rack: hosts\[\d\]\.name: two2 is hosts"):
+        await face.sites.add_hosts("rack", (parsed(**host("two2", address="192.0.2.9")),))
+    with pytest.raises(InvalidInput, match="a local site, which is made of no hosts"):
+        await face.sites.add_hosts("east", (parsed(**host("four4")),))
+
+
+async def test_a_host_that_goes_is_cleared_first_and_gets_nothing_meanwhile(
+    face: Quarterdeck, hosts: HostSites
+) -> None:
+    await plane(face, replicas=(replica("three3"),))
+    await face.sites.remove_host("rack", "two2")
+    assert await names(face.sites) == ["one1", "three3"]
+    assert hosts.cleared == ["two2"]
+    assert (await face.sites.get("rack")).spec.cordons == (), "its cordon goes with it"
+
+
+async def test_a_host_that_does_not_answer_stays_cordoned_unless_it_is_to_be_forgotten(
+    face: Quarterdeck, hosts: HostSites
+) -> None:
+    hosts.silent = {"two2"}
+    with pytest.raises(Unavailable, match=r"host two2 does not answer.*--forget"):
+        await face.sites.remove_host("rack", "two2")
+    site = await face.sites.get("rack")
+    assert site.spec.cordon_of("two2") is not None
+    await face.sites.remove_host("rack", "two2", forget=True)
+    assert await names(face.sites) == ["one1", "three3"]
+    assert hosts.cleared == []
+
+
+@pytest.mark.parametrize(
+    ("memory", "says"),
+    [
+        ({"replicas": (replica("two2"),)}, "two2 must stay: replica demo/rack-two2 is there"),
+        (
+            {"kept": (KeptDataStatus(site="rack", machine="two2", replica="old"),)},
+            "two2 must stay: data of demo/old are left there",
+        ),
+        (
+            {"left": (LeftBehindStatus(site="rack", machine="two2", replica="old"),)},
+            "two2 must stay: units of demo/old are left there",
+        ),
+    ],
+)
+async def test_a_host_of_which_a_plane_has_anything_stays(
+    face: Quarterdeck, memory: dict[str, object], says: str
+) -> None:
+    await plane(face, **memory)
+    with pytest.raises(Conflict, match=rf"{says}.*site drain rack two2"):
+        await face.sites.remove_host("rack", "two2")
+    assert await names(face.sites) == ["one1", "two2", "three3"]
+
+
+async def test_the_host_of_load_balancers_stays_while_a_plane_uses_the_site(face: Quarterdeck) -> None:
+    await plane(face, replicas=(replica("three3"),))
+    with pytest.raises(Conflict, match="one1 must stay: clients may hold its address"):
+        await face.sites.remove_host("rack", "one1")
+
+
+async def test_the_last_host_of_a_zone_stays_while_a_plane_uses_the_site(face: Quarterdeck) -> None:
+    await face.sites.add_hosts("rack", (parsed(**host("five5", zone="c")),))
+    await plane(face, replicas=(replica("three3"),))
+    with pytest.raises(Conflict, match=r"spec\.zones: a, b, c must stay"):
+        await face.sites.remove_host("rack", "five5")
+
+
+async def test_the_last_dns_server_stays_while_names_are_kept_there_also_of_planes_elsewhere(
+    face: Quarterdeck,
+) -> None:
+    await face.sites.add(host_site(host("other9"), name="annex"))
+    await plane(face, at="annex")
+    with pytest.raises(Conflict, match=r"no DNS server would be left that has the names of demo.*role dns"):
+        await face.sites.remove_host("rack", "three3")
+    with pytest.raises(Conflict, match="no DNS server would be left"):
+        await face.sites.remove("rack")
+    with pytest.raises(Conflict, match="no DNS server would be left"):
+        await face.sites.forget("rack")
+    await face.sites.add_hosts("annex", (parsed(**host("name8", roles=["dns"])),))
+    await face.sites.remove_host("rack", "three3")
+    assert await names(face.sites) == ["one1", "two2"]
+
+
+async def test_a_host_may_be_logged_in_to_otherwise_at_any_time(face: Quarterdeck) -> None:
+    await plane(face, replicas=(replica("two2"),))
+    assert await face.sites.replace_host("rack", "two2", login=SshLogin(user="admin", port=2222))
+    assert not await face.sites.replace_host("rack", "two2", login=SshLogin(user="admin"))
+    spec = (await face.sites.get("rack")).spec
+    assert isinstance(spec, SshSpec)
+    assert spec.host("two2") == parsed(**host("two2", zone="b", ssh={"user": "admin", "port": 2222}))
+
+
+async def test_a_host_keeps_its_address_while_a_plane_has_something_there(face: Quarterdeck) -> None:
+    await plane(face, replicas=(replica("two2"),))
+    says = r"two2 must keep its address 192\.0\.2\.2: replica demo/rack-two2 is there.*add the new one by another name"
+    with pytest.raises(Conflict, match=says):
+        await face.sites.replace_host("rack", "two2", address="192.0.2.99", login=SshLogin())
+    await face.sites.add_hosts("rack", (parsed(**host("four4")),))
+    assert await face.sites.replace_host("rack", "four4", address="192.0.2.99", login=SshLogin())
+    with pytest.raises(InvalidInput, match=r"address: 'rack4' is not an IP address"):
+        await face.sites.replace_host("rack", "four4", address="rack4", login=SshLogin())
+
+
+async def test_a_host_that_is_not_there_is_named_with_those_that_are(face: Quarterdeck) -> None:
+    with pytest.raises(NotFound, match=r"it has no such host; hosts: one1, two2, three3"):
+        await face.sites.remove_host("rack", "four4")
+    with pytest.raises(NotFound, match="no such host"):
+        await face.sites.replace_host("rack", "four4", login=SshLogin(user="x"))
+
+
+async def test_a_site_is_forgotten_with_its_hosts_left_alone(face: Quarterdeck, hosts: HostSites) -> None:
+    await face.sites.forget("rack")
+    assert "rack" not in await face.sites.list()
+    assert hosts.cleared == []
+    with pytest.raises(InvalidInput, match=r"its machines are on this host.*site remove east"):
+        await face.sites.forget("east")
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [{"replicas": (replica("two2"),)}, {"served_site": "rack"}, {"held": (Moment(name="rack", time=1.0),)}],
+)
+async def test_a_site_where_a_plane_runs_or_clients_may_come_is_not_forgotten(
+    face: Quarterdeck, memory: dict[str, object]
+) -> None:
+    await plane(face, at="east", **memory)
+    with pytest.raises(Conflict, match="forgetting site rack: in use by demo"):
+        await face.sites.forget("rack")
+
+
+async def test_what_a_plane_left_at_a_site_that_is_gone_is_named_and_forgotten(face: Quarterdeck) -> None:
+    left = (LeftBehindStatus(site="rack", machine="two2", replica="old"),)
+    await plane(face, at="east", left=left)
+    assert await face.sites.require_forgettable("rack") == ("units of demo/old are left there",)
+    await face.sites.forget("rack")
+    assert [each.name for each in await face._home.store.list(ControlPlane)] == ["demo"]
+
+
+async def test_a_site_goes_with_what_is_on_its_hosts(face: Quarterdeck, hosts: HostSites) -> None:
+    await face.sites.remove("rack")
+    assert hosts.cleared == ["one1", "two2", "three3"]
+    assert [each.name for each in await face._home.store.list(Site)] == ["east", "west"]

@@ -1,0 +1,134 @@
+"""Commands on sites of hosts: what of an inventory is refused, in one line by its path, and what a site becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.cli_lab import Cli
+
+INVALID, MISSING, CONFLICT, PRECONDITION = 2, 3, 4, 5
+THREE = """\
+hosts:
+- {name: one, address: 192.0.2.1, zone: a, roles: [control, edge]}
+- {name: two, address: 192.0.2.2, zone: b, role: control, user: admin, port: 2222}
+- {address: 192.0.2.3, zone: c, roles: [control, dns], host: three.example.com, identityFile: ~/.ssh/three}
+storageClasses:
+- {name: fast, path: /data}
+"""
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def add(cli: Cli, inventory: str = THREE, name: str = "rack") -> None:
+    assert cli("site", "add", name, "--driver", "ssh", "--inventory", "-", stdin=inventory).code == 0
+
+
+def test_a_site_is_made_of_an_inventory_and_shown_as_apply_reads_it(cli: Cli) -> None:
+    add(cli)
+    shown = cli("site", "show", "rack").out
+    assert "driver: ssh" in shown
+    assert "name: three\n" in shown
+    assert "identityFile: ~/.ssh/three" in shown
+    listed = cli("site", "list").out
+    assert "a,b,c" in next(line for line in listed.splitlines() if line.startswith("rack"))
+    assert cli("apply", "-f", "-", stdin=shown).out == "site rack unchanged\n"
+
+
+@pytest.mark.parametrize(
+    ("inventory", "says"),
+    [
+        ("", ("reading -", "there is nothing in it")),
+        ("hosts: [", ("not valid YAML",)),
+        ("[]", ("must be a mapping",)),
+        ("{}", ("hosts: required, but missing",)),
+        ("hosts: []", ("hosts: is empty; a site has at least one host",)),
+        ("host: []", ("host: unknown field; did you mean 'hosts'?",)),
+        ("edges: 2\nhosts: []", ("edges: unknown field",)),
+        ("hosts: [{adress: 192.0.2.1, zone: a, role: control}]", ("hosts[0].adress: unknown field", "'address'")),
+        ("hosts: [{address: 192.0.2.1, zone: a}]", ("hosts[0].roles: required, but missing",)),
+        ("hosts: [{address: 192.0.2.1, zone: a, role: worker}]", ("hosts[0].roles[0]", "'control', 'edge' or 'dns'")),
+        ("hosts: [{address: 192.0.2.1, zone: a, role: edge}]", ("none has the role control",)),
+        ("hosts: [{address: 127.0.0.1, zone: a, role: control}]", ("hosts[0].address", "loopback")),
+        ("hosts: [{address: 0.0.0.0, zone: a, role: control}]", ("hosts[0].address", "no address that clients")),
+        ("hosts: [{name: x, address: node-1, zone: a, role: control}]", ("hosts[0].address", "is not an IP address")),
+        ("hosts: [{address: 192.0.2.1, zone: a, role: control, port: 70000}]", ("hosts[0].port", "65535")),
+        (
+            "hosts: [{name: x, address: 192.0.2.1, zone: a, role: control},"
+            " {name: y, address: 192.0.2.1, zone: b, role: control}]",
+            ("hosts[1].address: 192.0.2.1 is that of hosts[0] already",),
+        ),
+        (
+            "hosts: [{name: x, address: 192.0.2.1, zone: a, role: control}]\n"
+            "storageClasses: [{name: san, reattachable: true}]",
+            ("storageClasses[0].reattachable: is for local sites",),
+        ),
+    ],
+)
+def test_a_wrong_inventory_is_one_line_with_the_path(cli: Cli, inventory: str, says: tuple[str, ...]) -> None:
+    argv = ("site", "add", "rack", "--driver", "ssh", "--inventory", "-")
+    cli.refused(*argv, stdin=inventory, code=INVALID, says=says)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("--driver", "ssh"), ("is made of an inventory", "--inventory")),
+        (("--driver", "ssh", "--zones", "a", "--inventory", "-"), ("--zones: for sites of driver local only",)),
+        (("--driver", "ssh", "--edges", "1", "--machines", "3"), ("--machines, --edges: for sites of driver local",)),
+        (("--inventory", "-"), ("--inventory: for sites of driver ssh only",)),
+        (("--driver", "ssh", "--inventory", "/nowhere/hosts.yaml"), ("/nowhere/hosts.yaml", "No such file")),
+    ],
+)
+def test_options_of_the_other_kind_are_refused(cli: Cli, argv: tuple[str, ...], says: tuple[str, ...]) -> None:
+    cli.refused("site", "add", "rack", *argv, stdin=THREE, code=INVALID, says=says)
+
+
+def test_a_site_whose_name_is_too_long_is_refused(cli: Cli) -> None:
+    argv = ("site", "add", "r" * 21, "--driver", "ssh", "--inventory", "-")
+    cli.refused(*argv, stdin=THREE, code=INVALID, says=("metadata.name", "at most 20"))
+
+
+def test_a_host_that_another_site_has_is_refused(cli: Cli) -> None:
+    add(cli)
+    again = ("site", "add", "annex", "--driver", "ssh", "--inventory", "-")
+    cli.refused(*again, stdin=THREE, code=CONFLICT, says=("host one (192.0.2.1) is host one of site rack",))
+
+
+def test_hosts_come_go_and_change(cli: Cli) -> None:
+    add(cli)
+    more = "hosts: [{name: four, address: 192.0.2.4, zone: a, role: control}]"
+    assert cli("site", "machines", "add", "rack", "--inventory", "-", stdin=more).code == 0
+    assert "name: four" in cli("site", "show", "rack").out
+    cli.refused(
+        "site", "machines", "add", "rack", "--inventory", "-", stdin=more, code=INVALID, says=("four is hosts",)
+    )
+    classes = f"{more}\nstorageClasses: [{{name: x}}]"
+    argv = ("site", "machines", "add", "rack", "--inventory", "-")
+    cli.refused(*argv, stdin=classes, code=INVALID, says=("storageClasses: those of a site that exists",))
+    assert cli("site", "machines", "replace", "rack", "four", "--address", "192.0.2.44").code == 0
+    assert "192.0.2.44" in cli("site", "show", "rack").out
+    cli.refused("site", "machines", "replace", "rack", "four", code=INVALID, says=("nothing of it is said",))
+    argv = ("site", "machines", "replace", "rack", "four", "--user", "a b")
+    cli.refused(*argv, code=INVALID, says=("user: 'a b' is not the name of a user",))
+    cli.refused("site", "machines", "remove", "rack", "four", code=CONFLICT, says=("nobody to ask", "--yes"))
+    cli.refused("site", "machines", "remove", "rack", "five", "--yes", code=MISSING, says=("hosts: one, four, two",))
+    cli.refused("site", "machines", "remove", "east", "x", "--yes", code=INVALID, says=("it is a local site",))
+
+
+def test_machines_are_listed_where_a_site_is_named_and_no_command(cli: Cli) -> None:
+    assert cli("site", "machines", "east").out == cli("site", "machines", "list", "east").out
+    assert (
+        cli("site", "machines", "-o", "json", "east").out == cli("site", "machines", "list", "east", "-o", "json").out
+    )
+
+
+def test_a_site_that_is_gone_for_good_is_forgotten(cli: Cli) -> None:
+    add(cli)
+    cli.refused("site", "forget", "rack", code=CONFLICT, says=("nobody to ask", "--yes"))
+    assert cli("site", "forget", "rack", "--yes").code == 0
+    cli.refused("site", "show", "rack", code=MISSING, says=("'rack'",))
+    cli.refused("site", "forget", "east", "--yes", code=INVALID, says=("its machines are on this host",))
