@@ -21,11 +21,14 @@ THREE = [
 ]
 
 
-SSH_FIELDS = "unknown field; there are driver, hosts, storageClasses, cordons"
+SSH_FIELDS = "unknown field; there are driver, hosts, storageClasses, edge, cordons"
 LOCAL_FIELDS = (
     "unknown field; there are driver, isolation, zones, machinesPerZone, edges, floatingAddresses,"
     " storageClasses, cordons"
 )
+
+
+TWO_EDGES = [*THREE, {"name": "five", "address": "192.0.2.5", "zone": "a", "role": "edge"}]
 
 
 def document(**spec: Any) -> str:
@@ -124,6 +127,22 @@ def test_what_is_printed_is_read_back_as_it_was() -> None:
         ({"hosts": [host(ssh={"port": 0})]}, "spec.hosts[0].ssh.port: must be greater than or equal to 1, not 0"),
         ({"hosts": [host(ssh={"identityFile": "id"})]}, "spec.hosts[0].ssh.identityFile: 'id' is neither an absolute"
          " path nor one that begins with ~/"),
+        ({"edge": {"floatingAddresses": ["192.0.2.9"]}}, "spec.edge.floatingAddresses: go over to another host: give"
+         " two hosts or more the role edge"),
+        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.7", "192.0.2.8", "192.0.2.9"]}},
+         "spec.edge.floatingAddresses: are 3, more than the 2 hosts of role edge"),
+        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.9", "192.0.2.9"]}},
+         "spec.edge.floatingAddresses: has an address twice"),
+        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.5"]}}, "spec.edge.floatingAddresses: has"
+         " 192.0.2.5, which is host five's own"),
+        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["2001:db8::9"]}}, "spec.edge.floatingAddresses[0]:"
+         " '2001:db8::9' is no IPv4 address"),
+        ({"hosts": TWO_EDGES, "edge": {"external": {"addresses": ["198.51.100.1"]}}}, "spec.edge.external: is for sites"
+         " without hosts of role edge; one is one"),
+        ({"hosts": [host()], "edge": {"external": {"addresses": []}}}, "spec.edge.external.addresses: must be one"
+         " address or more, each once"),
+        ({"hosts": [host()], "edge": {"external": {"addresses": ["198.51.100.1"], "command": ["lb"]}}},
+         "spec.edge.external.command: must begin with the absolute path of a program"),
         ({"storageClasses": [{"name": "san", "reattachable": True}]}, "spec.storageClasses[0].reattachable: is for"
          " local sites: disks of hosts stay where they are"),
     ],
@@ -153,3 +172,13 @@ def test_zones_keep_their_order_when_a_host_goes() -> None:
     assert left.zones == ("b", "a")
     more = Host.model_validate_json(json.dumps(host(zone="a")))
     assert [each.name for each in spec.with_hosts((more, *spec.hosts)).hosts] == ["one", "three", "four", "two"]
+
+
+def test_a_site_keeps_what_leads_clients_to_it_when_its_hosts_change() -> None:
+    spec = spec_of(hosts=TWO_EDGES, edge={"floatingAddresses": ["198.51.100.1"]})
+    assert spec.with_hosts(spec.hosts).edge.floating_addresses == ("198.51.100.1",)
+    external = spec_of(
+        hosts=[host()], edge={"external": {"addresses": ["198.51.100.1"], "command": ["/bin/lb", "set"]}}
+    )
+    assert external.edge.external is not None
+    assert external.edge.external.command == ("/bin/lb", "set")

@@ -77,7 +77,7 @@ def test_its_unit_is_of_a_user_of_its_own_whatever_the_role() -> None:
     unit = keepalived_unit(router_settings("e1", EDGES, ("198.51.100.1",)), FOLDER)
     assert Kept.of("e1", MachineRole.EDGE, unit).account == "quarterdeck-vrrp"
     assert Kept.of("e1", MachineRole.EDGE, replace(unit, name="demo-envoy")).account == "quarterdeck-edge"
-    assert served_file(FOLDER, "demo", 26443).path == FOLDER / "live" / "demo"
+    assert served_file(FOLDER, "demo", ready=26443, port=6443).path == FOLDER / "live" / "demo"
 
 
 class Host:

@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.documents import parse_part, single
+from quarterdeck.api.edge import Edge
 from quarterdeck.api.errors import explained
 from quarterdeck.api.hosts import (
     SSH_PORT,
@@ -59,10 +60,11 @@ class InventoryHost(Model):
 
 
 class Inventory(Model):
-    """The hosts, and where volumes are on them."""
+    """The hosts, where volumes are on them, and what leads clients to them."""
 
     hosts: Annotated[tuple[InventoryHost, ...], SOME]
     storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
+    edge: Edge = Edge()
 
     @property
     def declared(self) -> tuple[Host, ...]:
@@ -91,6 +93,8 @@ def load_inventory(text: str, source: str, *, whole: bool = True) -> Inventory:
 def site_of(name: str, inventory: Inventory, source: str) -> Site:
     """The site that is made of an inventory. Raises InvalidInput."""
     with explained(f"reading {source}", SshSpec):
-        spec = SshSpec(driver="ssh", hosts=inventory.declared, storage_classes=inventory.storage_classes)
+        spec = SshSpec(
+            driver="ssh", hosts=inventory.declared, storage_classes=inventory.storage_classes, edge=inventory.edge
+        )
     with explained(f"adding site {name}", Site):
         return Site.model_validate({"metadata": {"name": name}, "spec": spec})

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.cordons import Cordon
+from quarterdeck.api.edge import Edge
 from quarterdeck.api.hosts import Host, host_problems
 from quarterdeck.api.names import SITE_NAME_MAX
 from quarterdeck.api.problems import PROBLEMS, refuse_if_any
@@ -109,11 +110,14 @@ class LocalSpec(Model):
 
 
 class SshSpec(Model):
-    """What a site of hosts is made of that are reached over ssh. Its zones are those of the hosts, in their order."""
+    """What a site of hosts is made of that are reached over ssh. Its zones are those of the hosts, in their order.
+    ``edge``: what clients are led to, if that is not the addresses of hosts of that role.
+    """
 
     driver: Literal["ssh"]
     hosts: Annotated[tuple[Host, ...], InSchema({"minItems": 1, "maxItems": MACHINES_MAX})]
     storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
+    edge: Edge = Edge()
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -127,6 +131,7 @@ class SshSpec(Model):
             for number, each in enumerate(self.storage_classes)
             if each.reattachable
         )
+        problems.extend(self.edge.problems(self.hosts))
         problems.extend(_cordon_problems(self.cordons))
         refuse_if_any(problems)
         return self
@@ -169,6 +174,7 @@ class SshSpec(Model):
             driver="ssh",
             hosts=tuple(sorted_hosts),
             storage_classes=self.storage_classes,
+            edge=self.edge,
             cordons=tuple(each for each in self.cordons if each.machine is None or each.machine in there),
         )
 

@@ -77,13 +77,15 @@ def keepalived_unit(settings: RouterSettings, folder: PurePosixPath) -> UnitSpec
     )
 
 
-def served_file(folder: PurePosixPath, plane: str, ready_port: int) -> UnitFile:
-    """By which an edge knows of a plane's load balancer on it, and where that says how it does."""
-    return UnitFile(folder / _SERVED / plane, f"{ready_port}\n".encode())
+def served_file(folder: PurePosixPath, plane: str, *, ready: int, port: int) -> UnitFile:
+    """By which an edge knows of a plane's load balancer on it: at which port that says how ``ready`` it is, and which
+    one clients come to. Whoever is connected to another is no client: its manager looks at it again and again.
+    """
+    return UnitFile(folder / _SERVED / plane, f"{ready} {port}\n".encode())
 
 
 def configuration(settings: RouterSettings) -> str:
-    """keepalived.conf(5). Scripts run as the process does, which is not root: "script_user root" has it leave that be."""
+    """keepalived.conf(5). Scripts run as the process does, which is not root: "script_user root" leaves that be."""
     parts = [
         _block(
             "global_defs",

@@ -80,7 +80,7 @@ def _floating(wanted: Wanted, settings: BalancerSettings) -> Floating:
         return Floating(
             own=own,
             unit=keepalived_unit(wanted.site.router(wanted.machine), folder),
-            watched=served_file(folder, wanted.plane, wanted.status_port),
+            watched=served_file(folder, wanted.plane, ready=wanted.status_port, port=wanted.port),
             named=wanted.machine,
         )
     return Floating(own=own, unit=floating_unit(_agent(wanted, settings)))

@@ -81,7 +81,8 @@ class SshSites:
                 SshStorageClass(name=each.name, path=str(each.path or ""), limit_bytes=each.limit_bytes)
                 for each in spec.storage_classes
             )
-            settings = SshSettings(name=name, hosts=tuple(hosts), storage_classes=classes)
+            floating = spec.edge.floating_addresses
+            settings = SshSettings(name=name, hosts=tuple(hosts), storage_classes=classes, floating_addresses=floating)
         return open_ssh_site(settings, *self._connected())
 
     def _connected(self) -> tuple[Hosts, Sender]:

@@ -67,6 +67,7 @@ StartLimitIntervalSec=0
 Type=exec
 User=$R_ACCOUNT
 Group=$R_ACCOUNT
+WorkingDirectory=$UNITS/$1/files
 EnvironmentFile=$UNITS/$1/env
 ExecStartPre=+$OUTSIDE $SELF starting $1
 ExecStart=$2

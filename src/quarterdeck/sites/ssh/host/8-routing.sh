@@ -36,6 +36,7 @@ take_routing() {  # has keepalived go by what a caller wrote; says what is wrong
   done < <(as_vrrp cat "$UNITS/$VRRP/files/keepalived.conf")
   interface=$(ip -o -4 addr show to "$own/32" 2> /dev/null | while read -r _ line _; do printf '%s' "$line"; break; done)
   [[ $interface =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] || { printf 'no interface of this host has the address %s' "$own"; return 0; }
+  chmod 755 "$RUN"  # which nobody may have been in since the boot
   put "$RUN/keepalived.conf" 644 <<< "${found//@INTERFACE@/$interface}"
 }
 
@@ -45,7 +46,7 @@ call_edge_works() {  # whether each load balancer here that addresses lead to le
   local file port
   for file in "$UNITS/$VRRP"/files/live/*; do
     [ -f "$file" ] || continue
-    read -r port < "$file" && require_number "$port"
+    read -r port _ < "$file" && require_number "$port"
     leads_somewhere "$port" || { echo "the load balancer of plane ${file##*/} leads nowhere" >&2; exit 1; }
   done
 }
@@ -61,14 +62,17 @@ leads_somewhere() {  # $1: the port at which Envoy says how it does
   return 1
 }
 
-call_edge_busy() {  # ADDRESS: whether it is here, and a client is connected to it
-  local bytes end at state
+call_edge_busy() {  # ADDRESS: whether it is here, and a client of a load balancer is connected to it
+  local bytes end at state file port ports=' '
   [[ $1 =~ ^$IPV4$ ]] || exit 1
   grep -A 1 -F -- "|-- $1" /proc/net/fib_trie | grep -q '/32 host LOCAL' || exit 1
+  for file in "$UNITS/$VRRP"/files/live/*; do
+    [ ! -f "$file" ] || { read -r _ port < "$file" && require_number "$port" && ports+="$(printf %04X "$port") "; }
+  done
   IFS=. read -r -a bytes <<< "$1"
   printf -v end '%02X%02X%02X%02X' "${bytes[3]}" "${bytes[2]}" "${bytes[1]}" "${bytes[0]}"
   while read -r _ at _ state _; do
-    [ "${at%:*} $state" != "$end 01" ] || exit 0
+    [ "${at%:*} $state" = "$end 01" ] && [[ $ports == *" ${at#*:} "* ]] && exit 0
   done < /proc/net/tcp
   exit 1
 }
