@@ -127,11 +127,11 @@ def test_a_host_takes_what_is_rendered_and_puts_its_own_interface_in(host: Host)
 @pytest.mark.parametrize(
     ("was", "becomes", "why"),
     [
-        pytest.param("edge-works", "let-go", "must not say", id="another script"),
-        pytest.param('edge-works"', 'edge-works; reboot"', "must not say", id="a command behind it"),
+        pytest.param("file /tmp/fails", "file /etc/shadow", "must not say", id="another file that it reads"),
+        pytest.param("track_file fails", "vrrp_script x", "must not say", id="a script"),
         pytest.param("state BACKUP", 'notify "/bin/sh"', "must not say", id="a notification"),
         pytest.param("global_defs {", "include /tmp/more\nglobal_defs {", "must not say", id="another file"),
-        pytest.param("script_user root", "script_user games", "must not say", id="another user"),
+        pytest.param("vrrp_version 3", "script_user root", "must not say", id="another user"),
         pytest.param("@INTERFACE@", "eth1", "must not say", id="another interface"),
         pytest.param("198.51.100.2/32", "198.51.100.254/32", "198.51.100.254 is not allowed", id="another address"),
         pytest.param("unicast_src_ip 192.0.2.1", "unicast_src_ip 192.0.2.9", "no interface", id="not this host's"),

@@ -17,13 +17,8 @@ from quarterdeck.model.units import UnitFile, UnitSpec
 KEEPALIVED = "keepalived"
 #: Its file, below the folder of that unit, and the folder with a file for each plane whose load balancer is there.
 _CONFIGURATION, _SERVED = "keepalived.conf", "live"
-_HOST = "/usr/local/lib/quarterdeck/host"
-_ARGV = (
-    "/usr/sbin/keepalived",
-    *("--dont-fork", "--log-console", "--vrrp"),
-    "--use-file=/run/quarterdeck/keepalived.conf",
-    *("--pid=/tmp/keepalived.pid", "--vrrp_pid=/tmp/vrrp.pid"),
-)
+#: The host's script starts keepalived, and writes down how the load balancers there do.
+_ARGV = ("/usr/local/lib/quarterdeck/host", "vrrp")
 #: Seconds between two advertisements. An edge that says nothing for three of them has lost its addresses to another.
 ADVERTISED_EVERY = 0.5
 #: Priorities: an address is its own edge's first, the others follow in turn. Each weight is added while it holds. Who
@@ -31,9 +26,6 @@ ADVERTISED_EVERY = 0.5
 #: who does, and keeps it if nobody does.
 OWN, OTHERS = 150, 100
 HAS_CLIENTS, DOES_NOT_SERVE = 70, -140
-#: Seconds between two looks at how an edge does; so many in a row must fail. A load balancer that is held, or started
-#: anew, is no failure.
-_LOOKS_EVERY, _LOOKS_FAIL = 1, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,21 +77,16 @@ def served_file(folder: PurePosixPath, plane: str, *, ready: int, port: int) -> 
 
 
 def configuration(settings: RouterSettings) -> str:
-    """keepalived.conf(5). Scripts run as the process does, which is not root: "script_user root" leaves that be."""
+    """keepalived.conf(5). It runs no scripts, for which it would have to be root: it reads from files how its
+    edge does.
+    """
     parts = [
-        _block(
-            "global_defs",
-            "script_user root",
-            "enable_script_security",
-            "vrrp_version 3",
-            "vrrp_check_unicast_src",
-            "vrrp_garp_master_refresh 10",
-        ),
-        _script("works", "edge-works", fails=_LOOKS_FAIL, weight=DOES_NOT_SERVE),
+        _block("global_defs", "vrrp_version 3", "vrrp_check_unicast_src", "vrrp_garp_master_refresh 10"),
+        _said("fails", DOES_NOT_SERVE),
     ]
     routers = zip(settings.places.items(), router_ids(settings.places), strict=True)
     for number, ((address, place), router) in enumerate(routers, 1):
-        parts.append(_script(f"busy_{number}", f"edge-busy {address}", fails=1, weight=HAS_CLIENTS))
+        parts.append(_said(f"busy_{number}", HAS_CLIENTS))
         parts.append(
             _block(
                 f"vrrp_instance floating_{number}",
@@ -112,7 +99,7 @@ def configuration(settings: RouterSettings) -> str:
                 # from the same wire alone, where no router has taken anything off
                 *_lines("unicast_peer", *(f"{each} min_ttl 255 max_ttl 255" for each in settings.peers)),
                 *_lines("virtual_ipaddress", f"{address}/32"),
-                *_lines("track_script", "works", f"busy_{number}"),
+                *_lines("track_file", "fails", f"busy_{number}"),
             )
         )
     return "\n".join(parts)
@@ -135,16 +122,9 @@ def router_ids(addresses: Iterable[str]) -> tuple[int, ...]:
     return tuple(taken)
 
 
-def _script(name: str, words: str, *, fails: int, weight: int) -> str:
-    return _block(
-        f"vrrp_script {name}",
-        f'script "{_HOST} {words}"',
-        f"interval {_LOOKS_EVERY}",
-        "timeout 2",
-        f"fall {fails}",
-        "rise 1",
-        f"weight {weight}",
-    )
+def _said(name: str, weight: int) -> str:
+    """A file that says 1 while it holds, and 0."""
+    return _block(f"track_file {name}", f"file /tmp/{name}", f"weight {weight}")
 
 
 def _block(head: str, *inside: str) -> str:

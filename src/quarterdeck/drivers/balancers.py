@@ -15,10 +15,13 @@ from quarterdeck.components.envoy import BalancerSettings, BalancerTls, admin_so
 from quarterdeck.components.floating import FloatingSettings, floating_unit, led_unit_name
 from quarterdeck.components.keepalived import KEEPALIVED, keepalived_unit, served_file
 from quarterdeck.endpoint.envoy import EnvoyBalancer, Floating, issue_balancer_tls
+from quarterdeck.endpoint.external import external_balancer
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.http import Http
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.package import python_path
 from quarterdeck.pki.authority import subject_of
+from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.port import SharesFloats, Site
 
 
@@ -108,6 +111,14 @@ def _unit(plane: str) -> str:
 def balancer_admin(site: Site, machine: str, plane: str) -> PurePosixPath:
     """The socket at which a plane's load balancer on a machine answers whoever may open it."""
     return admin_socket_below(site.folder(machine, _unit(plane)))
+
+
+def open_external(
+    host: str, port: int, outside: ExternalLoadBalancer, secrets: PlaneSecrets
+) -> Mapping[str, LoadBalancer]:
+    """That of the user's own for plane ``host``, by each of its addresses."""
+    trust = client_context(secrets.kubernetes_ca.bundle)
+    return external_balancer(host, outside.addresses, port, trust, outside.command)
 
 
 BALANCER_DRIVERS: Mapping[str, Callable[[Wanted], LoadBalancer]] = {"envoy": _envoy}

@@ -12,6 +12,7 @@ from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.files import file_errors, written_beside
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.port import Site
 
@@ -81,8 +82,14 @@ class SshSites:
                 SshStorageClass(name=each.name, path=str(each.path or ""), limit_bytes=each.limit_bytes)
                 for each in spec.storage_classes
             )
-            floating = spec.edge.floating_addresses
-            settings = SshSettings(name=name, hosts=tuple(hosts), storage_classes=classes, floating_addresses=floating)
+            outside = spec.edge.external
+            settings = SshSettings(
+                name=name,
+                hosts=tuple(hosts),
+                storage_classes=classes,
+                floating_addresses=spec.edge.floating_addresses,
+                external=ExternalLoadBalancer(outside.addresses, outside.command) if outside is not None else None,
+            )
         return open_ssh_site(settings, *self._connected())
 
     def _connected(self) -> tuple[Hosts, Sender]:

@@ -93,6 +93,11 @@ class EnvoyBalancer:
         """See ``LoadBalancer.floats``."""
         return self.floating is not None
 
+    @property
+    def holds(self) -> bool:
+        """See ``LoadBalancer.holds``."""
+        return True
+
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
         """See ``LoadBalancer.apply``."""
         before = await self._view_before()

@@ -16,7 +16,7 @@ from quarterdeck.api.site import AddressSpace, Isolation, default_sites
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.template import Revisions
-from quarterdeck.drivers.balancers import Wanted, open_balancer
+from quarterdeck.drivers.balancers import Wanted, open_balancer, open_external
 from quarterdeck.drivers.names import Hub, open_dns, open_promoted
 from quarterdeck.drivers.servers import open_etcd, open_http, open_kube
 from quarterdeck.drivers.sites import Sites
@@ -35,7 +35,7 @@ from quarterdeck.http import Http
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
-from quarterdeck.sites.port import Floats, Site
+from quarterdeck.sites.port import Floats, LedFromOutside, Site
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease, Store
 from quarterdeck.stores.sealing import Key
@@ -198,6 +198,9 @@ def _balancers(
             promoted=address if promoted else None,
         )
         found.setdefault(name, {})[machine] = open_balancer(wanted)
+    for name, site in sites.items():
+        if isinstance(site, LedFromOutside) and site.external is not None:
+            found[name] = {**open_external(resource.host, endpoint_port(resource), site.external, secrets)}
     return found
 
 

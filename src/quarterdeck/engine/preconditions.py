@@ -275,6 +275,8 @@ async def ports(move: Move) -> Finding:
         return ok("ports", "clients need no load balancer")
     if any(each.running for each in move.world.balancers if each.site == site):
         return ok("ports", "the load balancer runs already")
+    if not all(each.holds for each in move.plane.edges(site).values()):
+        return ok("ports", "the load balancer is the user's own")
     wanted = balancer_ports(move.plane.resource)
     driver, edges = move.plane.site(site), [*move.plane.edges(site)]
     used = await asyncio.gather(*(driver.ports_in_use(each, wanted) for each in edges))

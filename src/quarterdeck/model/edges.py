@@ -59,7 +59,7 @@ def joined(
     """A site's load balancer, by what each of its edges says; ``record`` are the addresses that the name has."""
     heard = [each.status for each in edges if each.status is not None]
     running = [each for each in heard if each.running]
-    backends = frozenset[str]().union(*(each.backends for each in running))
+    backends = frozenset[str]().union(*(each.backends | each.unsure for each in running))
     where = places or {}
     return BalancerFact(
         site=site,
@@ -67,7 +67,7 @@ def joined(
         reachable=bool(heard) and not any(each.status is None and each.may_be_used for each in edges),
         backends=backends,
         healthy=frozenset.intersection(*(each.healthy for each in running)) if running else frozenset(),
-        alike=not running or all(each.running and each.backends == backends for each in heard),
+        alike=not running or all(each.running and not each.unsure and each.backends == backends for each in heard),
         common=frozenset.intersection(*(each.backends for each in heard)) if heard else frozenset(),
         connections=sum(each.connections for each in running),
         edges=tuple(

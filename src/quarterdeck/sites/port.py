@@ -8,6 +8,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from quarterdeck.components.keepalived import RouterSettings
 from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import Measure
@@ -246,6 +247,16 @@ class SharesFloats(Floats, Protocol):
 
     def router(self, machine: str) -> RouterSettings:
         """That unit's settings on an edge. No IO."""
+        ...
+
+
+@runtime_checkable
+class LedFromOutside(Protocol):
+    """Sites that can have a load balancer of the user's own in front."""
+
+    @property
+    def external(self) -> ExternalLoadBalancer | None:
+        """That one, if there is one. No IO."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 
 
@@ -51,13 +52,15 @@ class SshStorageClass:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
     """A site. The first storage class is the default. ``floating_addresses``: those of all its planes, which its edges
-    have by turns, and which go over when one falls silent; none where clients are led to the edges' own.
+    have by turns, and which go over when one falls silent; none where clients are led to the edges' own. ``external``:
+    the load balancer of the user's own, where there are no edges.
     """
 
     name: str
     hosts: tuple[Host, ...]
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
     floating_addresses: tuple[str, ...] = ()
+    external: ExternalLoadBalancer | None = None
 
     def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
         """The machines by name, each with its host and its role there."""

@@ -19,6 +19,7 @@ from quarterdeck.errors import (
     TimedOut,
     Unavailable,
 )
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
@@ -64,6 +65,11 @@ class SshSite(SshFaults):
         del number
         edges, addresses = self._settings.edges(), self._settings.floating_addresses
         return own_address(machine, edges, addresses) if addresses and machine in edges else None
+
+    @property
+    def external(self) -> ExternalLoadBalancer | None:
+        """See LedFromOutside."""
+        return self._settings.external
 
     def router(self, machine: str) -> RouterSettings:
         """See SharesFloats."""

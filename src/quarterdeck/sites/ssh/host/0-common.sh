@@ -10,7 +10,7 @@
 #   host let-go UNIT PID      a timer has a process go on that was held
 #   host allow PATH...        lets volumes be kept below a path, or edges have an address; whoever may only "serve" may
 #                             not do that
-#   host edge-works, edge-busy ADDRESS   keepalived asks, as its own user, how the load balancers here do
+#   host vrrp                 a unit runs keepalived, as its own user
 set -u -o pipefail
 umask 077
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin

@@ -105,9 +105,9 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   done
 }
 
-[ $# -gt 0 ] || fail $INVALID "host serve|starting|ended|let-go|undo-fault|allow|edge-works|edge-busy"
+[ $# -gt 0 ] || fail $INVALID "host serve|starting|ended|let-go|undo-fault|allow|vrrp"
 verb=$1; shift
 case $verb in
-  serve | starting | ended | let-go | undo-fault | allow | edge-works | edge-busy) "call_${verb//-/_}" "$@" ;;
+  serve | starting | ended | let-go | undo-fault | allow | vrrp) "call_${verb//-/_}" "$@" ;;
   *) fail $INVALID "there is no $verb" ;;
 esac
