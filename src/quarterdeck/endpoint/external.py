@@ -73,7 +73,7 @@ class Command:
 class ExternalBalancer:
     """The load balancer of plane ``name`` at ``outside``'s address, of all that it has (``at``).
 
-    ``command``: what sets it; None: a person does. ``patience``: how long (seconds) what the command did may take to be seen.
+    ``command``: what sets it; None: a person does. ``patience``: how long (seconds) what that did may take to be seen.
 
     It cannot be held, and what it is told is known by connecting through it alone: so it must lead one client to all
     of its backends, in turns or at random.

@@ -173,7 +173,7 @@ class PersonMust:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendsMust:
     """A change that only a person can make: where a load balancer of the user's own, at the addresses ``at``, is to
-    send the clients of a plane to (nowhere: it is not to lead to this plane any more); ``seen`` is what was seen instead.
+    send the clients of a plane (to nobody: it is not to lead to it any more). ``seen`` is what was seen instead.
     """
 
     name: str
