@@ -14,6 +14,7 @@ from quarterdeck.components.keepalived import (
     KEEPALIVED,
     configuration,
     keepalived_unit,
+    not_usable,
     own_address,
     priority,
     router_ids,
@@ -78,6 +79,16 @@ def test_its_unit_is_of_a_user_of_its_own_whatever_the_role() -> None:
     assert Kept.of("e1", MachineRole.EDGE, unit).account == "quarterdeck-vrrp"
     assert Kept.of("e1", MachineRole.EDGE, replace(unit, name="demo-envoy")).account == "quarterdeck-edge"
     assert served_file(FOLDER, "demo", ready=26443, port=6443).path == FOLDER / "live" / "demo"
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("2.2.7", ""), ("2.1", ""), ("3.0.1", ""), ("2.0.19", "2.0.19 is too old"), ("", "is not installed")],
+)
+def test_what_keepalived_an_edge_needs(version: str, said: str) -> None:
+    found = not_usable(version)
+    assert said in found
+    assert bool(found) == bool(said)
 
 
 class Host:
@@ -146,6 +157,13 @@ def test_a_host_refuses_what_a_caller_may_not_have(host: Host, was: str, becomes
 def test_a_host_without_keepalived_says_so(host: Host) -> None:
     (host.folder / "keepalived").unlink()
     assert "no keepalived on this host" in host.take(GOOD)
+
+
+def test_a_host_says_which_keepalived_it_has(host: Host) -> None:
+    (host.folder / "keepalived").write_text("#!/bin/sh\necho 'Keepalived v2.2.7 (01/16,2022)' >&2\n")
+    assert host.run("keepalived_version").stdout == "2.2.7\n"
+    (host.folder / "keepalived").unlink()
+    assert host.run("keepalived_version").stdout == ""
 
 
 def test_the_unit_runs_the_one_program_that_a_host_lets_it_run(host: Host) -> None:

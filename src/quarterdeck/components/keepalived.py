@@ -19,6 +19,8 @@ KEEPALIVED = "keepalived"
 _CONFIGURATION, _SERVED = "keepalived.conf", "live"
 #: The host's script starts keepalived, and writes down how the load balancers there do.
 _ARGV = ("/usr/local/lib/quarterdeck/host", "vrrp")
+#: The first that reads weights from files by the name that is used here (keepalived: track_file).
+_OLDEST = (2, 1)
 #: Seconds between two advertisements. An edge that says nothing for three of them has lost its addresses to another.
 ADVERTISED_EVERY = 0.5
 #: Priorities: an address is its own edge's first, the others follow in turn. Each weight is added while it holds. Who
@@ -74,6 +76,17 @@ def served_file(folder: PurePosixPath, plane: str, *, ready: int, port: int) -> 
     one clients come to. Whoever is connected to another is no client: its manager looks at it again and again.
     """
     return UnitFile(folder / _SERVED / plane, f"{ready} {port}\n".encode())
+
+
+def not_usable(version: str) -> str:
+    """Why an edge with that keepalived ("": none) cannot have addresses that go over; "" if it can."""
+    if not version:
+        return "keepalived is not installed: addresses that float need that of the distribution"
+    numbers = tuple(int(each) for each in version.split(".") if each.isdigit())
+    if numbers < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        return f"keepalived {version} is too old: addresses that float need {oldest} or newer"
+    return ""
 
 
 def configuration(settings: RouterSettings) -> str:
