@@ -78,7 +78,7 @@ def set_by_command(lab: TheirLab, folder: Path, script: str = SETS) -> Command:
 
 async def test_a_load_balancer_that_leads_to_nobody_does_not_run(lab: TheirLab) -> None:
     assert not (await lab.balancer.observe()).running
-    assert not lab.balancer.holds
+    assert not lab.balancer.can_hold
 
 
 async def test_a_person_is_asked_until_it_is_seen_to_send_to_all_that_it_should(lab: TheirLab) -> None:

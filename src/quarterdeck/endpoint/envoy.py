@@ -94,8 +94,8 @@ class EnvoyBalancer:
         return self.floating is not None
 
     @property
-    def holds(self) -> bool:
-        """See ``LoadBalancer.holds``."""
+    def can_hold(self) -> bool:
+        """See ``LoadBalancer.can_hold``."""
         return True
 
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:

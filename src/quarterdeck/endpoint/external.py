@@ -98,8 +98,8 @@ class ExternalBalancer:
         return False
 
     @property
-    def holds(self) -> bool:
-        """See ``LoadBalancer.holds``."""
+    def can_hold(self) -> bool:
+        """See ``LoadBalancer.can_hold``."""
         return False
 
     async def apply(self, backends: Mapping[str, BackendAddress]) -> BackendsMust | None:

@@ -31,7 +31,7 @@ class LoadBalancer(Protocol):
         ...
 
     @property
-    def holds(self) -> bool:
+    def can_hold(self) -> bool:
         """Whether it can be held."""
         ...
 

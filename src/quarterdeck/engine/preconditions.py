@@ -275,7 +275,7 @@ async def ports(move: Move) -> Finding:
         return ok("ports", "clients need no load balancer")
     if any(each.running for each in move.world.balancers if each.site == site):
         return ok("ports", "the load balancer runs already")
-    if not all(each.holds for each in move.plane.edges(site).values()):
+    if not all(each.can_hold for each in move.plane.edges(site).values()):
         return ok("ports", "the load balancer is the user's own")
     wanted = balancer_ports(move.plane.resource)
     driver, edges = move.plane.site(site), [*move.plane.edges(site)]
@@ -320,7 +320,7 @@ async def clients(move: Move) -> Finding:
     """Load balancers can be held for the moments in which requests would be refused or lost."""
     sites = {move.wanted.spec.placement.site, *(each.site for each in move.world.balancers if each.running)}
     all_edges = {site: move.plane.balancers.get(site, {}) for site in sorted(sites)}
-    own = [site for site, edges in all_edges.items() if not all(each.holds for each in edges.values())]
+    own = [site for site, edges in all_edges.items() if not all(each.can_hold for each in edges.values())]
     if not own:
         return ok("clients", "they wait while etcd hands over, and see no failure")
     seen = (
