@@ -60,7 +60,7 @@ class LabSite(SshSite):
             return
         await asyncio.to_thread(self.lab.power_on, name)
         async with asyncio.timeout(20):  # until it is known that the connection from before is gone
-            while (await self.facts()).machine(machine).machine.state is not MachineState.UP:
+            while (await self.facts()).machine(machine).machine.state is not MachineState.UP:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
     async def freeze_machine(self, machine: str) -> None:

@@ -68,6 +68,7 @@ def apiserver_unit(
             *arguments.command_line(Component.APISERVER, extra),
         ),
         files=folder.files,
+        writes=(replica.audit,) if replica.audit is not None else (),
         stop_timeout=plane.shutdown.delay + longest + 5.0,
         restart_pause=RESTART_PAUSE,
     )

@@ -61,6 +61,9 @@ class UnitSpec:
     ``owns`` are folders that no other unit uses: a machine that can runs the unit as a user of its own, to whom they
     belong then. No part of the digest either.
 
+    ``writes`` are folders besides that it writes to: whoever confines the unit lets it, and gives them to its user. No
+    part of the digest either.
+
     ``restart_pause``: seconds that the machine lets pass before it starts the unit again when that ended by itself, so
     that whoever leads clients to it has found it gone before it listens again. No part of the digest either.
 
@@ -78,6 +81,7 @@ class UnitSpec:
     needs: PurePosixPath | None = None
     fresh: bool = False
     owns: tuple[PurePosixPath, ...] = ()
+    writes: tuple[PurePosixPath, ...] = ()
     restart_pause: float = 0.0
     low_ports: bool = False
 

@@ -84,9 +84,9 @@ class SshHosts:
         try:
             words = ("look", below or "-", *self._roots(host))
             said = await self._ask(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
-        except (Unavailable, PreconditionFailed):
+            return read_look(doing, said)
+        except (Unavailable, PreconditionFailed, Corrupt):
             return None  # whoever does anything there is told why
-        return read_look(doing, said)
 
     def _facts_of(self, machine: str, look: HostLook | None) -> MachineFacts:
         if look is None or look.state is not MachineState.UP:

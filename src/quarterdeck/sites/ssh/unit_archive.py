@@ -58,7 +58,7 @@ class Kept:
             digest=spec.digest,
             weight=WEIGHT[spec.priority],
             needs=None if spec.needs is None else str(spec.needs),
-            owns=tuple(map(str, spec.owns)),
+            owns=tuple(map(str, (*spec.owns, *spec.writes))),
             files=tuple((str(each.path), hashlib.sha256(each.content).hexdigest()) for each in spec.files),
             restart_pause=spec.restart_pause,
             low_ports=spec.low_ports,

@@ -1,0 +1,258 @@
+"""Planes on machines that are reached over ssh, with real sshd and systemd: created, moved over a distance while
+machines, sessions and rights go away, healed, and serving when nobody can reach the machines.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+from support.conditions import until
+from support.hosts_lab import LabHost, why_not
+from support.hosts_planes import HostsPlanes, hosts_planes
+from support.plane_lab import Command, PlaneLab, did
+from support.watched import CLIENTS, watched
+
+from quarterdeck.report.schema import Outcome, Report
+from quarterdeck.sites.netns.layout import OUTSIDE, Cut
+from quarterdeck.stores.port import JournalEntry
+from quarterdeck.stores.port import Outcome as Done
+
+pytestmark = pytest.mark.timeout(900)
+
+NAME = "demo"
+SITES = ("north", "south")
+#: The worst that ``systemd-analyze security`` may say of a unit.
+EXPOSURE = 4.0
+#: Seconds until nobody waits any more for a machine that says nothing.
+SILENT = 20.0
+
+
+def machines() -> dict[LabHost, tuple[str, ...]]:
+    """Two sites of three zones, each with a spare machine, and two hosts that are edges and DNS servers."""
+    found: dict[LabHost, tuple[str, ...]] = {}
+    for site in SITES:
+        found |= {LabHost(f"{site}-{zone}", site, zone): ("control",) for zone in "abc"}
+        found |= {LabHost(f"{site}-edge-{zone}", site, zone): ("edge", "dns") for zone in "ab"}
+    found[LabHost("north-spare", "north", "a")] = ("control",)
+    return found
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[HostsPlanes]:
+    """The plane, at site north of two whose machines have all programs."""
+    if why := why_not():
+        pytest.skip(why)
+    with hosts_planes(machines()) as hosts:
+        for site in SITES:
+            hosts.add_site(site)
+        hosts.planes.run("create", "first", "--site", "north", "--replicas", "1")  # programs are sent as for anybody
+        hosts.share_programs(*hosts.hosts.names)
+        hosts.planes.run("delete", "first", "--yes")
+        done = hosts.planes.run("create", NAME, "--site", "north")
+        print(f"\n3 replicas on hosts that have the programs: {done.seconds:.1f} s")
+        yield hosts
+
+
+@pytest.fixture
+def far(made: HostsPlanes) -> HostsPlanes:
+    """The same, well, 80 ms from the other site."""
+    hosts = made.hosts
+    for name in hosts.names:
+        if not hosts.is_on(name):
+            hosts.power_on(name)
+    for command in made.planes.commands:
+        if command.running:
+            command.kill()
+    hosts.delay(*SITES, 80)
+    made.planes.run("wait", NAME, "--timeout", "120")
+    return made
+
+
+def where(planes: PlaneLab) -> tuple[str, str]:
+    """The plane's site, and the other one."""
+    source = planes.plane(NAME).spec.placement.site
+    return source, next(each for each in SITES if each != source)
+
+
+def moved_until(planes: PlaneLab, target: str, kind: str) -> Command:
+    """A migration that has just taken its first step of that kind."""
+    after = planes.last_entry(NAME)
+    moving = planes.start("migrate", NAME, "--to", target, "--yes")
+    planes.journal(NAME, lambda seen: did(seen, kind), f"a step {kind}", after=after, during=moving)
+    return moving
+
+
+def settled(planes: PlaneLab, moving: Command, target: str) -> None:
+    """The migration ends well, at the target."""
+    done = moving.end()
+    assert done.code == 0, str(done)
+    fact = planes.status(NAME, code=0)
+    assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target
+
+
+def test_a_plane_is_spread_over_hosts_and_its_units_are_confined(far: HostsPlanes) -> None:
+    source, _ = where(far.planes)
+    assert {*far.planes.machines(source)} <= {f"{source}-{zone}" for zone in ("a", "b", "c", "spare")}
+    for name in (f"{source}-b", f"{source}-edge-a"):
+        said = far.hosts.sh(name, "systemd-analyze security --no-pager 'quarterdeck-*' | grep quarterdeck-")
+        exposures = {line.split()[0]: float(line.split()[1]) for line in said.splitlines()}
+        print(f"\n{exposures}")
+        assert max(exposures.values()) <= EXPOSURE, said
+        owners = far.hosts.sh(name, "ps -eo user:32,cgroup | grep quarterdeck.slice | cut -d' ' -f1 | sort -u").split()
+        assert owners
+        assert "root" not in owners
+
+
+def test_no_client_sees_a_failure_in_a_migration_80_ms_away(far: HostsPlanes) -> None:
+    source, target = where(far.planes)
+    done = far.planes.run("migrate", NAME, "--to", target, "--yes", "--probe", "--quiet", "3")
+    report = Report.model_validate_json(far.planes.run("report", NAME, "-o", "json").out)
+    assert report.outcome is Outcome.SUCCEEDED
+    assert report.probe is not None
+    failed = [f"{each.kind} {each.request}: {each.reason}" for each in report.probe.failures]
+    assert (failed, report.probe.writes.lost, report.probe.watches.missed) == ([], 0, 0), str(done)
+    left = far.hosts.sh(f"{source}-a", "systemctl list-units --all --plain --no-legend 'quarterdeck-demo-*'")
+    assert left == "", "nothing of it is left there"
+
+
+def test_sessions_are_cut_in_each_kind_of_step_and_nobody_notices(far: HostsPlanes) -> None:
+    """And one user may not become root for a while, in the middle of it."""
+    planes, hosts = far.planes, far.hosts
+    _, target = where(planes)
+    after = planes.last_entry(NAME)
+    with watched(planes, NAME, "cut-sessions") as clients:
+        moving = planes.start("migrate", NAME, "--to", target, "--yes")
+        cut: set[str] = set()
+
+        def more(seen: Sequence[JournalEntry]) -> bool:
+            new = {each.kind for each in seen if each.outcome is Done.STARTED} - cut
+            if new:
+                cut.update(new)
+                for name in hosts.names:
+                    hosts.kill_ssh(name)
+            return not moving.running
+
+        planes.journal(NAME, more, "it ends", after=after)
+        settled(planes, moving, target)
+        clients.goes_on("at the target")
+    assert len(cut) > 8, cut
+
+
+def test_a_user_who_may_not_become_root_any_more_is_waited_for_and_named(far: HostsPlanes) -> None:
+    planes, hosts = far.planes, far.hosts
+    _, target = where(planes)
+    with watched(planes, NAME, "sudo") as clients:
+        moving = moved_until(planes, target, "AddLearners")
+        hosts.set_sudo(f"{target}-b", allowed=False)
+        try:
+            hosts.kill_ssh(f"{target}-b")
+            until(lambda: "sudo" in moving.said or not moving.running, "it is said")
+            assert moving.running, moving.said
+            clients.goes_on("meanwhile")
+        finally:
+            hosts.set_sudo(f"{target}-b", allowed=True)
+        settled(planes, moving, target)
+        clients.goes_on("at the target")
+
+
+def test_a_migration_completes_though_a_source_machine_falls_silent(far: HostsPlanes) -> None:
+    planes, hosts = far.planes, far.hosts
+    source, target = where(planes)
+    leader = next(each["machine"] for each in planes.status(NAME)["members"] if each["member"] == "leader")
+    with watched(planes, NAME, "silent") as clients:
+        moving = moved_until(planes, target, "Promote")
+        since = time.time()
+        hosts.power_off(leader)
+        clients.goes_on("after the machine fell silent")
+        settled(planes, moving, target)
+        clients.excuse("the leader's machine fell silent", since=since, until=time.time(), most=CLIENTS)
+        clients.goes_on("at the target")
+    hosts.power_on(leader)
+    planes.run("wait", NAME)
+    assert planes.machines(source) == ()
+
+
+def test_a_full_disk_is_named_before_anything_is_changed(far: HostsPlanes) -> None:
+    planes, hosts = far.planes, far.hosts
+    _, target = where(planes)
+    after = planes.last_entry(NAME)
+    hosts.limit_disk(f"{target}-b", "/var/lib/quarterdeck/volumes", 2**20)
+    try:
+        planes.refused("migrate", NAME, "--to", target, "--yes", code=5, says=[f"{target}-b"])
+    finally:
+        hosts.lift_limit(f"{target}-b", "/var/lib/quarterdeck/volumes")
+    assert planes.last_entry(NAME) == after
+
+
+def test_units_come_back_by_themselves_when_a_host_boots(far: HostsPlanes) -> None:
+    planes, hosts = far.planes, far.hosts
+    site, _ = where(planes)
+    voter = next(each for each in planes.status(NAME)["members"] if each["member"] == "voter")
+    with watched(planes, NAME, "boot") as clients:
+        since = time.time()
+        hosts.reboot(voter["machine"])
+        until(lambda: whole(planes), "all members are well again")
+        clients.excuse("its host booted", since=since, until=since + SILENT, most=CLIENTS)
+        clients.goes_on("afterwards")
+    assert site == where(planes)[0]
+
+
+def whole(planes: PlaneLab) -> bool:
+    """Whether all members and apiservers are well."""
+    fact = planes.status(NAME)
+    return all((each["health"], each["apiserver"]) == ("healthy", "ready") for each in fact["members"])
+
+
+def test_a_plane_serves_on_when_its_managers_host_is_cut_off(far: HostsPlanes) -> None:
+    """As whoever is at a site himself sees."""
+    planes, hosts = far.planes, far.hosts
+    site, other = where(planes)
+    manager = planes.start("serve", "--log-format", "json")
+    until(lambda: '"serving"' in manager.said, "it serves")
+    asks = (
+        f"for i in $(seq 20); do curl -skf -m 2 https://{hosts.address(f'{site}-edge-a')}:6443/readyz || exit 1; done"
+    )
+    for name in SITES:
+        hosts.cut_sites(OUTSIDE, name, Cut.BOTH)
+    try:
+        end = time.monotonic() + 20.0  # longer than any grace
+        while time.monotonic() < end:
+            assert hosts.sh(f"{other}-edge-b", asks) == "ok" * 20
+    finally:
+        for name in SITES:
+            hosts.cut_sites(OUTSIDE, name, Cut.NONE)
+    manager.process.send_signal(signal.SIGTERM)
+    manager.end(30)
+    planes.run("wait", NAME)
+    events = {each["reason"] for each in planes.run("events", NAME, "-o", "json").json}
+    assert "ReplicaCondemned" not in events, events
+
+
+def test_a_machine_that_dies_is_replaced_by_a_manager(far: HostsPlanes) -> None:
+    planes, hosts = far.planes, far.hosts
+    if where(planes)[0] != "north":
+        planes.run("migrate", NAME, "--to", "north", "--yes")
+    manager = planes.start("serve", "--log-format", "json")
+    until(lambda: '"serving"' in manager.said, "it serves")
+    lost = next(
+        each for each in planes.status(NAME)["members"] if each["member"] == "voter" and each["machine"] == "north-a"
+    )
+    with watched(planes, NAME, "dies") as clients:
+        since = time.time()
+        hosts.power_off(lost["machine"])
+        until(lambda: replaced(planes, lost["replica"]), "another one serves")
+        clients.excuse("its machine died", since=since, until=since + SILENT, most=CLIENTS)
+        clients.goes_on("after it was replaced")
+    manager.process.send_signal(signal.SIGTERM)
+    manager.end(30)
+    hosts.power_on(lost["machine"])
+    planes.run("wait", NAME)
+
+
+def replaced(planes: PlaneLab, replica: str) -> bool:
+    """Whether the plane is whole, without that replica."""
+    members = planes.status(NAME)["members"]
+    return len(members) == 3 and replica not in {each["replica"] for each in members} and whole(planes)
