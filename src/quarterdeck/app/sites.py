@@ -17,6 +17,7 @@ from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, require_unused
 from quarterdeck.errors import NotFound
+from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import Machine, MachineRole
 
 
@@ -61,6 +62,13 @@ class Sites:
         await self._home.sites.require_allowed(site)
         require_distinct(site, await self._home.store.list(Site))
         await self._home.store.create(site)
+
+    async def check(self, site: Site) -> Checked:
+        """What stands in the way of planes at a site, host by host, whether it was added or not. Changes nothing, there
+        or here. Raises Conflict when another site has a host of it, Unavailable where this host forbids its networks.
+        """
+        require_distinct(site, await self._home.store.list(Site))
+        return await self._home.sites.check(site)
 
     async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
         """Create or change a site; ``dry_run``: only say what would become of it. Raises Conflict for a change that

@@ -15,6 +15,7 @@ from quarterdeck.api.errors import explained
 from quarterdeck.api.site import Isolation, LocalSpec, Site
 from quarterdeck.app import Drain
 from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes
+from quarterdeck.cli.checks import print_checked
 from quarterdeck.cli.context import Output, err, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.machines import app as machines_app
@@ -22,7 +23,8 @@ from quarterdeck.cli.opening import go_inside_for_site, opened
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_forecast
 from quarterdeck.cli.work import confirm, detach, follow
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.model.findings import Checked
 
 app = typer.Typer(help="Places with machines, zones and storage classes.", no_args_is_help=True)
 app.add_typer(machines_app, name="machines")
@@ -136,6 +138,34 @@ def show_(name: SiteName, output: OutputOption = Output.YAML) -> None:
 async def _site(name: str) -> Site:
     async with opened() as quarterdeck:
         return await quarterdeck.sites.get(name)
+
+
+@app.command()
+def check(
+    name: Annotated[str | None, typer.Argument(help="The site's name.", show_default=False)] = None,
+    inventory: Annotated[
+        Path | None, typer.Option(help="Hosts that are no site yet: YAML; - for standard input.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Say everything that stands in the way of planes on hosts, host by host. Nothing is changed there.
+
+    Ends with 5 when anything does.
+    """
+    doing = "checking a site"
+    if (name is None) == (inventory is None):
+        raise InvalidInput(doing, "name a site, or an --inventory of hosts that are none yet")
+
+    async def ask() -> Checked:
+        async with opened() as quarterdeck:
+            if name is not None:
+                return await quarterdeck.sites.check(await quarterdeck.sites.get(name))
+            return await quarterdeck.sites.check(_of_hosts(doing, "hosts", inventory))
+
+    checked = run(ask())
+    print_checked(checked, output)
+    if checked.refused:
+        raise typer.Exit(PreconditionFailed.exit_code)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,6 +14,7 @@ from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.files import file_errors, written_beside
 from quarterdeck.model.endpoints import ExternalLoadBalancer
+from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.port import Site
 
@@ -34,8 +36,7 @@ class SshSites:
 
     def open(self, resource: SiteResource) -> SshSite:
         """See ``SiteDriver``."""
-        spec = _hosts_of(resource)
-        return self._open(resource.metadata.name, [settings_of(each) for each in spec.hosts], spec)
+        return self._open(_settings(resource))
 
     async def require_allowed(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: what stands in the way at hosts is said by 'site check', and whenever they are needed."""
@@ -45,7 +46,7 @@ class SshSites:
         if found := _dns_hosts(declared):
             with file_errors(f"noting that there are DNS servers of {_HUB}"):
                 self._mark.mkdir(parents=True, exist_ok=True)
-        return self._open(_HUB, found)
+        return self._open(_hub_of(found))
 
     def hubs(self) -> tuple[AddressSpace, ...]:
         """See ``SiteDriver``."""
@@ -60,7 +61,15 @@ class SshSites:
     async def destroy(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: what planes share on its hosts goes as well."""
         await self.open(resource).destroy()
-        await self._open(_HUB, _dns_hosts((resource,))).destroy()
+        await self._open(_hub_of(_dns_hosts((resource,)))).destroy()
+
+    async def check(self, resource: SiteResource) -> Checked:
+        """See ``SiteDriver``."""
+        from quarterdeck.sites.ssh.checks import Here
+        from quarterdeck.sites.ssh.probing import checked
+
+        here = Here(architecture=platform.machine(), owner=owner_of(self._folder))
+        return await checked(_settings(resource), here)
 
     async def close(self) -> None:
         """See ``SiteDriver``."""
@@ -72,24 +81,9 @@ class SshSites:
     def _mark(self) -> Path:
         return self._folder / "sites" / _HUB
 
-    def _open(self, name: str, hosts: Sequence[ssh.Host], spec: SshSpec | None = None) -> SshSite:
-        from quarterdeck.sites.ssh.hosts import SshSettings, SshStorageClass
+    def _open(self, settings: ssh.SshSettings) -> SshSite:
         from quarterdeck.sites.ssh.site import open_ssh_site
 
-        settings = SshSettings(name=name, hosts=tuple(hosts))
-        if spec is not None:
-            classes = tuple(
-                SshStorageClass(name=each.name, path=str(each.path or ""), limit_bytes=each.limit_bytes)
-                for each in spec.storage_classes
-            )
-            outside = spec.edge.external
-            settings = SshSettings(
-                name=name,
-                hosts=tuple(hosts),
-                storage_classes=classes,
-                floating_addresses=spec.edge.floating_addresses,
-                external=ExternalLoadBalancer(outside.addresses, outside.command) if outside is not None else None,
-            )
         return open_ssh_site(settings, *self._connected())
 
     def _connected(self) -> tuple[Hosts, Sender]:
@@ -99,6 +93,31 @@ class SshSites:
         if self._shared is None:
             self._shared = Hosts(owner_of(self._folder)), Sender()
         return self._shared
+
+
+def _settings(resource: SiteResource) -> ssh.SshSettings:
+    from quarterdeck.sites.ssh.hosts import SshSettings, SshStorageClass
+
+    spec = _hosts_of(resource)
+    classes = tuple(
+        SshStorageClass(name=each.name, path=str(each.path or ""), limit_bytes=each.limit_bytes)
+        for each in spec.storage_classes
+    )
+    hosts = tuple(settings_of(each) for each in spec.hosts)
+    outside = spec.edge.external
+    return SshSettings(
+        name=resource.metadata.name,
+        hosts=hosts,
+        storage_classes=classes,
+        floating_addresses=spec.edge.floating_addresses,
+        external=ExternalLoadBalancer(outside.addresses, outside.command) if outside is not None else None,
+    )
+
+
+def _hub_of(hosts: Sequence[ssh.Host]) -> ssh.SshSettings:
+    from quarterdeck.sites.ssh.hosts import SshSettings
+
+    return SshSettings(name=_HUB, hosts=tuple(hosts))
 
 
 def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = ()) -> ssh.Host:

@@ -49,6 +49,10 @@ class SshStorageClass:
     limit_bytes: int | None = None
 
 
+#: Where a host has load balancers as well as replicas, apiservers are so far from those ports.
+_BESIDE_BALANCERS = 10_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
     """A site. The first storage class is the default. ``floating_addresses``: those of all its planes, which its edges
@@ -61,6 +65,12 @@ class SshSettings:
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
     floating_addresses: tuple[str, ...] = ()
     external: ExternalLoadBalancer | None = None
+
+    @property
+    def apiserver_shift(self) -> int:
+        """How far from their usual ports the apiservers of the site listen."""
+        shared = any({MachineRole.CONTROL, MachineRole.EDGE} <= {*each.roles} for each in self.hosts)
+        return _BESIDE_BALANCERS if shared else 0
 
     def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
         """The machines by name, each with its host and its role there."""

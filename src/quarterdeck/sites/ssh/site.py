@@ -25,7 +25,6 @@ from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measur
 from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import Endpoint, PortName, Seat, TakenSeat
 from quarterdeck.model.units import (
-    MachineRole,
     MachineState,
     Priority,
     UnitFile,
@@ -51,8 +50,6 @@ _DELETE = 300.0
 _SYNCS = 9
 #: Tries to change who sits where, while others do.
 _TRIES = 5
-#: Where a host has load balancers as well as replicas, apiservers are so far from those ports.
-_BESIDE_BALANCERS = 10_000
 
 
 class SshSite(SshFaults):
@@ -263,8 +260,8 @@ class SshSite(SshFaults):
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site. Where any host of the site has load balancers as well, apiservers leave them their ports."""
         host = self._host(machine)
-        if self._shares_hosts and PortName.APISERVER in ports:
-            ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + _BESIDE_BALANCERS}
+        if PortName.APISERVER in ports:
+            ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + self._settings.apiserver_shift}
         taken = await self._listening(host, machine)
 
         def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
@@ -273,10 +270,6 @@ class SshSite(SshFaults):
             )
 
         return await self._changed(machine, f"giving replica {replica} a seat on machine {machine}", allocated)
-
-    @property
-    def _shares_hosts(self) -> bool:
-        return any({MachineRole.CONTROL, MachineRole.EDGE} <= {*each.roles} for each in self._settings.hosts)
 
     async def occupy(self, machine: str, taken: TakenSeat) -> None:
         """See Site."""
