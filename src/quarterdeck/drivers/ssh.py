@@ -15,6 +15,7 @@ from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.storage import HostStorageClass
 from quarterdeck.files import file_errors, written_beside
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.port import Site
@@ -101,11 +102,14 @@ def _settings(resource: SiteResource) -> ssh.SshSettings:
     from quarterdeck.sites.ssh.hosts import SshSettings
 
     spec = _hosts_of(resource)
+    outside = spec.edge.external
     return SshSettings(
         name=resource.metadata.name,
         hosts=tuple(settings_of(each) for each in spec.hosts),
         storage_classes=tuple(map(_class_of, spec.storage_classes)),
         fetch_on_host=spec.fetch_on_host,
+        floating_addresses=spec.edge.floating_addresses,
+        external=ExternalLoadBalancer(outside.addresses, outside.command) if outside is not None else None,
     )
 
 
