@@ -57,6 +57,7 @@ _COMMANDS = {
 _GROUPS = {
     "drill": "drills",
     "replica": "replicas",
+    "node": "nodes",
     "certs": "certs",
     "etcd": "etcd",
     "site": "sites",
@@ -91,8 +92,9 @@ def _loaded(module: str, name: str) -> TyperGroup:
     """A module's commands, under the name that the group which it may be has."""
     made: typer.Typer = import_module(f"quarterdeck.cli.{module}").app
     made.info.name = name
-    for each in made.registered_commands:
-        each.cls = Quiet
+    for each in (made, *(group.typer_instance for group in made.registered_groups)):
+        for command in each.registered_commands if each is not None else ():
+            command.cls = Quiet
     return typer.main.get_group(made)
 
 

@@ -1,0 +1,17 @@
+"""An apiserver to ask: any that is ready will do."""
+
+from __future__ import annotations
+
+from quarterdeck.actions.addresses import apiserver_address
+from quarterdeck.actions.plane import Plane
+from quarterdeck.errors import Unavailable
+from quarterdeck.kube.address import Address
+
+
+async def ready_apiserver(plane: Plane, doing: str) -> Address:
+    """One that is ready. Raises Unavailable, with what was being done."""
+    for record in plane.memory.replicas:
+        address = apiserver_address(plane, record)
+        if (await plane.kube.readyz(address, founded=True)).ok:
+            return address
+    raise Unavailable(f"{doing} of plane {plane.name}", "no apiserver is ready", f"see 'status {plane.name}'")
