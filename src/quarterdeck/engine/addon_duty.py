@@ -105,7 +105,9 @@ class AddonDuty:
             self._contents = {each.addon: each for each in addons.contents_of(self._manifests)}
         contents = (*self._contents.values(), *([self._own] if self._own is not None else ()))
         objects = [each for content in contents for each in content.objects]
-        found = await Addons.seen(plane, await ready_apiserver(plane, "seeing to the add-ons"), objects)
+        found = await Addons.seen(
+            plane, await ready_apiserver(plane, f"seeing to the add-ons of plane {plane.name}"), objects
+        )
         await self._announce(plane)
         states = [await self._kept(plane, found, each) for each in self._wanted()]
         states += [state for each in self._gone(plane, found) if (state := await self._removed(plane, found, each))]

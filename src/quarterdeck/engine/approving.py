@@ -20,7 +20,6 @@ from quarterdeck.model.world import World
 from quarterdeck.stores.port import EventType
 
 _PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-_DOING = "approving the certificates of nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ async def approve(plane: Plane, check: Callable[[], Awaitable[None]]) -> tuple[D
 
     Raises Unavailable when no apiserver answers.
     """
-    apiserver = await ready_apiserver(plane, _DOING)
+    apiserver = await ready_apiserver(plane, f"approving certificates of nodes of plane {plane.name}")
     pending = [each for each in await serving_requests(plane.kube, apiserver) if each.pending]
     if not pending:
         return ()

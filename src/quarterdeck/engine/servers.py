@@ -14,4 +14,4 @@ async def ready_apiserver(plane: Plane, doing: str) -> Address:
         address = apiserver_address(plane, record)
         if (await plane.kube.readyz(address, founded=True)).ok:
             return address
-    raise Unavailable(f"{doing} of plane {plane.name}", "no apiserver is ready", f"see 'status {plane.name}'")
+    raise Unavailable(doing, "no apiserver is ready", f"see 'status {plane.name}'")
