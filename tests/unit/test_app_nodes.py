@@ -15,8 +15,11 @@ from support.cli_lab import Cli
 from support.joining_lab import JoiningLab, signing_request
 
 from quarterdeck.addons.nodes import GROUP
+from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.nodes import Nodes
 from quarterdeck.app import NewToken
+from quarterdeck.engine.belongings import secrets_of
+from quarterdeck.engine.home import Home
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.pki.authority import public_key_hash
 from quarterdeck.pki.tokens import create_token, is_token_id
@@ -158,7 +161,13 @@ async def test_a_person_can_approve_where_no_manager_does(lab: JoiningLab) -> No
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     found = Cli(tmp_path, monkeypatch, capsys)
     found.plane("demo")
+    found.with_store(_with_keys)
     return found
+
+
+async def _with_keys(home: Home) -> None:
+    """As soon as anybody looks at it a plane has its keys."""
+    await secrets_of(home.store, await home.store.get(ControlPlane, "demo"))
 
 
 def test_commands_refuse_in_one_line_and_never_repeat_a_token(cli: Cli) -> None:
