@@ -151,7 +151,7 @@ def test_nodes_do_not_notice_that_a_machine_of_the_plane_dies_and_its_replica_is
     with used(nodes) as calls:
         since = time.time()
         kept.kill_machine(lost["site"], lost["machine"])
-        calls.excuse(since, since + SILENT)
+        calls.excuse(since, time.time() + SILENT)
         until(lambda: len(serving(kept) - {lost["replica"]}) == 3, "another one serves", seconds=120.0, pause=0.5)
     tell("a machine that died", calls.calls, calls.slowest, nodes)
     print(f"failed of those that were under way: {[str(each) for each in calls.failures]}")

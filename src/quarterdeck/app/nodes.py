@@ -153,8 +153,8 @@ class Nodes:
         async def nobody_else() -> None:
             """Two that approve the same have done nothing wrong."""
 
-        async with self._asked(name, f"approving nodes of plane {name}") as (plane, _):
-            return await approving.approve(plane, nobody_else)
+        async with self._asked(name, f"approving nodes of plane {name}") as (plane, apiserver):
+            return await approving.approve(plane, apiserver, nobody_else)
 
     @asynccontextmanager
     async def _asked(self, name: str, doing: str) -> AsyncIterator[tuple[Plane, Address]]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from quarterdeck.actions.addresses import seat_of
+from quarterdeck.actions.addresses import apiserver_address, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.engine.events import Happening
-from quarterdeck.engine.servers import ready_apiserver
 from quarterdeck.engine.templates import takes_nodes
+from quarterdeck.kube.address import Address
 from quarterdeck.kube.nodes import SigningRequest, nodes, serving_requests
 from quarterdeck.kube.objects import Refused
 from quarterdeck.kube.serving import Taken, objection
@@ -42,9 +42,11 @@ class ApproveNodes:
 
     async def turn(self, plane: Plane, world: World) -> None:
         """See ``Duty``."""
-        if not takes_nodes(plane.resource) or not any(fact.ready for fact in world.replicas):
+        ready = next((fact.name for fact in world.replicas if fact.ready), None)
+        if ready is None or not takes_nodes(plane.resource):
             return
-        left = {each.request: each for each in await approve(plane, plane.check) if each.why}
+        apiserver = apiserver_address(plane, plane.memory.replica(ready))
+        left = {each.request: each for each in await approve(plane, apiserver, plane.check) if each.why}
         for each in left.values():
             if self._left.get(each.request) != each.why:
                 words = f"request {each.request} of {each.node} is left to you: {each.why}"
@@ -53,12 +55,11 @@ class ApproveNodes:
         self._left = {name: each.why for name, each in left.items()}
 
 
-async def approve(plane: Plane, check: Callable[[], Awaitable[None]]) -> tuple[Decided, ...]:
+async def approve(plane: Plane, apiserver: Address, check: Callable[[], Awaitable[None]]) -> tuple[Decided, ...]:
     """Decide on each request for such a certificate that nobody has decided on. ``check`` is asked before each effect.
 
-    Raises Unavailable when no apiserver answers.
+    Raises Unavailable when the apiserver does not answer.
     """
-    apiserver = await ready_apiserver(plane, f"approving certificates of nodes of plane {plane.name}")
     pending = [each for each in await serving_requests(plane.kube, apiserver) if each.pending]
     if not pending:
         return ()

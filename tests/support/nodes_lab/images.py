@@ -1,4 +1,4 @@
-"""The image that all containers of tests run: one static program, as an OCI archive that ``ctr images import`` takes."""
+"""The image of all containers of tests: one static program, as an OCI archive that ``ctr images import`` takes."""
 
 from __future__ import annotations
 

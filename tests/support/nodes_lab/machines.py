@@ -31,8 +31,8 @@ _RIGHTS = ("--capability=all", "--system-call-filter=@keyring bpf", "--bind=/dev
 
 
 class NodeMachines:
-    """Machines, by name, that run while the block does. ``home``: whose networks they are on; ``resolvers``: who knows the
-    names of planes in ``zone`` (host:port); ``dns``: the folder of a coredns.
+    """Machines, by name, that run while the block does. ``home``: whose networks they are on; ``resolvers``: who knows
+    the names of planes in ``zone`` (host:port); ``dns``: the folder of a coredns.
     """
 
     def __init__(
