@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from support.site_harness import (
-    ISOLATIONS,
+    KINDS,
     LocalUnderTest,
     SiteFaults,
     SiteUnderTest,
     any_lab,
     eventually,
-    keeps_data,
     keeps_writing,
     local_lab,
+    runs,
     status,
 )
 
@@ -26,7 +26,7 @@ from quarterdeck.model.units import Fence, UnitState, UnitStatus, Volume
 A, B, C = "east-a1", "east-b1", "east-c1"
 
 
-@pytest.fixture(params=["fake", *ISOLATIONS])
+@pytest.fixture(params=KINDS)
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
     async with any_lab(request, tmp_path) as made:
         yield made
@@ -46,7 +46,7 @@ async def local(tmp_path: Path) -> AsyncIterator[LocalUnderTest]:
 async def in_use(site: SiteFaults, storage_class: str = "shared") -> UnitStatus:
     """A unit on A that goes on writing to its volume."""
     volume = await site.create_volume(A, "data", storage_class)
-    await site.start_unit(A, keeps_writing(volume.path, fresh=True))
+    await site.start_unit(A, keeps_writing(volume.path, fresh=True, owns=(volume.path,)))
     await eventually(lambda: site.list_volume(A, "data", "log"), lambda seen: seen == ("1.wal",))
     return await status(site, A, "keeps-writing")
 
@@ -66,7 +66,7 @@ async def test_what_a_dead_machine_had_is_on_another_one_with_all_that_is_in_it(
     assert await has(site, B) == ("1.wal",)
     assert await site.attach_volume(B, "data", A) == moved, "however often it is asked for"
     assert (await site.facts()).away_from(A, "data") == B
-    await site.start_unit(B, keeps_writing(moved.path))
+    await site.start_unit(B, keeps_writing(moved.path, owns=(moved.path,)))
     assert (await status(site, B, "keeps-writing")).state is UnitState.RUNNING
     with pytest.raises(NotFound):
         await site.attach_volume(C, "data", A)
@@ -114,10 +114,10 @@ async def test_what_is_local_is_nobody_elses_even_when_its_machine_is_dead(site:
 
 
 async def test_who_was_replaced_takes_nothing(site: SiteFaults) -> None:
-    volume = await site.create_volume(A, "data", "shared")
-    await site.start_unit(B, keeps_data(volume.path, fresh=True))
+    await site.create_volume(A, "data", "shared")
+    await site.start_unit(B, runs())
     old, new = Fence("alpha", 7), Fence("alpha", 8)
-    await site.fenced(new).stop_unit(B, "keeps-data")
+    await site.fenced(new).stop_unit(B, "runs")
     await site.kill_machine(A)
     with pytest.raises(LeaseLost):
         await site.fenced(old).attach_volume(B, "data", A)

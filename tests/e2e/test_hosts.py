@@ -1,5 +1,5 @@
-"""Planes on machines that are reached over ssh, with real sshd and systemd: created, moved over a distance while machines,
-sessions and rights go away, healed, and serving when nobody can reach the machines.
+"""Planes on machines that are reached over ssh, with real sshd and systemd: created, moved over a distance while
+machines, sessions and rights go away, healed, and serving when nobody can reach the machines.
 """
 
 from __future__ import annotations

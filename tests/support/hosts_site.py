@@ -19,13 +19,9 @@ from quarterdeck.sites.ssh.programs import Sender
 from quarterdeck.sites.ssh.site import SshSite
 from support.conditions import eventually
 from support.hosts_lab import HostsLab, LabHost
+from support.lab_storage import commands
 
 _LIMIT = 50 * 2**20
-_CLASSES = (
-    SshStorageClass(name="standard"),
-    SshStorageClass(name="small", limit_bytes=_LIMIT),
-    SshStorageClass(name="shared"),
-)
 EDGE = "east-edge"
 #: The machines of the suite of the site port.
 EAST = (
@@ -37,8 +33,13 @@ _ROOTS = {"east-b1", "east-b2"}
 """Where one logs in as root; elsewhere as one who becomes root by sudo."""
 
 
-def settings(lab: HostsLab, classes: tuple[SshStorageClass, ...] = _CLASSES) -> SshSettings:
+def settings(lab: HostsLab) -> SshSettings:
     """Site east on all machines of a lab."""
+    classes = (
+        SshStorageClass(name="standard"),
+        SshStorageClass(name="small", limit_bytes=_LIMIT),
+        SshStorageClass(name="shared", commands=commands(lab.folder)),
+    )
     return SshSettings(name="east", hosts=tuple(_host(lab, name) for name in lab.names), storage_classes=classes)
 
 
@@ -93,7 +94,7 @@ class HostsUnderTest:
     def alive(self, machine: str, pid: int) -> bool:
         if not self.lab.is_on(machine):
             return False
-        return self.lab.run(machine, ("grep", "-q", r"^State:\s*[^ZX]", f"/proc/{pid}/status")).returncode == 0
+        return self.lab.run(machine, ("grep", "-q", r"^State:\s[^ZX]", f"/proc/{pid}/status")).returncode == 0
 
     def file(self, machine: str, path: PurePosixPath) -> UnitFile:
         mode = self.lab.run(machine, ("stat", "--format=%a", str(path)))

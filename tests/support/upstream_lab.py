@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import re
 import struct
 import tarfile
 from collections.abc import AsyncIterator, Mapping
@@ -70,12 +71,15 @@ class Heard:
 
 @dataclass
 class Mirror:
-    """Files by path, served over HTTP. ``cuts`` says how often a path still ends halfway."""
+    """Files by path, served over HTTP. ``cuts`` says how often a path still ends halfway; ``froms`` from which byte on
+    each was asked for.
+    """
 
     url: str
     files: dict[str, bytes] = field(default_factory=dict)
     cuts: dict[str, int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    froms: list[int] = field(default_factory=list)
 
     def publish(
         self, project: Project, version: Version, contents: Mapping[Program, bytes], target: Target = AMD64
@@ -96,7 +100,7 @@ def path_of(url: str) -> str:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[Mirror]:
+async def serving(address: str = "127.0.0.1") -> AsyncIterator[Mirror]:
     mirror = Mirror(url="")
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,6 +111,11 @@ async def serving() -> AsyncIterator[Mirror]:
             body = mirror.files.get(path)
             status = "404 Not Found" if body is None else "200 OK"
             body = b"no such file" if body is None else body
+            since = int(found[1]) if (found := re.search(rb"(?i)\r\nrange: bytes=(\d+)-\r\n", head)) else 0
+            mirror.froms.append(since)
+            if since:
+                status = f"206 Partial Content\r\nContent-Range: bytes {since}-{len(body) - 1}/{len(body)}"
+                body = body[since:]
             writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode())
             if mirror.cuts.get(path, 0) > 0:
                 mirror.cuts[path] -= 1
@@ -116,8 +125,8 @@ async def serving() -> AsyncIterator[Mirror]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    mirror.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(answer, address, 0)
+    mirror.url = f"http://{address}:{server.sockets[0].getsockname()[1]}"
     try:
         yield mirror
     finally:

@@ -21,7 +21,8 @@ THREE = [
 ]
 
 
-SSH_FIELDS = "unknown field; there are driver, hosts, storageClasses, cordons"
+SSH_FIELDS = "unknown field; there are driver, hosts, storageClasses, fetchOnHost, cordons"
+LOCAL = {"name": "standard"}
 LOCAL_FIELDS = (
     "unknown field; there are driver, isolation, zones, machinesPerZone, edges, floatingAddresses,"
     " storageClasses, cordons"
@@ -124,12 +125,30 @@ def test_what_is_printed_is_read_back_as_it_was() -> None:
         ({"hosts": [host(ssh={"port": 0})]}, "spec.hosts[0].ssh.port: must be greater than or equal to 1, not 0"),
         ({"hosts": [host(ssh={"identityFile": "id"})]}, "spec.hosts[0].ssh.identityFile: 'id' is neither an absolute"
          " path nor one that begins with ~/"),
-        ({"storageClasses": [{"name": "san", "reattachable": True}]}, "spec.storageClasses[0].reattachable: is for"
-         " local sites: disks of hosts stay where they are"),
+        ({"storageClasses": [{"name": "san", "reattachable": True}]}, "spec.storageClasses[0].reattachable: unknown"
+         " field; did you mean 'attach'?"),
+        ({"storageClasses": [LOCAL, {"name": "san", "attach": ["a"]}]}, "spec.storageClasses[1].detach: is missing:"
+         " what attach is for takes it as well"),
+        ({"storageClasses": [LOCAL, {"name": "san", "snapshot": ["a"]}]}, "spec.storageClasses[1].attach: is missing:"
+         " what snapshot is for takes it as well"),
+        ({"storageClasses": [LOCAL, {"name": "san", "attach": [], "detach": ["a"]}]},
+         "spec.storageClasses[1].attach: is no command"),
+        ({"storageClasses": [LOCAL, {"name": "san", "attach": ["a", "x{node}"], "detach": ["a"]}]},
+         "spec.storageClasses[1].attach: '{node}' means nothing: there are {volume}, {storageClass}, {host}, {address},"
+         " {path}, {make}, {snapshot}"),
+        ({"storageClasses": [{"name": "san", "attach": ["a"], "detach": ["a"]}]}, "spec.storageClasses[0].attach: the"
+         " first storage class is for what each host has for itself: name a local one"),
     ],
 )  # fmt: skip
 def test_hosts_that_cannot_be_are_refused_by_the_path_of_the_field(spec: dict[str, Any], said: str) -> None:
     assert said_of(**spec) == said
+
+
+def test_a_class_with_commands_is_reattachable() -> None:
+    commands = {"attach": ["san", "attach", "{volume}", "{host}:{path}"], "detach": ["san", "detach", "{volume}"]}
+    local, san = spec_of(storageClasses=[LOCAL, {"name": "san", **commands}]).storage_classes
+    assert (local.reattachable, san.reattachable) == (False, True)
+    assert san.attach == ("san", "attach", "{volume}", "{host}:{path}")
 
 
 def test_a_local_site_takes_no_hosts_and_says_so_by_the_field() -> None:

@@ -63,8 +63,8 @@ def test_a_site_is_made_of_an_inventory_and_shown_as_apply_reads_it(cli: Cli) ->
         ),
         (
             "hosts: [{name: x, address: 192.0.2.1, zone: a, role: control}]\n"
-            "storageClasses: [{name: san, reattachable: true}]",
-            ("storageClasses[0].reattachable: is for local sites",),
+            "storageClasses: [{name: san, attach: [mount-san]}]",
+            ("storageClasses[0].detach: is missing",),
         ),
     ],
 )
@@ -132,3 +132,15 @@ def test_a_site_that_is_gone_for_good_is_forgotten(cli: Cli) -> None:
     assert cli("site", "forget", "rack", "--yes").code == 0
     cli.refused("site", "show", "rack", code=MISSING, says=("'rack'",))
     cli.refused("site", "forget", "east", "--yes", code=INVALID, says=("its machines are on this host",))
+
+
+def test_only_storage_classes_with_commands_can_be_tried(cli: Cli) -> None:
+    add(cli)
+    cli.refused("site", "test-storage", "rack", "none", "--machine", "one", "--machine", "two",
+                code=MISSING, says=("there is no storage class none",))  # fmt: skip
+    cli.refused("site", "test-storage", "rack", "fast", "--machine", "one", "--machine", "two",
+                code=PRECONDITION, says=("its volumes are local: no command attaches them",))  # fmt: skip
+    cli.refused(
+        "site", "test-storage", "rack", "fast", "--machine", "one", code=INVALID, says=("1 machines are named",)
+    )
+    cli.refused("site", "test-storage", "east", "standard", code=PRECONDITION, says=("see docs/storage.md",))

@@ -12,6 +12,7 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import AddressSpace, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.sites import Sites
+from quarterdeck.model.findings import Checked
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.port import Site
@@ -39,6 +40,9 @@ class Driver:
 
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
         await hub.destroy()
+
+    async def check(self, resource: SiteResource) -> Checked:
+        return Checked(findings=(), summary="well")
 
     async def destroy(self, resource: SiteResource) -> None:
         await self.open(resource).destroy()

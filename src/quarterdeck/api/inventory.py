@@ -25,7 +25,8 @@ from quarterdeck.api.hosts import (
 )
 from quarterdeck.api.problems import refuse_if_any
 from quarterdeck.api.schema import SOME
-from quarterdeck.api.site import STANDARD, Site, SshSpec, StorageClass
+from quarterdeck.api.site import Site, SshSpec
+from quarterdeck.api.storage import HOSTS_STANDARD, HostStorageClass
 from quarterdeck.api.values import Port, ZoneName
 
 
@@ -62,7 +63,8 @@ class Inventory(Model):
     """The hosts, and where volumes are on them."""
 
     hosts: Annotated[tuple[InventoryHost, ...], SOME]
-    storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
+    storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
+    fetch_on_host: bool = False
 
     @property
     def declared(self) -> tuple[Host, ...]:
@@ -91,6 +93,11 @@ def load_inventory(text: str, source: str, *, whole: bool = True) -> Inventory:
 def site_of(name: str, inventory: Inventory, source: str) -> Site:
     """The site that is made of an inventory. Raises InvalidInput."""
     with explained(f"reading {source}", SshSpec):
-        spec = SshSpec(driver="ssh", hosts=inventory.declared, storage_classes=inventory.storage_classes)
+        spec = SshSpec(
+            driver="ssh",
+            hosts=inventory.declared,
+            storage_classes=inventory.storage_classes,
+            fetch_on_host=inventory.fetch_on_host,
+        )
     with explained(f"adding site {name}", Site):
         return Site.model_validate({"metadata": {"name": name}, "spec": spec})

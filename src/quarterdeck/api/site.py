@@ -15,7 +15,15 @@ from quarterdeck.api.hosts import Host, host_problems
 from quarterdeck.api.names import SITE_NAME_MAX
 from quarterdeck.api.problems import PROBLEMS, refuse_if_any
 from quarterdeck.api.schema import SOME, SOME_ONCE, InSchema, named
-from quarterdeck.api.values import AbsolutePath, Bytes, StorageClassName, ZoneName
+from quarterdeck.api.storage import (
+    HOSTS_STANDARD,
+    STANDARD,
+    HostStorageClass,
+    StorageClass,
+    class_problems,
+    host_class_problems,
+)
+from quarterdeck.api.values import ZoneName
 from quarterdeck.model.units import MachineRole
 
 #: So that the machines of a site have addresses in one /24.
@@ -35,21 +43,6 @@ class AddressSpace(StrEnum):
     LOOPBACK = "loopback"  # this host's own, 127.x.y.z
     NETNS = "netns"  # of the home's network namespaces
     HOSTS = "ssh"  # of the network that hosts have, and this one with them
-
-
-class StorageClass(Model):
-    """A kind of volume. No ``path``: below quarterdeck's own folder. ``limit_bytes``: what it may hold in all.
-    ``reattachable``: its volumes outlive their machines, and can be attached to others; else they are local.
-    """
-
-    name: StorageClassName
-    path: AbsolutePath | None = None
-    limit_bytes: Annotated[Bytes, Field(ge=2**20)] | None = None
-    reattachable: bool = False
-
-
-#: What a site has that says nothing of them.
-STANDARD = (StorageClass(name="standard"),)
 
 
 class LocalSpec(Model):
@@ -75,7 +68,7 @@ class LocalSpec(Model):
             problems.append(("zones", "is empty; a site has at least one zone"))
         if len(set(self.zones)) < len(self.zones):
             problems.append(("zones", "names a zone twice"))
-        problems.extend(_class_problems(self.storage_classes))
+        problems.extend(class_problems(self.storage_classes))
         if self.zones and self.edges > len(self.zones):
             problems.append(
                 ("edges", f"is {self.edges}; each has a zone of its own, of which there are {len(self.zones)}")
@@ -109,11 +102,14 @@ class LocalSpec(Model):
 
 
 class SshSpec(Model):
-    """What a site of hosts is made of that are reached over ssh. Its zones are those of the hosts, in their order."""
+    """What a site of hosts is made of that are reached over ssh. Its zones are those of the hosts, in their order.
+    ``fetch_on_host``: hosts download released programs by themselves; else they are sent from here.
+    """
 
     driver: Literal["ssh"]
     hosts: Annotated[tuple[Host, ...], InSchema({"minItems": 1, "maxItems": MACHINES_MAX})]
-    storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
+    storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
+    fetch_on_host: bool = False
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -121,12 +117,7 @@ class SshSpec(Model):
         problems = [*host_problems(self.hosts)]
         if len(self.hosts) > MACHINES_MAX:
             problems.append(("hosts", f"are {len(self.hosts)}; at most {MACHINES_MAX} are allowed"))
-        problems.extend(_class_problems(self.storage_classes))
-        problems.extend(
-            (f"storageClasses[{number}].reattachable", "is for local sites: disks of hosts stay where they are")
-            for number, each in enumerate(self.storage_classes)
-            if each.reattachable
-        )
+        problems.extend(host_class_problems(self.storage_classes))
         problems.extend(_cordon_problems(self.cordons))
         refuse_if_any(problems)
         return self
@@ -169,19 +160,13 @@ class SshSpec(Model):
             driver="ssh",
             hosts=tuple(sorted_hosts),
             storage_classes=self.storage_classes,
+            fetch_on_host=self.fetch_on_host,
             cordons=tuple(each for each in self.cordons if each.machine is None or each.machine in there),
         )
 
 
 #: By their ``driver``.
 SiteSpec: TypeAlias = LocalSpec | SshSpec
-
-
-def _class_problems(classes: Sequence[StorageClass]) -> Iterator[tuple[str, str]]:
-    if not classes:
-        yield "storageClasses", "is empty; a site has at least one storage class"
-    if len({each.name for each in classes}) < len(classes):
-        yield "storageClasses", "names a storage class twice"
 
 
 def _cordon_problems(cordons: Sequence[Cordon]) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,12 +11,14 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.cordons import told
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.app import cordons, site_hosts
+from quarterdeck.app import cordons, site_hosts, storage
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, require_unused
 from quarterdeck.errors import NotFound
+from quarterdeck.model.findings import Checked
+from quarterdeck.model.promises import Promise
 from quarterdeck.model.units import Machine, MachineRole
 
 
@@ -61,6 +63,13 @@ class Sites:
         await self._home.sites.require_allowed(site)
         require_distinct(site, await self._home.store.list(Site))
         await self._home.store.create(site)
+
+    async def check(self, site: Site) -> Checked:
+        """What stands in the way of planes at a site, host by host, whether it was added or not. Changes nothing, there
+        or here. Raises Conflict when another site has a host of it, Unavailable where this host forbids its networks.
+        """
+        require_distinct(site, await self._home.store.list(Site))
+        return await self._home.sites.check(site)
 
     async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
         """Create or change a site; ``dry_run``: only say what would become of it. Raises Conflict for a change that
@@ -127,6 +136,10 @@ class Sites:
         """Remove a site and its machines. Raises what ``require_unused`` does."""
         await self._home.sites.destroy(await self.require_unused(name))
         await self._home.store.delete(Site, name)
+
+    def test_storage(self, name: str, storage_class: str, machines: Sequence[str] = ()) -> AsyncIterator[Promise]:
+        """Try the commands of a storage class, on two machines: see ``storage.tried``. Raises as that says."""
+        return storage.tried(self._home, name, storage_class, machines)
 
     async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Site:
         """Have a site have more hosts. Raises NotFound, Conflict (another site has one of them), InvalidInput (they are

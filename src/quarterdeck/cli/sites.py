@@ -15,17 +15,21 @@ from quarterdeck.api.errors import explained
 from quarterdeck.api.site import Isolation, LocalSpec, Site
 from quarterdeck.app import Drain
 from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes
+from quarterdeck.cli.checks import print_checked
 from quarterdeck.cli.context import Output, err, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.machines import app as machines_app
 from quarterdeck.cli.opening import go_inside_for_site, opened
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_forecast
+from quarterdeck.cli.storage import try_storage
 from quarterdeck.cli.work import confirm, detach, follow
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.model.findings import Checked
 
 app = typer.Typer(help="Places with machines, zones and storage classes.", no_args_is_help=True)
 app.add_typer(machines_app, name="machines")
+app.command("test-storage")(try_storage)
 
 
 class Driver(StrEnum):
@@ -136,6 +140,73 @@ def show_(name: SiteName, output: OutputOption = Output.YAML) -> None:
 async def _site(name: str) -> Site:
     async with opened() as quarterdeck:
         return await quarterdeck.sites.get(name)
+
+
+@app.command()
+def check(
+    name: Annotated[str | None, typer.Argument(help="The site's name.", show_default=False)] = None,
+    inventory: Annotated[
+        Path | None, typer.Option(help="Hosts that are no site yet: YAML; - for standard input.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Say everything that stands in the way of planes on hosts, host by host. Nothing is changed there.
+
+    Ends with 5 when anything does.
+    """
+    doing = "checking a site"
+    if (name is None) == (inventory is None):
+        raise InvalidInput(doing, "name a site, or an --inventory of hosts that are none yet")
+
+    async def ask() -> Checked:
+        async with opened() as quarterdeck:
+            if name is not None:
+                return await quarterdeck.sites.check(await quarterdeck.sites.get(name))
+            return await quarterdeck.sites.check(_of_hosts(doing, "hosts", inventory))
+
+    checked = run(ask())
+    print_checked(checked, output)
+    if checked.refused:
+        raise typer.Exit(PreconditionFailed.exit_code)
+
+
+@app.command()
+def bootstrap(
+    host: Annotated[str, typer.Argument(help="What ssh is given: a name or an address.", show_default=False)],
+    user: Annotated[str, typer.Option(help="Who quarterdeck is to log in as from now on.")] = "quarterdeck",
+    key: Annotated[Path | None, typer.Option(help="The public key that is let in; yours without it.")] = None,
+    path: Annotated[
+        list[str] | None, typer.Option(help="A folder for volumes besides its own; may be said often.")
+    ] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Run it there, as a user who may.")] = False,
+    login: Annotated[str | None, typer.Option(help="That user, with --apply: root, or one who may run sudo.")] = None,
+    port: Annotated[int | None, typer.Option(help="Of the host's sshd.")] = None,
+    yes: Yes = False,
+) -> None:
+    """Print what root has to run on a host, so that a user may do there what quarterdeck does and nothing else."""
+    from quarterdeck.api.hosts import SshLogin
+    from quarterdeck.app.bootstrapping import bootstrap_script, bootstrapped
+
+    doing = f"setting up host {host}"
+    with explained(doing, SshLogin):
+        SshLogin(user=user)
+        way = SshLogin(host=host, user=login, port=port)
+    text = bootstrap_script(user=user, keys=[text_of(key or _own_key(doing))], paths=path or ())
+    if not apply:
+        out.print(text, end="", highlight=False, markup=False, soft_wrap=True)
+        return
+    confirm(f"on host {host}, make user {user}, who may run quarterdeck's script as root?", yes=yes)
+    out.print(f"host {host}: {run(bootstrapped(way, host, text))}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _own_key(doing: str) -> Path:
+    """The public key that ssh would try first."""
+    folder = Path.home() / ".ssh"
+    found = [folder / f"id_{kind}.pub" for kind in ("ed25519", "ecdsa", "rsa")]
+    known = next((each for each in found if each.is_file()), None)
+    if known is None:
+        raise InvalidInput(doing, f"there is no public key in {folder}", "name one: --key FILE.pub")
+    return known
 
 
 @app.command()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.model.findings import Checked
 from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
@@ -65,6 +66,11 @@ class LocalSites:
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
         """See ``SiteDriver``: its machines are nobody else's."""
         await hub.destroy()
+
+    async def check(self, resource: SiteResource) -> Checked:
+        """See ``SiteDriver``: its machines are made by this host as they are needed, if it lets them be made."""
+        await self.require_allowed(resource)
+        return Checked(findings=(), summary="its machines are parts of this host, which lets them be made")
 
     async def destroy(self, resource: SiteResource) -> None:
         """See ``SiteDriver``."""

@@ -10,6 +10,7 @@ from quarterdeck.api.site import AddressSpace, SiteSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.ssh import SshSites
+from quarterdeck.model.findings import Checked
 from quarterdeck.sites.port import Site
 
 
@@ -36,6 +37,10 @@ class SiteDriver(Protocol):
 
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
         """Take down what runs at a hub."""
+        ...
+
+    async def check(self, resource: SiteResource) -> Checked:
+        """What stands in the way of planes at a site, whether it is declared already or not. Changes nothing."""
         ...
 
     async def destroy(self, resource: SiteResource) -> None:
@@ -98,6 +103,10 @@ class Sites:
         """Take down what all planes share: there are none left."""
         for space in self.hubs():
             await self._driver(_HUBS[space]).close_hub(space, self.hub(space, declared))
+
+    async def check(self, resource: SiteResource) -> Checked:
+        """See ``SiteDriver``."""
+        return await self._driver(resource.spec.driver).check(resource)
 
     async def destroy(self, resource: SiteResource) -> None:
         """End all that runs at a site and remove all that it has: nobody uses it any more."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,7 +13,9 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.api.storage import HostStorageClass
 from quarterdeck.files import file_errors, written_beside
+from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.port import Site
 
@@ -33,8 +37,7 @@ class SshSites:
 
     def open(self, resource: SiteResource) -> SshSite:
         """See ``SiteDriver``."""
-        spec = _hosts_of(resource)
-        return self._open(resource.metadata.name, [settings_of(each) for each in spec.hosts], spec)
+        return self._open(_settings(resource))
 
     async def require_allowed(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: what stands in the way at hosts is said by 'site check', and whenever they are needed."""
@@ -44,7 +47,7 @@ class SshSites:
         if found := _dns_hosts(declared):
             with file_errors(f"noting that there are DNS servers of {_HUB}"):
                 self._mark.mkdir(parents=True, exist_ok=True)
-        return self._open(_HUB, found)
+        return self._open(_hub_of(found))
 
     def hubs(self) -> tuple[AddressSpace, ...]:
         """See ``SiteDriver``."""
@@ -59,7 +62,15 @@ class SshSites:
     async def destroy(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: what planes share on its hosts goes as well."""
         await self.open(resource).destroy()
-        await self._open(_HUB, _dns_hosts((resource,))).destroy()
+        await self._open(_hub_of(_dns_hosts((resource,)))).destroy()
+
+    async def check(self, resource: SiteResource) -> Checked:
+        """See ``SiteDriver``."""
+        from quarterdeck.sites.ssh.checks import Here
+        from quarterdeck.sites.ssh.probing import checked
+
+        here = Here(architecture=platform.machine(), owner=owner_of(self._folder))
+        return await checked(_settings(resource), here)
 
     async def close(self) -> None:
         """See ``SiteDriver``."""
@@ -71,26 +82,48 @@ class SshSites:
     def _mark(self) -> Path:
         return self._folder / "sites" / _HUB
 
-    def _open(self, name: str, hosts: Sequence[ssh.Host], spec: SshSpec | None = None) -> SshSite:
-        from quarterdeck.sites.ssh.hosts import SshSettings, SshStorageClass
+    def _open(self, settings: ssh.SshSettings) -> SshSite:
         from quarterdeck.sites.ssh.site import open_ssh_site
 
-        settings = SshSettings(name=name, hosts=tuple(hosts))
-        if spec is not None:
-            classes = tuple(
-                SshStorageClass(name=each.name, path=str(each.path or ""), limit_bytes=each.limit_bytes)
-                for each in spec.storage_classes
-            )
-            settings = SshSettings(name=name, hosts=tuple(hosts), storage_classes=classes)
         return open_ssh_site(settings, *self._connected())
 
     def _connected(self) -> tuple[Hosts, Sender]:
         from quarterdeck.sites.ssh.connections import Hosts
         from quarterdeck.sites.ssh.programs import Sender
+        from quarterdeck.upstream.origins import Origins
 
         if self._shared is None:
-            self._shared = Hosts(owner_of(self._folder)), Sender()
+            self._shared = Hosts(owner_of(self._folder)), Sender(origins=Origins.from_environment(os.environ))
         return self._shared
+
+
+def _settings(resource: SiteResource) -> ssh.SshSettings:
+    from quarterdeck.sites.ssh.hosts import SshSettings
+
+    spec = _hosts_of(resource)
+    return SshSettings(
+        name=resource.metadata.name,
+        hosts=tuple(settings_of(each) for each in spec.hosts),
+        storage_classes=tuple(map(_class_of, spec.storage_classes)),
+        fetch_on_host=spec.fetch_on_host,
+    )
+
+
+def _hub_of(hosts: Sequence[ssh.Host]) -> ssh.SshSettings:
+    from quarterdeck.sites.ssh.hosts import SshSettings
+
+    return SshSettings(name=_HUB, hosts=tuple(hosts))
+
+
+def _class_of(declared: HostStorageClass) -> ssh.SshStorageClass:
+    from quarterdeck.sites.ssh.commands import VolumeCommands
+    from quarterdeck.sites.ssh.hosts import SshStorageClass
+
+    commands = None
+    if declared.attach is not None and declared.detach is not None:
+        commands = VolumeCommands(attach=declared.attach, detach=declared.detach, snapshot=declared.snapshot or ())
+    path = str(declared.path or "")
+    return SshStorageClass(name=declared.name, path=path, limit_bytes=declared.limit_bytes, commands=commands)
 
 
 def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = ()) -> ssh.Host:
@@ -112,6 +145,21 @@ def login_of(login: SshLogin, address: str) -> ssh.Login:
 
     identity = str(Path(login.identity_file).expanduser()) if login.identity_file else ""
     return Login(host=login.host or address, port=login.port, user=login.user or "", identity=identity)
+
+
+def bootstrap_script(user: str, keys: Sequence[str], paths: Sequence[str]) -> str:
+    """What root is to run on a host to set it up."""
+    from quarterdeck.sites.ssh.bootstrap import bootstrap_script as made
+    from quarterdeck.sites.ssh.script import script
+
+    return made(user=user, keys=keys, script=script().decode(), paths=paths)
+
+
+async def bootstrapped(login: SshLogin, address: str, script: str) -> str:
+    """Run that on a host; what it said. Raises Unavailable, PreconditionFailed."""
+    from quarterdeck.sites.ssh.bootstrap import applied
+
+    return await applied(login_of(login, address), script)
 
 
 def owner_of(home: Path) -> str:

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from quarterdeck.errors import PreconditionFailed
+from quarterdeck.model.findings import Finding, Verdict
 
-
-class Verdict(StrEnum):
-    """What a check says."""
-
-    OK = "ok"
-    WARN = "warn"
-    REFUSE = "refuse"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check's answer. ``seen`` and ``next_step`` are for a person."""
-
-    check: str
-    verdict: Verdict
-    seen: str
-    next_step: str = ""
+__all__ = ["Finding", "Verdict", "enforce", "ok", "refuse"]
 
 
 def ok(check: str, seen: str) -> Finding:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import ReplicaStatus, memory_from_status
-from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec, StorageClass
+from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.api.storage import StorageClass
 from quarterdeck.engine.site_use import sites_of
 from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine, MachineRole, MachineState

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.hosts import login_text
-from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec, StorageClass
+from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
+from quarterdeck.api.storage import AnyStorageClass, HostStorageClass
 from quarterdeck.errors import Conflict
 from quarterdeck.model.units import MachineRole
 
@@ -167,12 +168,14 @@ def used_machines(site: str, planes: Iterable[ControlPlane]) -> Mapping[str, str
     return {machine: ", ".join(dict.fromkeys(words)) for machine, words in found.items()}
 
 
-def _class_problems(before: Sequence[StorageClass], after: Sequence[StorageClass]) -> Iterator[str]:
+def _class_problems(before: Sequence[AnyStorageClass], after: Sequence[AnyStorageClass]) -> Iterator[str]:
     if after[0].name != before[0].name:
         yield f"spec.storageClasses: {before[0].name} must stay the first, which is the default"
-    paths = {each.name: each.path for each in after}
+    paths, kinds = ({each.name: each.path for each in after}, {each.name: each.reattachable for each in after})
     for each in before:
         if each.name not in paths:
             yield f"spec.storageClasses: {each.name} must stay"
         elif paths[each.name] != each.path:
             yield f"spec.storageClasses: the path of {each.name} must stay"
+        elif isinstance(each, HostStorageClass) and kinds[each.name] != each.reattachable:
+            yield f"spec.storageClasses: {each.name} must stay {'re-attachable' if each.reattachable else 'local'}"

@@ -15,3 +15,14 @@ class Program:
     name: str
     path: PurePosixPath | None = None
     image: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a released program can be had by whoever needs it: at ``url``, whose content has the SHA-256 ``digest``
+    (hex; "": it is not known). ``member``: the name of its file in the gzipped tar there; "": it is what is there.
+    """
+
+    url: str
+    digest: str = ""
+    member: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import PurePosixPath
 from typing import Protocol, Self, runtime_checkable
 
@@ -11,6 +11,7 @@ from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import Measure
 from quarterdeck.model.programs import Program
+from quarterdeck.model.promises import Promise
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import Fence, Machine, Priority, UnitFile, UnitSpec, UnitStatus, Volume
@@ -244,6 +245,31 @@ class Leads(Protocol):
     @property
     def led_addresses(self) -> tuple[str, ...]:
         """All that there are: they lead to the site, and to whichever of its machines has them. No IO."""
+        ...
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """Storage of which copies can be taken."""
+
+    async def snapshot_volume(self, machine: str, name: str, snapshot: str) -> None:
+        """Have a consistent copy of what is in a volume now, by the name ``snapshot``. Nothing happens if there is one.
+
+        Raises NotFound where there is no such volume, PreconditionFailed for a class that has no snapshots,
+        Unavailable, LeaseLost.
+        """
+        ...
+
+
+@runtime_checkable
+class ChecksStorage(Site, Protocol):
+    """Storage that is attached by commands of people's, which can be tried."""
+
+    def check_storage(self, storage_class: str, volume: str, first: str, second: str) -> AsyncIterator[Promise]:
+        """Try them with a volume that there is not yet, on two machines: each promise as it was tried. Nothing is left.
+
+        Raises InvalidInput, NotFound, PreconditionFailed for what cannot be tried, Unavailable.
+        """
         ...
 
 

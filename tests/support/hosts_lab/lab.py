@@ -55,6 +55,7 @@ class HostsLab:
         self.folder, self._guard = guarded(secrets.token_hex(4))
         try:
             self.access = Access.made(self.folder / "access")
+            self.storage.mkdir()
             self.network = Network(network_of(self.folder))
             self.network.folder.mkdir()
             self.network.open()
@@ -92,6 +93,11 @@ class HostsLab:
         """A machine's address."""
         return self.place(name).address
 
+    @property
+    def storage(self) -> Path:
+        """A folder of this host that all machines have at /srv/storage, as if it were a network of storage."""
+        return self.folder / "storage"
+
     def is_on(self, name: str) -> bool:
         """Whether a machine has power."""
         return self._machines[name].is_on
@@ -108,7 +114,7 @@ class HostsLab:
                 self._image,
                 self.access.people.public,
                 self._unified,
-                self._arguments,
+                (*self._arguments, f"--bind={self.storage}:/srv/storage"),
             )
         for each in hosts:
             self._machines[each.name].make_disk()

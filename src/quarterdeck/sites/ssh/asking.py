@@ -6,6 +6,8 @@ import asyncio
 import copy
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -40,6 +42,8 @@ class SshHosts:
         self._looks: dict[str, Shared[Mapping[str, HostLook | None]]] = {}
         self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._made: dict[str, Fault] = {}
+        #: By host and volume: what was seen, for when that host does not answer.
+        self._seen_classes: dict[tuple[str, str], str] = {}
 
     @property
     def name(self) -> str:
@@ -50,6 +54,11 @@ class SshHosts:
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
         return frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+
+    @property
+    def reattachable(self) -> frozenset[str]:
+        """The storage classes whose volumes can be attached to other hosts. No IO."""
+        return frozenset(name for name, each in self._classes.items() if each.commands is not None)
 
     def fenced(self, fence: Fence) -> Self:
         """See Site."""
@@ -70,13 +79,43 @@ class SshHosts:
             name=self.name,
             machines=tuple(self._facts_of(machine, seen[host.name]) for machine, (host, _) in self._stands.items()),
             storage_classes=tuple(self._classes),
+            reattachable=self.reattachable,
         )
 
     async def _look(self, below: str) -> Mapping[str, HostLook | None]:
         """All hosts at once, each by its name; None for one that does not answer."""
         hosts = self._settings.hosts
         seen = await asyncio.gather(*(self._look_at(each, below) for each in hosts))
-        return {host.name: look for host, look in zip(hosts, seen, strict=True)}
+        looks = {host.name: look for host, look in zip(hosts, seen, strict=True)}
+        for host, look in looks.items():
+            for volume in look.volumes if look is not None else ():
+                self._seen_classes[host, volume.name] = volume.storage_class
+        return await self._without_old_claims(looks) if self.reattachable else looks
+
+    async def _without_old_claims(self, looks: Mapping[str, HostLook | None]) -> Mapping[str, HostLook | None]:
+        """A volume that was taken from a host which did not answer is that one's no more, whatever it says when it is
+        back. It is told so.
+        """
+        seen = [each for each in looks.values() if each is not None]
+        has: dict[str, int] = {}
+        for look in seen:
+            for volume in look.volumes:
+                if volume.name in look.claims and not volume.arriving:
+                    has[volume.name] = max(has.get(volume.name, 0), look.claims[volume.name])
+        current = dict(looks)
+        for host in self._settings.hosts:
+            if (known := looks[host.name]) is None:
+                continue
+            claims = known.claims
+            old = [each for each in known.volumes if each.name in claims and claims[each.name] < has.get(each.name, 0)]
+            if not old:
+                continue
+            current[host.name] = replace(known, volumes=tuple(each for each in known.volumes if each not in old))
+            for each in old:
+                words = ("drop", root_of(self._classes[each.storage_class]), each.name, str(claims[each.name]))
+                with suppress(QuarterdeckError):  # it is told at the next look
+                    await self._ask(host, *words, doing=f"telling host {host.name} what it has no more", deadline=QUICK)
+        return current
 
     async def _look_at(self, host: Host, below: str) -> HostLook | None:
         doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
@@ -133,6 +172,14 @@ class SshHosts:
                 f"there are: {', '.join(self._stands)}",
             ) from None
 
+    def host(self, machine: str) -> Host:
+        """The host that a machine is. No IO. Raises NotFound."""
+        return self._host(machine)
+
+    def storage_class(self, doing: str, name: str) -> SshStorageClass:
+        """A storage class of the site. No IO. Raises NotFound."""
+        return self._class(doing, name)
+
     def _host(self, machine: str) -> Host:
         return self._stand(machine)[0]
 
@@ -149,7 +196,13 @@ class SshHosts:
             return ()
         return tuple(map(root_of, self._classes.values()))
 
+    def _local_roots(self, host: Host) -> tuple[str, ...]:
+        if MachineRole.CONTROL not in host.roles:
+            return ()
+        return tuple(root_of(each) for each in self._classes.values() if each.commands is None)
+
 
 def root_of(storage_class: SshStorageClass) -> str:
     """How a host is told of a storage class."""
-    return f"{storage_class.name}={storage_class.path}"
+    mark = "@" if storage_class.commands is not None else ""
+    return f"{storage_class.name}={mark}{storage_class.path}"

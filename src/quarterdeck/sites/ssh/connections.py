@@ -16,14 +16,13 @@ from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Login
+from quarterdeck.sites.ssh.reaching import CONNECTING, logged_in
 from quarterdeck.sites.ssh.script import script, script_digest
 from quarterdeck.sites.ssh.session import Session
 
 #: Where it is on a host, as root's.
 INSTALLED = "/usr/local/lib/quarterdeck/host"
-#: Seconds for a connection with its login; for how long whoever asks waits for that, and for how long where the last
-#: try came to nothing.
-CONNECTING = 15.0
+#: Seconds for which whoever asks waits for a connection, and for which where the last try came to nothing.
 PATIENCE = 4.0
 AGAIN = 0.3
 #: Seconds between two tries.
@@ -102,7 +101,7 @@ class Connection:
             async with asyncio.timeout(CONNECTING):
                 await self._drop()
                 self.known.clear()
-                self._transport = await self._logged_in()
+                self._transport = await logged_in(self.login)
                 self._session = await self._served(self._transport)
         except TimeoutError:
             self._failed = Unavailable("connecting", f"no answer within {CONNECTING:.0f} s")
@@ -112,31 +111,6 @@ class Connection:
             raise
         self._failed = None
         return self._session
-
-    async def _logged_in(self) -> asyncssh.SSHClientConnection:
-        login = self.login
-        try:
-            return await asyncssh.connect(
-                login.host,
-                port=login.port or (),
-                username=login.user or (),
-                client_keys=[login.identity] if login.identity else (),
-                keepalive_interval=wire.HEARTBEAT,
-                keepalive_count_max=3,
-                connect_timeout=CONNECTING,
-            )
-        except asyncssh.HostKeyNotVerifiable as error:
-            raise PreconditionFailed("connecting", str(error), _KEY_HINT) from None
-        except asyncssh.PermissionDenied as error:
-            raise PreconditionFailed(
-                "logging in", str(error), f"see that 'ssh {login.host}' asks for nothing"
-            ) from None
-        except asyncssh.KeyEncryptionError as error:
-            raise PreconditionFailed(
-                "logging in", f"the key has a passphrase ({error})", "add it to an ssh agent"
-            ) from None
-        except (asyncssh.Error, OSError, ValueError) as error:
-            raise Unavailable("connecting", str(error) or type(error).__name__) from None
 
     async def _served(self, transport: asyncssh.SSHClientConnection) -> Session:
         digest = await asyncio.to_thread(script_digest)
@@ -227,7 +201,6 @@ def _text(said: bytes | str | None) -> str:
     return (said.decode(errors="replace") if isinstance(said, bytes) else said or "").strip()
 
 
-_KEY_HINT = "compare its key with what its console says, then mend ~/.ssh/known_hosts"
 _SUDO = "let the user run sudo without a password, or see 'quarterdeck site bootstrap'"
 
 

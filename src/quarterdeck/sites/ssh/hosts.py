@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from quarterdeck.model.units import Machine, MachineRole, MachineState
+from quarterdeck.sites.ssh.commands import VolumeCommands
+
+VOLUMES = PurePosixPath("/var/lib/quarterdeck/volumes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +45,40 @@ class Host:
 class SshStorageClass:
     """Where volumes are on each host: below ``path``, or below quarterdeck's own folder ("").
     ``limit_bytes`` bounds what all volumes of the class on one host may hold, as far as ``free_bytes`` tells.
+    ``commands``: each volume is mounted there by itself, by these, and can be attached to another host.
     """
 
     name: str
     path: str = ""
     limit_bytes: int | None = None
+    commands: VolumeCommands | None = None
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """The folder of its volumes on each host."""
+        return PurePosixPath(self.path) if self.path else VOLUMES / self.name
+
+
+#: Where a host has load balancers as well as replicas, apiservers are so far from those ports.
+_BESIDE_BALANCERS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
-    """A site. The first storage class is the default."""
+    """A site. The first storage class is the default. ``fetch_on_host``: hosts download released programs by
+    themselves.
+    """
 
     name: str
     hosts: tuple[Host, ...]
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
+    fetch_on_host: bool = False
+
+    @property
+    def apiserver_shift(self) -> int:
+        """How far from their usual ports the apiservers of the site listen."""
+        shared = any({MachineRole.CONTROL, MachineRole.EDGE} <= {*each.roles} for each in self.hosts)
+        return _BESIDE_BALANCERS if shared else 0
 
     def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
         """The machines by name, each with its host and its role there."""

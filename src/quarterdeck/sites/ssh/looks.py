@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from quarterdeck.errors import Corrupt
@@ -15,12 +15,14 @@ from quarterdeck.model.units import MachineState, UnitState, UnitStatus, Volume
 class HostLook:
     """One look at a host: the units of all machines that it is, each with its machine's name; its volumes; the storage
     classes of which nothing is known. A host on which a fault is made may say no more than that it is not up.
+    ``claims``: of volumes that can be attached elsewhere, since when each is to be that host's (a number that grows).
     """
 
     units: tuple[tuple[str, UnitStatus], ...]
     volumes: tuple[VolumeFacts, ...]
     away: tuple[str, ...]
     state: MachineState = MachineState.UP
+    claims: Mapping[str, int] = field(default_factory=dict)
 
     def units_of(self, machine: str) -> tuple[UnitStatus, ...]:
         """The units of one machine."""
@@ -33,6 +35,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
     volumes: list[VolumeFacts] = []
     away: list[str] = []
     state = MachineState.UP
+    claims: dict[str, int] = {}
     try:
         for line in said.decode().splitlines():
             kind, *fields = line.split("\t")
@@ -40,7 +43,10 @@ def read_look(doing: str, said: bytes) -> HostLook:
                 case "unit":
                     units.append(_unit(fields))
                 case "volume":
-                    storage_class, name, arriving, *entries = fields
+                    storage_class, name, stand, *entries = fields
+                    arriving, _, since = stand.partition(":")
+                    if since:
+                        claims[name] = int(since)
                     volumes.append(
                         VolumeFacts(
                             name=name,
@@ -59,7 +65,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
                     raise ValueError(line)
     except ValueError as error:
         raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
-    return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away), state=state)
+    return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away), state=state, claims=claims)
 
 
 def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:

@@ -13,14 +13,16 @@ from pathlib import Path, PurePosixPath
 
 import zstandard
 
-from quarterdeck.errors import Conflict, Unavailable
-from quarterdeck.model.programs import Program
+from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
+from quarterdeck.model.programs import Origin, Program
 from quarterdeck.sites.ssh.connections import Connection
 
 PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
 #: Bytes that are sent at once: each waits for its answer.
 PART = 4 * 2**20
 _DEADLINE = 120.0  # seconds, for one part and for the unpacking
+_FETCHING = 1800.0
+_NO_FETCHING = "let it reach that address, or have programs sent from here: fetchOnHost: false"
 
 #: Told of each program as it comes: the host, the program, bytes that have come, bytes in all (packed).
 Progress = Callable[[str, str, int, int], None]
@@ -34,21 +36,44 @@ class _Packed:
 
 @dataclass(slots=True, eq=False)
 class Sender:
-    """Sends programs to hosts. What a program is, and what it is packed, is found out once."""
+    """Sends programs to hosts, or has them fetch what ``origins`` says where to have. What a program is, and what it is
+    packed, is found out once.
+    """
 
     progress: Progress = lambda _host, _program, _come, _all: None
+    origins: Callable[[Path], Origin | None] = lambda _file: None
     _digests: dict[tuple[str, int, int], str] = field(default_factory=dict)
     _packed: dict[tuple[str, str], _Packed] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def install(self, doing: str, to: Connection, program: Program, file: Path) -> PurePosixPath:
-        """Have a file of this host on that one. Raises Unavailable."""
+    async def install(
+        self, doing: str, to: Connection, program: Program, file: Path, *, fetch: bool = False
+    ) -> PurePosixPath:
+        """Have a file of this host on that one; ``fetch``: it downloads what is released. Raises Unavailable."""
         digest = await self._digest(doing, file)
         async with to.locks[f"program {digest}"]:
             if f"program {digest}" not in to.known:
-                await self._sent(doing, to, program, file, digest)
+                origin = await asyncio.to_thread(self.origins, file) if fetch else None
+                if origin is None:
+                    await self._sent(doing, to, program, file, digest)
+                else:
+                    await self._fetched(doing, to, program, file, digest, origin)
                 to.known.add(f"program {digest}")
         return PROGRAMS / digest / program.name
+
+    async def _fetched(
+        self, doing: str, to: Connection, program: Program, file: Path, digest: str, origin: Origin
+    ) -> None:
+        """The host has it from where it is released. Whatever comes must be the file that this host has."""
+        size = (await asyncio.to_thread(file.stat)).st_size
+        words = (digest, program.name, str(size), origin.digest or "-")
+        self.progress(to.login.host, program.name, 0, size)
+        body = f"{origin.url}\n{origin.member}\n".encode()
+        try:
+            await to.ask("fetch", *words, doing=doing, deadline=_FETCHING, body=body)
+        except (Unavailable, PreconditionFailed) as error:
+            raise type(error)(doing, error.seen, error.next_step or _NO_FETCHING) from error
+        self.progress(to.login.host, program.name, size, size)
 
     async def _sent(self, doing: str, to: Connection, program: Program, file: Path, digest: str) -> None:
         # How it is packed depends on what the host can unpack, which it says when it is first asked.

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -21,9 +21,9 @@ from quarterdeck.errors import (
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
+from quarterdeck.model.promises import Promise
 from quarterdeck.model.seats import Endpoint, PortName, Seat, TakenSeat
 from quarterdeck.model.units import (
-    MachineRole,
     MachineState,
     Priority,
     UnitFile,
@@ -34,6 +34,7 @@ from quarterdeck.model.units import (
 from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
 from quarterdeck.sites.listening import listening_ends
 from quarterdeck.sites.ssh.asking import QUICK, root_of
+from quarterdeck.sites.ssh.attaching import SshAttaching
 from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.faults import SshFaults
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
@@ -49,11 +50,9 @@ _DELETE = 300.0
 _SYNCS = 9
 #: Tries to change who sits where, while others do.
 _TRIES = 5
-#: Where a host has load balancers as well as replicas, apiservers are so far from those ports.
-_BESIDE_BALANCERS = 10_000
 
 
-class SshSite(SshFaults):
+class SshSite(SshAttaching, SshFaults):
     """A site of hosts; offers the ports Site, Holds and Faults. What is known of units and volumes is on the hosts."""
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
@@ -78,7 +77,9 @@ class SshSite(SshFaults):
             raise PreconditionFailed(doing, f"site {self.name} runs files, not images", "name a file")
         if not await asyncio.to_thread(is_program, program.path):
             raise Unavailable(doing, f"{program.path} is no program")
-        return await self._sender.install(doing, self._hosts.at(host.login), program, Path(program.path))
+        return await self._sender.install(
+            doing, self._hosts.at(host.login), program, Path(program.path), fetch=self._settings.fetch_on_host
+        )
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
@@ -199,6 +200,8 @@ class SshSite(SshFaults):
         there = next((each for each in await self.volumes(machine) if each.name == name), None)
         if there is not None and there.storage_class != storage_class:
             raise Conflict(doing, f"it exists, of storage class {there.storage_class}")
+        if wanted.commands is not None:
+            return there or await self._create_attached(machine, name, wanted)
         said = await self._ask(host, "create", root_of(wanted), name, doing=doing, deadline=QUICK)
         return read_volumes(doing, said)[0]
 
@@ -216,13 +219,9 @@ class SshSite(SshFaults):
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
         host, doing = self._host(machine), f"deleting volume {name} on machine {machine}"
-        await self._ask(host, "delete", name, *self._roots(host), doing=doing, deadline=_DELETE)
-
-    async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
-        """See Site."""
-        doing = f"attaching volume {name} to machine {machine}"
-        await self._ask(self._host(machine), "admit", doing=doing, deadline=QUICK)
-        raise PreconditionFailed(doing, f"the volumes of site {self.name} are local", "another member takes its place")
+        if self.reattachable:
+            await self._delete_attached(host, name)
+        await self._ask(host, "delete", name, *self._local_roots(host), doing=doing, deadline=_DELETE)
 
     async def storage_classes(self) -> tuple[str, ...]:
         """See Site."""
@@ -244,8 +243,8 @@ class SshSite(SshFaults):
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site. Where any host of the site has load balancers as well, apiservers leave them their ports."""
         host = self._host(machine)
-        if self._shares_hosts and PortName.APISERVER in ports:
-            ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + _BESIDE_BALANCERS}
+        if PortName.APISERVER in ports:
+            ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + self._settings.apiserver_shift}
         taken = await self._listening(host, machine)
 
         def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
@@ -254,10 +253,6 @@ class SshSite(SshFaults):
             )
 
         return await self._changed(machine, f"giving replica {replica} a seat on machine {machine}", allocated)
-
-    @property
-    def _shares_hosts(self) -> bool:
-        return any({MachineRole.CONTROL, MachineRole.EDGE} <= {*each.roles} for each in self._settings.hosts)
 
     async def occupy(self, machine: str, taken: TakenSeat) -> None:
         """See Site."""
@@ -324,6 +319,12 @@ class SshSite(SshFaults):
                 said = await self._ask(host, "clock", doing=doing, deadline=QUICK)
                 return float(said) - (before + time.time()) / 2
 
+    def check_storage(self, storage_class: str, volume: str, first: str, second: str) -> AsyncIterator[Promise]:
+        """See ChecksStorage."""
+        from quarterdeck.sites.ssh.storage_check import check_storage  # few ever do
+
+        return check_storage(self, storage_class, volume, first, second)
+
     async def destroy(self) -> None:
         """See Site: what its machines have; of a host that is another site's machine as well the rest stays."""
         await asyncio.gather(*(self._destroyed(each) for each in self._settings.hosts))
@@ -331,7 +332,9 @@ class SshSite(SshFaults):
     async def _destroyed(self, host: Host) -> None:
         machines = ",".join(host.machine(role) for role in host.roles)
         doing = f"clearing host {host.name}"
-        await self._ask(host, "destroy", machines, *self._roots(host), doing=doing, deadline=_DELETE)
+        await self._ask(host, "destroy", machines, *self._local_roots(host), doing=doing, deadline=_DELETE)
+        if self.reattachable:
+            await self._destroy_attached(host)
         self._hosts.at(host.login).known.clear()
 
 

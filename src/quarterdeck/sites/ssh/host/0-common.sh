@@ -120,8 +120,11 @@ away_disk() {  # $1: a path in a volume: whether its disk is not there, so that 
 }
 
 refusal() {  # $1: unit, $2: fresh|again; says why it must not be started
+  local unknown each
+  for each in ${R_NEEDS:+"$R_NEEDS"} ${R_OWNS[@]+"${R_OWNS[@]}"}; do
+    if is_detached "$each"; then printf 'the volume with %s is not attached here' "$each"; return 0; fi
+  done
   [ -n "$R_NEEDS" ] || return 0
-  local unknown
   if unknown=$(there "$R_NEEDS"); then note_data "$1"; return 0; fi
   if [ -n "$unknown" ] || away_disk "$R_NEEDS"; then printf 'it is not known whether its data %s is there' "$R_NEEDS"
   elif [ -e "$UNITS/$1/had-data" ]; then printf 'its data %s was there and is gone: put it back' "$R_NEEDS"

@@ -71,16 +71,17 @@ is_as_written() {  # $1: unit whose record was read: nobody else has changed its
 
 seal() { (cd "$UNITS/$1" && cat record spec.json env "$SYSTEMD/quarterdeck-$1.service" 2> /dev/null | sha256sum); }
 
-class_root() {  # $1: CLASS=PATH: sets CLASS and ROOT
-  CLASS=${1%%=*} ROOT=${1#*=}
+class_root() {  # $1: CLASS=PATH, or CLASS=@PATH where each volume is mounted by itself: sets CLASS, ROOT and MOUNTS
+  CLASS=${1%%=*} ROOT=${1#*=} MOUNTS=no
   require_name "$CLASS"
+  if [[ $ROOT == @* ]]; then MOUNTS=yes ROOT=${ROOT#@}; fi
   [ -n "$ROOT" ] || { ROOT=$LIB/volumes/$CLASS; return 0; }
   require_path "$ROOT"
   allowed_paths | grep -qxF -- "$ROOT" || fail $PRECONDITION "not-allowed $ROOT"
 }
 
 is_away() {  # a disk that is not mounted is not lost data, but not known
-  [ "$ROOT" != "$LIB/volumes/$CLASS" ] && [ -e "$LIB/classes/$CLASS" ] && [ ! -e "$ROOT/.quarterdeck" ]
+  [ $MOUNTS = no ] && [ "$ROOT" != "$LIB/volumes/$CLASS" ] && [ -e "$LIB/classes/$CLASS" ] && [ ! -e "$ROOT/.quarterdeck" ]
 }
 
 require_there() { ! is_away || fail $UNAVAILABLE "the disk of storage class $CLASS is not mounted at $ROOT"; }
@@ -92,6 +93,7 @@ look_volumes() {
   for each in "$@"; do
     class_root "$each"
     if is_away; then printf 'away\t%s\n' "$CLASS"; continue; fi
+    if [ $MOUNTS = yes ]; then look_attached "$below"; continue; fi
     for volume in "$ROOT"/*/; do
       volume=${volume%/}; name=${volume##*/} arriving=no
       case $name in .arriving-*) name=${name#.arriving-} arriving=yes ;; .* | lost+found) continue ;; esac

@@ -27,6 +27,10 @@ ask_volumes() {  # CLASS=PATH...
   for each in "$@"; do
     class_root "$each"
     require_there
+    if [ $MOUNTS = yes ]; then
+      for volume in $(claims); do ! is_attached "$volume" || measure_volume "$volume"; done
+      continue
+    fi
     for volume in "$ROOT"/*/; do
       volume=${volume%/}; volume=${volume##*/}
       [ "$volume" = lost+found ] || measure_volume "$volume"
@@ -41,6 +45,7 @@ find_volume() {  # NAME CLASS=PATH...: sets FOUND; what cannot be looked at is n
   for each in "$@"; do
     class_root "$each"
     if is_away; then away=$CLASS; continue; fi
+    [ $MOUNTS = no ] || is_attached "$name" || continue
     [ ! -d "$ROOT/$name" ] || { FOUND=$ROOT/$name; return 0; }
   done
   [ -z "$away" ] || fail $UNAVAILABLE "the disk of storage class $away is not mounted"
@@ -83,6 +88,7 @@ ask_free() {  # CLASS=PATH: bytes that are free there, and bytes that its volume
   local used=0 row blocks size
   class_root "$1"
   require_there
+  if [ $MOUNTS = yes ]; then free_attached; return; fi
   [ -d "$ROOT" ] || ROOT=$LIB
   read -r blocks size < <(stat -f -c '%a %S' "$ROOT")
   [ "$ROOT" = "$LIB" ] || while read -r row; do used=$((used + row * 512)); done < <(find "$ROOT" ! -type d -printf '%b\n' 2> /dev/null)

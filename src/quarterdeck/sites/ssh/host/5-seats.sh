@@ -20,6 +20,7 @@ ask_sync() {  # CLASS=PATH TIMES: seconds for each of some small writes that are
   local at
   class_root "$1"; require_number "$2"
   require_there
+  if [ $MOUNTS = yes ]; then ROOT=$(first_attached) && [ -n "$ROOT" ] || fail $UNAVAILABLE "no volume of $CLASS is attached"; fi
   [ -d "$ROOT" ] || ROOT=$LIB
   NEW=$(mktemp "$ROOT/.sync.XXXXXX") || full
   trap 'rm -f "$NEW"' EXIT

@@ -47,6 +47,7 @@ ask_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker cal
   if [ "$volume" != - ]; then
     find_volume "$volume" "$@"
     [ -n "$FOUND" ] || fail $NOT_FOUND "there is no volume $volume"
+    [ "$kind" != lose-data ] || ! mounted "$FOUND" || fail $PRECONDITION "$FOUND is mounted by itself: it cannot be set aside"
     volume=$FOUND aside=${FOUND%/*}/.aside-${FOUND##*/}-$RANDOM
   fi
   case $kind in

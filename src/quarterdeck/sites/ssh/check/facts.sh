@@ -1,0 +1,55 @@
+# What a host is, in lines of words with tabs between them. It changes nothing: the file whose writing it times goes.
+# CLASS=FOLDER...: where volumes are to be ("": below quarterdeck's own folder)
+say() { local IFS=$'\t'; printf '%s\n' "$*"; }
+
+say bash "$BASH_VERSION"
+say systemd "$(systemctl --version 2> /dev/null | head -n 1)" "$([ -d /run/systemd/system ] && echo runs)"
+say architecture "$(uname -m)" "$(uname -r)"
+say cgroups "$(stat -f -c %T /sys/fs/cgroup 2> /dev/null)"
+say owner "$(cat /var/lib/quarterdeck/owner 2> /dev/null)"
+say units "$(systemctl list-units --no-legend --plain 'quarterdeck-*.service' 2> /dev/null | wc -l)"
+while read -r key value _; do case $key in MemTotal: | MemAvailable:) say memory "$key" "$value" ;; esac; done < /proc/meminfo
+
+for program in flock find gzip head journalctl mktemp mv setpriv sha256sum stat systemctl systemd-run \
+  systemd-socket-activate systemd-sysusers tar timeout unshare; do
+  command -v "$program" > /dev/null || say missing "$program"
+done
+
+for table in tcp tcp6 udp udp6; do
+  [ ! -e "/proc/net/$table" ] || while read -r line; do
+    case $line in *' 0A '* | *' 07 '*) say listening "${table%6}" "$line" ;; esac
+  done < "/proc/net/$table"
+done
+
+for process in /proc/[0-9]*; do
+  read -r name 2> /dev/null < "$process/comm" || continue
+  case $name in
+    etcd | kubelet | kube-apiserver | kube-controller | kube-scheduler)
+      grep -q quarterdeck- "$process/cgroup" 2> /dev/null || say process "$name" "${process##*/}" ;;
+  esac
+done
+
+for each; do
+  class=${each%%=*} folder=${each#*=} there=yes
+  if [ -n "$folder" ]; then
+    [ -d "$folder" ] || there=no
+  else
+    folder=/var/lib/quarterdeck
+    while [ ! -d "$folder" ]; do folder=${folder%/*}; done
+  fi
+  if [ $there = no ]; then say class "$class" "$folder" no; continue; fi
+  read -r blocks size < <(stat -f -c '%a %S' "$folder")
+  say class "$class" "$folder" yes "$((blocks * size))"
+  file=$(mktemp "$folder/.quarterdeck-check.XXXXXX" 2> /dev/null) || continue
+  trap 'rm -f "$file"' EXIT
+  times=()
+  if dd if=/dev/zero of="$file" bs=1M count=1 conv=fsync 2> /dev/null; then
+    for ((at = 0; at < 100; at++)); do  # as etcd appends to its log: small, and on the disk before it goes on
+      times+=("$(dd if=/dev/zero of="$file" bs=2300 count=1 seek="$at" conv=notrunc oflag=dsync 2>&1 |
+        sed -n 's/.*copied, \([0-9.e-]*\) s.*/\1/p')")
+    done
+    say sync "$class" ${times[@]+"${times[@]}"}
+  fi
+  rm -f "$file"
+done
+say clock "${EPOCHREALTIME:-$(date +%s.%N)}"

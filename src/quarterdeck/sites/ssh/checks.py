@@ -1,0 +1,248 @@
+"""What stands in the way of planes on hosts, judged from what these said. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from quarterdeck.components.ports import load_balancer_port, ports_of
+from quarterdeck.model.findings import Finding, HostFinding, Verdict
+from quarterdeck.model.seats import PortName
+from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Way
+from quarterdeck.sites.ssh.hosts import Host, SshSettings
+
+#: Older ones lack what units are hardened with, and what the script is written in.
+LEAST_SYSTEMD, LEAST_BASH = 245, 5
+#: Seconds: where etcd's own line for its disk is, and where elections begin.
+SLOW_SYNC, MOST_SYNC = 0.010, 0.500
+#: Bytes: for programs and a small database; for some time.
+LEAST_DISK, ENOUGH_DISK = 2**30, 5 * 2**30
+#: Bytes: what a replica's programs take with an empty database.
+REPLICA_MEMORY = 700 * 2**20
+#: Seconds that clocks may differ: that nobody notices, and that certificates and leases bear.
+CLOCK_NOTICED, CLOCK_MOST = 2.0, 30.0
+#: Seconds between hosts of one site: where etcd's heartbeats should be set for it, and where it gets none in time.
+FAR, TOO_FAR = 0.020, 0.180
+DNS_PORT = 53
+#: Below it a port is for root alone.
+LOW_PORTS = 1024
+#: How a load balancer's port and that at which it tells how it is differ.
+STATUS_SHIFT = 20_000
+
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """This host, from which all is driven: its architecture, and what hosts know its home by."""
+
+    architecture: str
+    owner: str
+    name: str = "this host"
+
+
+def ports_of_host(settings: SshSettings, host: Host) -> tuple[int, ...]:
+    """The TCP ports that the first plane of a site listens at on a host."""
+    found: list[int] = []
+    if MachineRole.CONTROL in host.roles:
+        wanted = ports_of(0)
+        wanted[PortName.APISERVER] += settings.apiserver_shift
+        found += wanted.values()
+    if MachineRole.EDGE in host.roles:
+        found += (load_balancer_port(0), load_balancer_port(0) + STATUS_SHIFT)
+    if MachineRole.DNS in host.roles:
+        found.append(DNS_PORT)
+    return tuple(sorted(found))
+
+
+def ports_between(settings: SshSettings, source: Host, target: Host) -> tuple[int, ...]:
+    """Those of a host's ports that programs on another one connect to."""
+    found: list[int] = []
+    if MachineRole.CONTROL in target.roles:
+        wanted = ports_of(0)
+        wanted[PortName.APISERVER] += settings.apiserver_shift
+        if MachineRole.CONTROL in source.roles:
+            found += (wanted[PortName.ETCD_PEER], wanted[PortName.EVENTS_PEER])
+        if MachineRole.EDGE in source.roles:
+            found.append(wanted[PortName.APISERVER])
+    return tuple(sorted(found))
+
+
+def judge_host(host: Host, facts: HostFacts, here: Here) -> Iterator[HostFinding]:
+    """What is not well at a host by itself."""
+    found = (
+        *_rights(host, facts),
+        *_system(facts, here),
+        *_room(host, facts),
+        *_clock(facts),
+    )
+    return (HostFinding(host.name, each) for each in found)
+
+
+def _rights(host: Host, facts: HostFacts) -> Iterator[Finding]:
+    if facts.rights in ("none", "no-sudo"):
+        seen = "there is no sudo" if facts.rights == "no-sudo" else "sudo asks for a password, or lets nothing be done"
+        yield _refuse("sudo", f"{seen}, and the user is not root", f"'quarterdeck site bootstrap {host.login.host}'")
+
+
+def _system(facts: HostFacts, here: Here) -> Iterator[Finding]:
+    if _major(facts.bash) < LEAST_BASH:
+        yield _refuse("bash", f"it has {facts.bash or 'none'}", f"install bash {LEAST_BASH} or newer")
+    if not facts.runs_systemd:
+        yield _refuse("systemd", "it is not what runs this host", "use a host with systemd")
+    elif _major(facts.systemd) < LEAST_SYSTEMD:
+        yield _refuse("systemd", f"it has {facts.systemd}", f"use one with systemd {LEAST_SYSTEMD} or newer")
+    if facts.missing:
+        yield _refuse("programs", f"not installed: {', '.join(facts.missing)}", "install them from its distribution")
+    if facts.architecture != here.architecture:
+        seen = (
+            f"it is {facts.architecture or 'not known'}, and programs come from this host, which is {here.architecture}"
+        )
+        yield _refuse("architecture", seen, "drive it from a host of its own architecture")
+    if facts.cgroups and facts.cgroups != "cgroup2fs":
+        yield _warn(
+            "cgroups", "version 1: memory and processes may not be limited", "boot it with cgroups of version 2"
+        )
+    if facts.owner and facts.owner != here.owner:
+        seen = f"it belongs to another home of quarterdeck ({facts.owner})"
+        yield _refuse("owner", seen, "remove the site there, or see docs/ssh.md")
+
+
+def _room(host: Host, facts: HostFacts) -> Iterator[Finding]:
+    if MachineRole.CONTROL not in host.roles:
+        return
+    for name, each in facts.classes.items():
+        yield from _disk(name, each)
+    if not facts.units and facts.free_memory < REPLICA_MEMORY:
+        seen = (
+            f"{_mib(facts.free_memory)} of {_mib(facts.memory)} are free; a replica takes about {_mib(REPLICA_MEMORY)}"
+        )
+        least = 2 * facts.free_memory < REPLICA_MEMORY
+        yield (_refuse if least else _warn)("memory", seen, "make room, or use a larger host")
+
+
+def _disk(name: str, seen: ClassFacts) -> Iterator[Finding]:
+    where = f"storage class {name} ({seen.folder})"
+    if not seen.there:
+        yield _refuse("disk", f"{where}: there is no such folder", "mount its disk, or make the folder")
+        return
+    if seen.free < ENOUGH_DISK:
+        words = f"{where}: {_mib(seen.free)} are free"
+        yield (_refuse if seen.free < LEAST_DISK else _warn)("disk", words, "make room, or choose another folder")
+    if not seen.syncs:
+        why = f"{where}: not measured, since this user may not write there"
+        yield _warn("fsync", why, "check it once as a user who may run any program by sudo")
+        return
+    slow = percentile(seen.syncs, 0.99)
+    words = f"{where}: 99 of 100 small writes take up to {1000 * slow:.1f} ms to be on the disk"
+    if slow > MOST_SYNC:
+        yield _refuse("fsync", f"{words}: etcd would lose its leader again and again", "use a faster disk")
+    elif slow > SLOW_SYNC:
+        yield _warn("fsync", f"{words}; etcd wants them within {1000 * SLOW_SYNC:.0f} ms", "use a faster disk")
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value that so large a part of all does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def _clock(facts: HostFacts) -> Iterator[Finding]:
+    off = abs(facts.clock)
+    if off > CLOCK_NOTICED:
+        words = f"its clock is off by {facts.clock:+.1f} s from this host's"
+        yield (_refuse if off > CLOCK_MOST else _warn)("clock", words, "set it, and run NTP there")
+
+
+def judge_ports(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator[HostFinding]:
+    """Who has ports already that planes would have. Of a host on which planes run, what is theirs is not told apart."""
+    for name, pid in facts.processes:
+        seen = f"{name} runs there (process {pid}), and is not quarterdeck's"
+        yield HostFinding(host.name, _warn("foreign", seen, "planes get other ports; see that it is meant to be there"))
+    if facts.units:
+        return
+    taken = facts.listening(host.address)
+    wanted = ports_of_host(settings, host)
+    dns = {DNS_PORT} & ({*wanted} & (taken | facts.listening(host.address, "udp")))
+    if dns:
+        seen = f"something listens at port {DNS_PORT} of {host.address}"
+        yield HostFinding(host.name, _refuse("ports", seen, "stop it, or give another host the role dns"))
+    used = sorted(({*wanted} & taken) - {DNS_PORT})
+    if not used:
+        return
+    words = f"taken at {host.address}: {', '.join(map(str, used))}"
+    if {load_balancer_port(0), load_balancer_port(0) + STATUS_SHIFT} & {*used} and MachineRole.EDGE in host.roles:
+        yield HostFinding(
+            host.name, _refuse("ports", f"{words}; load balancers listen there", "stop what listens there")
+        )
+    else:
+        yield HostFinding(
+            host.name, _warn("ports", f"{words}; replicas get other ones", "see that its firewall lets them in")
+        )
+
+
+def judge_listening(settings: SshSettings, host: Host, listening: Iterable[int]) -> Iterator[HostFinding]:
+    """Where nothing could be had to listen, so that nobody knows whether it would be reached."""
+    unknown = sorted({*ports_of_host(settings, host)} - {*listening})
+    if unknown:
+        words = f"nothing could listen there to be connected to: port {', '.join(map(str, unknown))}"
+        yield HostFinding(host.name, _warn("network", words, "see that the firewalls let these through"))
+
+
+def judge_way(source: str, target: str, wanted: Iterable[int], way: Way | None) -> Iterator[HostFinding]:
+    """What is not well on the way from a host (or this one) to another."""
+    pair, wanted = f"{source} -> {target}", tuple(wanted)
+    seen = way.ports if way is not None else {}
+    closed: dict[str, list[int]] = {}
+    for port in wanted:
+        how = seen.get(port, "unknown")
+        if how != "open":
+            closed.setdefault(how, []).append(port)
+    for how, ports in closed.items():
+        words = {
+            "silent": "nothing comes back from port",
+            "refused": "a connection is refused at port",
+            "unknown": "not tried: port",
+        }[how]
+        step = "have the firewall between them let it through" if how != "unknown" else "have both hosts answer first"
+        yield HostFinding(pair, _refuse("firewall", f"{words} {', '.join(map(str, ports))}", step))
+    if way is None:
+        return
+    if way.bulk is False and "open" in seen.values():
+        step = "see that the MTU is the same all the way, and that ICMP is let through"
+        yield HostFinding(pair, _refuse("mtu", "small packets arrive, and 64 KiB do not", step))
+    if way.round_trip is not None and way.round_trip > FAR:
+        words = f"{1000 * way.round_trip:.1f} ms for a round trip"
+        if way.round_trip > TOO_FAR:
+            step = "a site's hosts are to be near each other: make two sites of them"
+            yield HostFinding(pair, _refuse("distance", words, step))
+        else:
+            yield HostFinding(pair, _warn("distance", words, "create planes with etcd.electionMilliseconds set for it"))
+
+
+def summary(hosts: int, ways: Mapping[tuple[str, str], Way], findings: Sequence[HostFinding]) -> str:
+    """All in one line."""
+    verdicts = [each.finding.verdict for each in findings]
+    trips = [each.round_trip for each in ways.values() if each.round_trip is not None]
+    far = f", at most {1000 * max(trips):.1f} ms apart" if trips else ""
+    bad, odd = verdicts.count(Verdict.REFUSE), verdicts.count(Verdict.WARN)
+    return f"{hosts} host{'s' if hosts != 1 else ''}{far}: {bad} in the way, {odd} to look at"
+
+
+def _refuse(check: str, seen: str, next_step: str) -> Finding:
+    return Finding(check, Verdict.REFUSE, seen, next_step)
+
+
+def _warn(check: str, seen: str, next_step: str) -> Finding:
+    return Finding(check, Verdict.WARN, seen, next_step)
+
+
+def _major(version: str) -> int:
+    found = _NUMBER.search(version)
+    return int(found.group()) if found else 0
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.0f} MiB"

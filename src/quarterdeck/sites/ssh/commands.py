@@ -1,0 +1,97 @@
+"""The commands that attach volumes of people's own storage: what they promise is in docs/storage.md."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO
+
+from quarterdeck.errors import TimedOut, Unavailable
+
+#: What a command ends with that was asked for a volume which there is not.
+NO_SUCH_VOLUME = 3
+#: Seconds that a command may take.
+DEADLINE = 120.0
+#: Bytes of what a command said last, of which the last line is told.
+_TOLD = 4096
+_NAMED = re.compile(r"\{([A-Za-z]+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeCommands:
+    """The commands of a storage class, each an argv; no ``snapshot``: its volumes have none."""
+
+    attach: tuple[str, ...]
+    detach: tuple[str, ...]
+    snapshot: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a command is asked about. ``path``: where the volume is to be on that host; ``make``: whether one that there
+    is not is to be made.
+    """
+
+    volume: str
+    storage_class: str
+    host: str
+    address: str
+    path: str
+    make: bool = False
+    snapshot: str = ""
+
+
+def filled(argv: Sequence[str], asked: Asked) -> tuple[str, ...]:
+    """A command about this volume. What stands in braces and means nothing stays."""
+    values: Mapping[str, str] = {
+        "volume": asked.volume,
+        "storageClass": asked.storage_class,
+        "host": asked.host,
+        "address": asked.address,
+        "path": asked.path,
+        "make": "yes" if asked.make else "no",
+        "snapshot": asked.snapshot,
+    }
+    return tuple(_NAMED.sub(lambda found: values.get(found[1], found[0]), word) for word in argv)
+
+
+async def run_command(doing: str, argv: Sequence[str], asked: Asked, *, deadline: float = DEADLINE) -> bool:
+    """Run a command of people's, in a process group of its own, and no shell. Whether there is such a volume.
+
+    Raises Unavailable with the last that it said where it ended otherwise, TimedOut; all of its group is killed when
+    nobody waits for it any more.
+    """
+    words = filled(argv, asked)
+    with tempfile.TemporaryFile() as said:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words, cwd="/", stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            )
+        except OSError as error:
+            raise Unavailable(doing, f"{words[0]} cannot be run ({error.strerror or error})") from error
+        try:
+            async with asyncio.timeout(deadline):
+                code = await process.wait()
+        except TimeoutError:
+            raise TimedOut(doing, f"{words[0]} has not ended within {deadline:g} s: {_last_line(said)}") from None
+        finally:
+            with suppress(ProcessLookupError):  # also what it left behind
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if code not in (0, NO_SUCH_VOLUME):
+            ended = f"ended with {code}" if code > 0 else f"was killed by signal {-code}"
+            raise Unavailable(doing, f"{words[0]} {ended}: {_last_line(said)}")
+        return code == 0
+
+
+def _last_line(said: IO[bytes]) -> str:
+    size = said.seek(0, os.SEEK_END)
+    said.seek(max(0, size - _TOLD))
+    lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
