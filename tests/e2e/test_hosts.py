@@ -49,7 +49,7 @@ def made() -> Iterator[HostsPlanes]:
         for site in SITES:
             hosts.add_site(site)
         hosts.planes.run("create", "first", "--site", "north", "--replicas", "1")  # programs are sent as for anybody
-        hosts.share_programs(*hosts.hosts.names)
+        hosts.share_programs()
         hosts.planes.run("delete", "first", "--yes")
         done = hosts.planes.run("create", NAME, "--site", "north")
         print(f"\n3 replicas on hosts that have the programs: {done.seconds:.1f} s")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 import yaml
 
 from support.hosts_lab import HostsLab, LabHost
 from support.plane_lab import Done, PlaneLab, plane_lab
 
-PROGRAMS = "quarterdeck/programs"
+_PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,18 @@ class HostsPlanes:
         file = self.planes.file(self.inventory(*there))
         return self.planes.run("site", "add", name, "--driver", "ssh", "--inventory", str(file))
 
-    def share_programs(self, source: str) -> None:
-        """Have all machines have the programs that one has, as if they had been sent there: that takes its time."""
-        programs = self.hosts.disk(source, "/var/lib/quarterdeck/programs")
-        for name in self.hosts.names:
-            folder = self.hosts.disk(name, "/var/lib/quarterdeck/programs")
-            folder.mkdir(parents=True, exist_ok=True, mode=0o755)
-            folder.parent.chmod(0o755)
-            subprocess.run(["cp", "-al", "--update=none", f"{programs}/.", str(folder)], check=True)
+    def share_programs(self) -> None:
+        """Have all machines have the programs that any has, as if they had been sent there: that takes its time."""
+        folders = [self.hosts.disk(name, _PROGRAMS) for name in self.hosts.names]
+        for each in folders:
+            each.mkdir(parents=True, exist_ok=True, mode=0o755)
+            each.parent.chmod(0o755)
+        known = {file.relative_to(folder): file for folder in folders for file in folder.glob("*/*")}
+        for each in folders:
+            for path, file in known.items():
+                (each / path).parent.mkdir(exist_ok=True, mode=0o755)
+                if not (each / path).exists():
+                    (each / path).hardlink_to(file)
 
 
 @contextmanager
