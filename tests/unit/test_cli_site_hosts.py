@@ -132,3 +132,10 @@ def test_a_site_that_is_gone_for_good_is_forgotten(cli: Cli) -> None:
     assert cli("site", "forget", "rack", "--yes").code == 0
     cli.refused("site", "show", "rack", code=MISSING, says=("'rack'",))
     cli.refused("site", "forget", "east", "--yes", code=INVALID, says=("its machines are on this host",))
+
+
+def test_the_example_is_an_inventory(cli: Cli) -> None:
+    add(cli, (Path(__file__).parents[2] / "examples" / "hosts.yaml").read_text())
+    shown = cli("site", "show", "rack").out
+    assert "host: cp-3.example.com" in shown
+    assert "path: /data" in shown
