@@ -80,6 +80,7 @@ def test_every_example_is_loaded_by_a_test() -> None:
         "site-netns.yaml",
         "rfc2136.yaml",
         "events-etcd.yaml",
+        "hosts.yaml",  # an inventory: test_cli_site_hosts.py
     }
 
 

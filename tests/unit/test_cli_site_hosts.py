@@ -144,3 +144,10 @@ def test_only_storage_classes_with_commands_can_be_tried(cli: Cli) -> None:
         "site", "test-storage", "rack", "fast", "--machine", "one", code=INVALID, says=("1 machines are named",)
     )
     cli.refused("site", "test-storage", "east", "standard", code=PRECONDITION, says=("see docs/storage.md",))
+
+
+def test_the_example_is_an_inventory(cli: Cli) -> None:
+    add(cli, (Path(__file__).parents[2] / "examples" / "hosts.yaml").read_text())
+    shown = cli("site", "show", "rack").out
+    assert "host: cp-3.example.com" in shown
+    assert "path: /data" in shown

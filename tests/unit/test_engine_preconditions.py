@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from support.host_sites import host, host_site
 from support.small_plane import small_plane
 
 from quarterdeck.actions.plane import Plane
@@ -229,3 +230,20 @@ async def test_a_site_of_a_kind_that_cannot_do_what_a_plane_needs_is_refused(mon
     (found,) = await examine(engine, resource, resource, allow_distance=False)
     assert (found.check, found.verdict) == ("site", Verdict.REFUSE)
     assert "holds" in found.seen
+
+
+async def test_a_move_to_where_no_address_of_the_planes_leads_is_refused_in_words() -> None:
+    small = await small_plane()
+    resource = small.plane.resource
+    placement = resource.spec.placement.model_copy(update={"site": "rack"})
+    wanted = resource.model_copy(update={"spec": resource.spec.model_copy(update={"placement": placement})})
+
+    async def given(answer: object) -> object:
+        return answer
+
+    await small.plane.store.create(default_sites()[0])
+    home = SimpleNamespace(site=lambda _: given(host_site(host("one1"))), plane=lambda *_: given(small.plane))
+    engine = cast("Engine", SimpleNamespace(home=home))
+    (found,) = await examine(engine, resource, wanted, allow_distance=False)
+    assert (found.check, found.verdict) == ("network", Verdict.REFUSE)
+    assert f"the addresses of site rack, of driver ssh, do not reach site {resource.spec.placement.site}" in found.seen
