@@ -65,12 +65,19 @@ class Answer:
         return self.body.decode(errors="replace")
 
 
+class _Whose(NamedTuple):
+    """Where connections lead to, and whose certificate is shown there (None: that of its host)."""
+
+    origin: str
+    server: str | None
+
+
 class Http:
     """A client that believes, and shows, what ``tls`` has. Close it."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
-        self._idle: defaultdict[str, list[_Wire]] = defaultdict(list)
+        self._idle: defaultdict[_Whose, list[_Wire]] = defaultdict(list)
 
     async def ask(
         self,
@@ -81,8 +88,10 @@ class Http:
         deadline: float,
         headers: Mapping[str, str] | None = None,
         content: bytes = b"",
+        server: str | None = None,
     ) -> Answer:
-        """The whole answer of ``origin`` (``https://host:port``). ``deadline`` is in seconds, for each of connecting,
+        """The whole answer of ``origin`` (``https://host:port``), whose certificate is for that host, or for ``server``
+        where its address does not tell who answers there. ``deadline`` is in seconds, for each of connecting,
         the TLS handshake and the answer. Raises NoAnswer.
 
         Only a GET goes over a connection that was kept. Where that breaks before anything was answered, it is asked
@@ -91,16 +100,17 @@ class Http:
         request = _request(method, origin, path, headers or {}, content)
         loop = asyncio.get_running_loop()
         until = loop.time() + deadline
-        wire = self._kept(origin, loop.time()) if method == "GET" else None
+        whose = _Whose(origin, server)
+        wire = self._kept(whose, loop.time()) if method == "GET" else None
         if wire is not None:
             try:
-                return await self._exchange(wire, origin, request, deadline)
+                return await self._exchange(wire, whose, request, deadline)
             except NoAnswer as error:
                 deadline = until - loop.time()
                 if not error.unsaid or deadline <= 0:
                     raise
-        wire = await self._connect(origin, deadline)
-        return await self._exchange(wire, origin, request, deadline)
+        wire = await self._connect(whose, deadline)
+        return await self._exchange(wire, whose, request, deadline)
 
     async def close(self) -> None:
         """Close all connections that nothing is asked over."""
@@ -110,9 +120,9 @@ class Http:
             wire.abort()
         await asyncio.gather(*(wire.gone.wait() for wire in wires))
 
-    def _kept(self, origin: str, now: float) -> _Wire | None:
+    def _kept(self, whose: _Whose, now: float) -> _Wire | None:
         """A connection that stands, as far as this end knows. Those that are too old are closed."""
-        waiting = self._idle[origin]
+        waiting = self._idle[whose]
         while waiting:
             wire = waiting.pop()
             if wire.stands and wire.is_fresh(now):
@@ -120,7 +130,7 @@ class Http:
             wire.abort()
         return None
 
-    async def _exchange(self, wire: _Wire, origin: str, request: bytes, deadline: float) -> Answer:
+    async def _exchange(self, wire: _Wire, whose: _Whose, request: bytes, deadline: float) -> Answer:
         """One request and its answer. The connection is kept after a good one, and closed after all else."""
         good = False
         try:
@@ -132,13 +142,13 @@ class Http:
         finally:
             if good:
                 wire.keep()
-                self._idle[origin].append(wire)
+                self._idle[whose].append(wire)
             else:
                 wire.abort()
         return answer
 
-    async def _connect(self, origin: str, deadline: float) -> _Wire:
-        loop, to = asyncio.get_running_loop(), _origin(origin)
+    async def _connect(self, whose: _Whose, deadline: float) -> _Wire:
+        loop, to = asyncio.get_running_loop(), _origin(whose.origin)
         wire = _Wire(loop.time())
         try:
             async with asyncio.timeout(deadline):
@@ -150,7 +160,7 @@ class Http:
         if self._tls is None or not to.secure:
             return wire
         try:
-            await wire.secure(self._tls, to.host, deadline)
+            await wire.secure(self._tls, whose.server or to.host, deadline)
         except BaseException as error:
             wire.abort()
             if isinstance(error, OSError):

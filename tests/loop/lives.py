@@ -26,6 +26,7 @@ from loop.truths import Truths
 from loop.units import PLANE
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
+from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
 from quarterdeck.engine.conditions import AVAILABLE, READY, RECONCILING, STALLED
@@ -391,7 +392,8 @@ def _new_plane(wish: Wish) -> ControlPlane:
     plane = new_control_plane(PLANE, site=wish.site, replicas=wish.replicas)
     endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update={"endpoint": endpoint, "etcd": etcd})})
+    changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of these
+    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
 
 
 def _run(world: Joined, life: Awaitable[None], trouble: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,37 +19,59 @@ _DEADLINE = 1_200.0
 _GO = (1, 25, 0)
 
 
-async def built(name: str, module: Mapping[str, bytes], packages: Sequence[str], *flags: str) -> Path:
+def cache_folder() -> Path:
+    """Where they are kept."""
+    return Path(os.environ.get("QUARTERDECK_CACHE") or Path.home() / ".cache" / "quarterdeck")
+
+
+async def built(
+    name: str, module: Mapping[str, bytes], packages: Sequence[str], *flags: str, cgo: bool = False
+) -> Path:
     """The folder of the programs of ``packages``, built in a module of those files, whoever comes first. ``name`` is
-    another one for each version.
+    another one for each version. ``cgo``: parts of them are in C.
     """
-    cache = Path(os.environ.get("QUARTERDECK_CACHE") or Path.home() / ".cache" / "quarterdeck")
+    cache = cache_folder()
     folder = cache / "tests" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     async with AsyncFileLock(f"{folder}.lock"):
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as work:
-                await _build(cache, Path(work), module, (*_FLAGS, *flags), packages)
+                await _build(cache, Path(work), module, (*_FLAGS, *flags), packages, cgo=cgo)
                 (Path(work) / "out").rename(folder)
     return folder
 
 
 async def _build(
-    cache: Path, work: Path, module: Mapping[str, bytes], flags: Sequence[str], packages: Sequence[str]
+    cache: Path, work: Path, module: Mapping[str, bytes], flags: Sequence[str], packages: Sequence[str], *, cgo: bool
 ) -> None:
     go = await GoTools(cache, os.environ).at_least(_GO, work, Silent())
     for name, content in module.items():
         (work / name).write_bytes(content)
     (work / "out").mkdir()
-    environment = {
+    environment = {**go_environment(cache), "CGO_ENABLED": str(int(cgo))}
+    argv = [str(go), "build", *flags, "-o", f"{work / 'out'}/", *packages]
+    done = await run(argv, folder=work, environment=environment, deadline=_DEADLINE)
+    assert done.code == 0, done.errors[-2_000:]
+
+
+async def module_file(module: str, version: str, name: str) -> bytes:
+    """A file of a published module: its go.mod, or its go.sum."""
+    cache = cache_folder()
+    with tempfile.TemporaryDirectory() as work:
+        go = await GoTools(cache, os.environ).at_least(_GO, Path(work), Silent())
+        argv = [str(go), "mod", "download", "-json", f"{module}@{version}"]
+        done = await run(argv, folder=Path(work), environment=go_environment(cache), deadline=_DEADLINE)
+    assert done.code == 0, done.errors[-2_000:] or done.output[-2_000:]
+    return Path(json.loads(done.output)["Dir"], name).read_bytes()
+
+
+def go_environment(cache: Path) -> dict[str, str]:
+    """What Go is run with: its caches are the project's."""
+    return {
         **os.environ,
-        "CGO_ENABLED": "0",
         "GOCACHE": str(cache / "go" / "build"),
         "GOFLAGS": "-modcacherw",
         "GOMODCACHE": str(cache / "go" / "mod"),
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
     }
-    argv = [str(go), "build", *flags, "-o", f"{work / 'out'}/", *packages]
-    done = await run(argv, folder=work, environment=environment, deadline=_DEADLINE)
-    assert done.code == 0, done.errors[-2_000:]

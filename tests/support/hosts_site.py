@@ -106,14 +106,14 @@ class HostsUnderTest:
         return sorted(self.lab.sh(machine, 'ls -A "$1"', str(folder)).split())
 
     def put_file(self, machine: str, volume: PurePosixPath, path: str, size: int) -> None:
-        self._put(machine, volume / path, b"x" * size)
+        self._put(machine, volume, path, b"x" * size)
 
     def take_file(self, machine: str, volume: PurePosixPath, path: str) -> None:
         """Also from the disk of a machine that is off."""
         shutil.rmtree(self.lab.disk(machine, volume / path))
 
     def put_text(self, machine: str, volume: PurePosixPath, path: str, text: str) -> None:
-        self._put(machine, volume / path, text.encode())
+        self._put(machine, volume, path, text.encode())
 
     def text(self, machine: str, volume: PurePosixPath, path: str) -> str:
         return self.lab.sh(machine, 'cat "$1"', str(volume / path))
@@ -123,8 +123,8 @@ class HostsUnderTest:
         script = "ps -eo user:32,cgroup | grep '^quarterdeck-' | grep -vc quarterdeck.slice || true"
         return int(await asyncio.to_thread(self.lab.sh, machine, script))
 
-    def _put(self, machine: str, path: PurePosixPath, content: bytes) -> None:
-        self.lab.sh(machine, 'mkdir -p "$(dirname "$1")" && cat > "$1"', str(path), stdin=content)
+    def _put(self, machine: str, volume: PurePosixPath, path: str, content: bytes) -> None:
+        self.lab.sh(machine, _PUT, str(volume), path, stdin=content)
 
 
 @asynccontextmanager
@@ -169,6 +169,13 @@ def _made_well(lab: HostsLab) -> None:
     lab.power_on(*(name for name in lab.names if not lab.is_on(name)))
 
 
+#: As whoever the volume belongs to would have written it.
+_PUT = """
+cd "$1"
+mkdir -p "$(dirname "$2")"
+cat > "$2"
+chown --recursive --reference=. .
+"""
 _LEFT = """
 set +e
 cd /var/lib/quarterdeck 2>/dev/null && find units volumes/* fences -mindepth 1 2>/dev/null

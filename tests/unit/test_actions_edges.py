@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from support.small_plane import SmallPlane, small_plane
@@ -10,7 +11,7 @@ from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import held
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
-from quarterdeck.model.endpoints import BackendAddress
+from quarterdeck.model.endpoints import BackendAddress, BackendsMust
 from quarterdeck.model.steps import LeadTo, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
 
@@ -85,3 +86,45 @@ async def test_the_name_has_the_own_addresses_of_the_apiservers_that_it_is_to_le
     (record,) = small.plane.dns.records.values()
     assert record.addresses == (apiserver_address(small.plane, small.record("east-1")).host,)
     assert small.plane.dns.owners, "in the plane's name, so that no older driver can change it"
+
+
+async def test_edges_that_share_an_address_are_in_the_name_once() -> None:
+    small, *_ = await two_edges()
+    both = ("east-edge", "east-edge-2")
+    small.plane.balancers = {"east": {name: FakeBalancer(address=BackendAddress("192.0.2.9", 6443)) for name in both}}
+    assert isinstance(small.plane.dns, FakeDns)
+    await carry_out(small.plane, SetRecord(site="", why="", to="east"), seen(small, *(EdgeFact(name=e) for e in both)))
+    (record,) = small.plane.dns.records.values()
+    assert record.addresses == ("192.0.2.9",)
+
+
+class Asking(FakeBalancer):
+    """The user's own, with nobody at it."""
+
+    async def apply(self, backends: Mapping[str, BackendAddress]) -> BackendsMust | None:
+        return BackendsMust(name="demo", at=(self.address,), wanted=tuple(backends.items()), check="", seen="nobody")
+
+    async def remove(self) -> BackendsMust | None:
+        return await self.apply({})
+
+    async def hold(self, seconds: float) -> None:
+        raise AssertionError("it cannot be held")
+
+
+async def test_what_a_person_must_do_at_a_load_balancer_is_asked_for_and_not_taken_for_done() -> None:
+    small, *_ = await two_edges()
+    small.plane.balancers = {"east": {"192.0.2.7": Asking(can_hold=False)}}
+    asked = await carry_out(small.plane, SET, small.world)
+    assert isinstance(asked, BackendsMust)
+    assert [name for name, _ in asked.wanted] == ["east-1"]
+    asked = await carry_out(small.plane, StopBalancer(site="east", why=""), small.world)
+    assert isinstance(asked, BackendsMust)
+    assert not asked.wanted
+
+
+async def test_one_that_cannot_be_held_is_not() -> None:
+    small, *_ = await two_edges()
+    holds = Holding()
+    small.plane.balancers = {"east": {"192.0.2.7": Asking(can_hold=False), "east-edge": holds}}
+    async with held(small.plane, seen(small, EdgeFact(name="192.0.2.7"), EdgeFact(name="east-edge")), ()):
+        assert holds.is_held

@@ -21,12 +21,15 @@ THREE = [
 ]
 
 
-SSH_FIELDS = "unknown field; there are driver, hosts, storageClasses, fetchOnHost, cordons"
+SSH_FIELDS = "unknown field; there are driver, hosts, storageClasses, fetchOnHost, edge, cordons"
 LOCAL = {"name": "standard"}
 LOCAL_FIELDS = (
     "unknown field; there are driver, isolation, zones, machinesPerZone, edges, floatingAddresses,"
     " storageClasses, cordons"
 )
+
+
+TWO_EDGES = [*THREE, {"name": "five", "address": "192.0.2.5", "zone": "a", "role": "edge"}]
 
 
 def document(**spec: Any) -> str:
@@ -138,6 +141,22 @@ def test_what_is_printed_is_read_back_as_it_was() -> None:
          " {path}, {make}, {snapshot}"),
         ({"storageClasses": [{"name": "san", "attach": ["a"], "detach": ["a"]}]}, "spec.storageClasses[0].attach: the"
          " first storage class is for what each host has for itself: name a local one"),
+        ({"edge": {"floatingAddresses": ["192.0.2.9"]}}, "spec.edge.floatingAddresses: go over to another host: give"
+         " two hosts or more the role edge"),
+        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.7", "192.0.2.8", "192.0.2.9"]}},
+         "spec.edge.floatingAddresses: are 3, more than the 2 hosts of role edge"),
+        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.9", "192.0.2.9"]}},
+         "spec.edge.floatingAddresses: has an address twice"),
+        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.5"]}}, "spec.edge.floatingAddresses: has"
+         " 192.0.2.5, which is host five's own"),
+        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["2001:db8::9"]}}, "spec.edge.floatingAddresses[0]:"
+         " '2001:db8::9' is no IPv4 address"),
+        ({"hosts": TWO_EDGES, "edge": {"external": {"addresses": ["198.51.100.1"]}}}, "spec.edge.external: is for sites"
+         " without hosts of role edge; one is one"),
+        ({"hosts": [host()], "edge": {"external": {"addresses": []}}}, "spec.edge.external.addresses: must be one"
+         " address or more, each once"),
+        ({"hosts": [host()], "edge": {"external": {"addresses": ["198.51.100.1"], "command": ["lb"]}}},
+         "spec.edge.external.command: must begin with the absolute path of a program"),
     ],
 )  # fmt: skip
 def test_hosts_that_cannot_be_are_refused_by_the_path_of_the_field(spec: dict[str, Any], said: str) -> None:
@@ -172,3 +191,11 @@ def test_zones_keep_their_order_when_a_host_goes() -> None:
     assert left.zones == ("b", "a")
     more = Host.model_validate_json(json.dumps(host(zone="a")))
     assert [each.name for each in spec.with_hosts((more, *spec.hosts)).hosts] == ["one", "three", "four", "two"]
+
+
+def test_a_site_keeps_what_leads_clients_to_it_when_its_hosts_change() -> None:
+    spec = spec_of(hosts=TWO_EDGES, edge={"floatingAddresses": ["198.51.100.1"]})
+    assert spec.with_hosts(spec.hosts).edge.floating_addresses == ("198.51.100.1",)
+    external = spec_of(hosts=[host()], edge={"external": {"addresses": ["198.51.100.1"], "command": ["/lb", "set"]}})
+    assert external.edge.external is not None
+    assert external.edge.external.command == ("/lb", "set")

@@ -133,7 +133,6 @@ CHECKS: dict[str, Callable[[], bool]] = {
     "2.5": lambda: flags(ETCD)["peer-client-cert-auth"] == "true",
     "2.6": lambda: refuses(ETCD, "peer-auto-tls", "true"),
     "2.7": lambda: file(ETCD, "ca.crt") == SECRETS.etcd_ca.bundle != SECRETS.kubernetes_ca.bundle,
-    "3.1.3": lambda: "enable-bootstrap-token-auth" not in flags(API),
     "3.2.1": lambda: "audit-policy-file" in flags(API),
     "3.2.2": lambda: bool(yaml.safe_load(file(API, "audit-policy.yaml"))["rules"]),
 }

@@ -73,6 +73,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     ),
     "tracing": template(tracing=Tracing(endpoint="collector.example:4317")),
     "certificates.generation": template(certificates=Certificates(generation=1)),
+    "node_bootstrap": template(node_bootstrap=None),
     "baseline": template(baseline=Baseline.FIRST),
 }
 #: What is in a unit's files and not in its template's other fields: certificates are the replica's own.

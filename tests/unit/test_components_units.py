@@ -247,12 +247,37 @@ def test_an_apiserver_authorizes_nodes_and_roles_and_nothing_else(build: Build) 
     assert "anonymous-auth" not in found
 
 
-def test_anonymous_requests_may_see_the_health_paths_only(build: Build) -> None:
-    configuration = yaml.safe_load(file(build(Component.APISERVER), "authentication.yaml"))
-    assert configuration["anonymous"] == {
-        "enabled": True,
-        "conditions": [{"path": "/healthz"}, {"path": "/livez"}, {"path": "/readyz"}],
-    }
+def test_anonymous_requests_may_see_the_health_paths_and_what_nodes_look_for_first_only(build: Build) -> None:
+    health = [{"path": "/healthz"}, {"path": "/livez"}, {"path": "/readyz"}]
+    info = {"path": "/api/v1/namespaces/kube-public/configmaps/cluster-info"}
+    for nodes, paths in ((True, [*health, info]), (False, health)):
+        unit = build(Component.APISERVER, plane=replace(PLANE, node_bootstrap=nodes))
+        configuration = yaml.safe_load(file(unit, "authentication.yaml"))
+        assert configuration["anonymous"] == {"enabled": True, "conditions": paths}
+
+
+def test_tokens_count_and_are_signed_and_deleted_where_nodes_join_with_them(build: Build) -> None:
+    for nodes in (True, False):
+        plane = replace(PLANE, node_bootstrap=nodes)
+        apiserver = flags(build(Component.APISERVER, plane=plane))
+        manager = flags(build(Component.CONTROLLER_MANAGER, plane=plane))
+        assert ("enable-bootstrap-token-auth" in apiserver) is nodes
+        assert manager.get("controllers", "*") == (
+            "*,bootstrap-signer-controller,token-cleaner-controller" if nodes else "*"
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "rendered"),
+    [
+        ("*,-ttl-controller", "*,-ttl-controller,bootstrap-signer-controller,token-cleaner-controller"),
+        ("*,bootstrapsigner", "*,bootstrapsigner,token-cleaner-controller"),
+        ("*,-tokencleaner", "*,-tokencleaner,bootstrap-signer-controller"),
+    ],
+)
+def test_controllers_of_the_user_are_joined_by_those_that_tokens_need(build: Build, given: str, rendered: str) -> None:
+    plane = replace(PLANE, extra_args={Component.CONTROLLER_MANAGER: {"controllers": given}})
+    assert flags(build(Component.CONTROLLER_MANAGER, plane=plane))["controllers"] == rendered
 
 
 @pytest.mark.parametrize(
@@ -431,7 +456,7 @@ def test_the_units_of_a_replica_from_before_there_were_seats_stay_what_they_are(
     replica = replace(replica_at(address), seat=seat_of_before("east-a1", address, number))
     members = (("demo-1", f"https://{address}:{2380 + 10 * number}"),)
     cluster = InitialCluster(state=ClusterState.NEW, members=members, token="t")
-    plane = replace(PLANE, audit=Audit(policy="kind: Policy"), baseline=Baseline.HARDENED)
+    plane = replace(PLANE, audit=Audit(policy="kind: Policy"), baseline=Baseline.HARDENED, node_bootstrap=False)
     has = components_of(plane)
     found = tuple(component_unit(each, plane, replica, secrets, certificates, cluster).digest for each in has)
     assert found == DIGESTS_OF_BEFORE[address, number]

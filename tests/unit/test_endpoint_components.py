@@ -137,4 +137,3 @@ def test_what_an_edge_is_told_of_addresses_that_float_is_what_it_understands() -
     orders = Orders(**json.loads(unit.files[0].content))
     assert (orders.edge, [*orders.owners], orders.talk) == ("east-edge-2", ["198.18.0.1", "198.18.0.2"], 26443)
     assert unit.argv[-1] == str(unit.files[0].path)
-    assert settings.own == "198.18.0.2"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.engine.edges import PATIENCE, Edges
-from quarterdeck.model.edges import EdgeSeen, joined
-from quarterdeck.model.endpoints import BalancerStatus
+from quarterdeck.model.edges import EdgeSeen, amiss, joined
+from quarterdeck.model.endpoints import BalancerStatus, NameFact
 
 SERVES = BalancerStatus(running=True, backends=frozenset({"a"}), healthy=frozenset({"a"}))
 NOWHERE = BalancerStatus(running=True)
@@ -77,3 +77,29 @@ def test_a_silent_edge_may_have_any_address_that_is_not_seen_to_be_with_its_own(
     assert may_be_used(edges, LIFETIME, None, None) == [True, True]
     fixed = edges.judged(look(AWAY, None), ONE, LIFETIME, LIFETIME)
     assert [each.may_be_used for each in fixed] == [True, False], "none floats"
+
+
+def sharing(*statuses: BalancerStatus | None) -> tuple[EdgeSeen, ...]:
+    """Edges of one address: the first that is at home has it."""
+    return tuple(replace(each, address="192.0.2.1") for each in floating(*statuses))
+
+
+def test_of_edges_that_share_an_address_one_that_is_silent_stands_by_while_another_is_seen_to_have_it() -> None:
+    edges = Edges()
+    judged = edges.judged(sharing(SERVES, None), ONE, LIFETIME, 0.0)
+    assert [each.may_be_used for each in judged] == [True, False]
+    assert joined("east", judged, ["192.0.2.1"]).reachable, "changes need not wait for it"
+    judged = edges.judged(sharing(AWAY, SERVES, None), ONE, LIFETIME, 0.0)
+    assert [each.may_be_used for each in judged] == [False, True, False]
+    judged = edges.judged(sharing(AWAY, None), ONE, LIFETIME, 0.0)
+    assert [each.may_be_used for each in judged] == [True, True], "the silent one may have it"
+    assert not joined("east", judged, ["192.0.2.1"]).reachable
+
+
+def test_a_shared_address_stays_in_the_name_when_one_edge_of_it_is_given_up() -> None:
+    edges = Edges()
+    edges.judged(sharing(SERVES, None), ONE, LIFETIME, 0.0)
+    judged = edges.judged(sharing(SERVES, None), ONE, LIFETIME, PATIENCE)
+    assert [each.given_up for each in judged] == [False, True], "each is counted by itself"
+    name = NameFact(site="east", addresses=("192.0.2.1",), handed_out=ONE)
+    assert not amiss(name, judged, joined("east", judged, ["192.0.2.1"]))

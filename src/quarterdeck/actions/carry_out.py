@@ -18,7 +18,7 @@ from quarterdeck.actions import (
 from quarterdeck.actions.handlers import Detail, Handlers, Preparations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
-from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps import NOTES, PlaceReplica, RejectRevision, SetBackends, Step
 from quarterdeck.model.world import World
 
@@ -41,7 +41,7 @@ ONLY_REMEMBERED = (*NOTES, PlaceReplica, RejectRevision)
 REMEMBERED_BEFORE = (SetBackends,)
 
 
-async def carry_out(plane: Plane, step: Step, world: World) -> Detail | PersonMust:
+async def carry_out(plane: Plane, step: Step, world: World) -> Detail | Must:
     """Carry out one step, then write down what it leaves in the memory. Idempotent.
 
     Returns what reports tell besides, or what a person must do before it can be carried out. Raises a
@@ -53,9 +53,9 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail | PersonMu
         step = await prepare(plane, step)
     if isinstance(step, REMEMBERED_BEFORE):
         await remember(plane, (step,))
-    told: Detail | PersonMust | None = None
+    told: Detail | Must | None = None
     if not isinstance(step, ONLY_REMEMBERED):
         told = await HANDLERS[type(step)](plane, step, world)
-    if not isinstance(told, PersonMust):
+    if not isinstance(told, Must):
         await remember(plane, (step,))
     return told or {}

@@ -136,5 +136,5 @@ async def _round_trip(plane: Plane, site: str, edge: str, server: Replica) -> fl
 
 
 def _answering(plane: Plane, fact: BalancerFact) -> Mapping[str, LoadBalancer]:
-    """The edges of a load balancer that answer."""
-    return {name: each for name, each in plane.edges(fact.site).items() if name not in fact.silent}
+    """The edges of a load balancer that answer, and can be held."""
+    return {name: each for name, each in plane.edges(fact.site).items() if name not in fact.silent and each.can_hold}

@@ -10,19 +10,21 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together
 from quarterdeck.actions.units import favour
 from quarterdeck.model.components import Component
-from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.endpoints import Must
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.world import World
 
 
-async def set_backends(plane: Plane, step: SetBackends, world: World) -> None:
-    """Have the load balancer send to these, which get all that they can of their machines before."""
+async def set_backends(plane: Plane, step: SetBackends, world: World) -> Must | None:
+    """Have the load balancer send to these, which get all that they can of their machines before; or say what a person
+    must do for it.
+    """
     chosen = await _favoured(plane, step.backends, world)
     backends = {name: backend_address(plane, each) for name, each in chosen.items()}
     silent = world.balancer(step.site).silent
     edges = (each for name, each in plane.edges(step.site).items() if name not in silent)
-    await together(*(each.apply(backends) for each in edges))
+    return _first(await together(*(each.apply(backends) for each in edges)))
 
 
 async def _favoured(plane: Plane, backends: Sequence[str], world: World) -> Mapping[str, Replica]:
@@ -41,28 +43,35 @@ def _asked_through(record: Replica) -> tuple[Component, ...]:
     return Component.ETCD, *events, Component.APISERVER
 
 
-async def stop_balancer(plane: Plane, step: StopBalancer, world: World) -> None:
-    """Take a load balancer down, on all edges that answer."""
+async def stop_balancer(plane: Plane, step: StopBalancer, world: World) -> Must | None:
+    """Take a load balancer down, on all edges that answer, or say what a person must do for it."""
     silent = world.balancer(step.site).silent
-    await together(*(each.remove() for name, each in plane.edges(step.site).items() if name not in silent))
+    edges = (each for name, each in plane.edges(step.site).items() if name not in silent)
+    return _first(await together(*(each.remove() for each in edges)))
 
 
-async def set_record(plane: Plane, step: SetRecord, world: World) -> Detail | PersonMust:
+def _first(musts: Sequence[Must | None]) -> Must | None:
+    """What is asked for; of several edges of the user's own the same."""
+    return next((each for each in musts if each is not None), None)
+
+
+async def set_record(plane: Plane, step: SetRecord, world: World) -> Detail | Must:
     """Lead the name to a site's load balancer, or say what a person must do for it."""
     unnamed = {each.name for each in world.balancer(step.to).edges if not each.named}
-    addresses = tuple(each.address.ip for name, each in plane.edges(step.to).items() if name not in unnamed)
+    # edges can share one that floats
+    addresses = dict.fromkeys(each.address.ip for name, each in plane.edges(step.to).items() if name not in unnamed)
     ttl = plane.resource.spec.endpoint.ttl
-    return await plane.dns.set(plane.resource.host, addresses, ttl, plane.claim) or {}
+    return await plane.dns.set(plane.resource.host, tuple(addresses), ttl, plane.claim) or {}
 
 
-async def lead_to(plane: Plane, step: LeadTo, world: World) -> Detail | PersonMust:
+async def lead_to(plane: Plane, step: LeadTo, world: World) -> Detail | Must:
     """Lead the name to the apiservers of these replicas."""
     chosen = await _favoured(plane, step.backends, world)
     addresses = tuple(apiserver_address(plane, each).host for each in chosen.values())
     return await plane.dns.set(plane.resource.host, addresses, plane.resource.spec.endpoint.ttl, plane.claim) or {}
 
 
-async def remove_record(plane: Plane, _: RemoveRecord, __: World) -> Detail | PersonMust:
+async def remove_record(plane: Plane, _: RemoveRecord, __: World) -> Detail | Must:
     """Take the name away, or say what a person must do for it."""
     return await plane.dns.remove(plane.resource.host, plane.claim) or {}
 

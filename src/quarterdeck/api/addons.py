@@ -14,6 +14,8 @@ from quarterdeck.api.values import AbsolutePath
 
 #: Of an add-on's name: the object that its set is written down in is called by it.
 ADDON_NAME_MAX = 40
+#: The one that is quarterdeck's own: what nodes look for when they join.
+NODES_ADDON = "quarterdeck-nodes"
 _CHART_MAX = 512
 _RELEASE_MAX = 53  # helm's own
 
@@ -85,6 +87,8 @@ def _named_once(addons: tuple[Addon, ...]) -> tuple[Addon, ...]:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"names add-on {name!r} twice")
+    if NODES_ADDON in names:
+        raise ValueError(f"names add-on {NODES_ADDON!r}, which is quarterdeck's own")
     return addons
 
 

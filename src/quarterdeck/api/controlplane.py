@@ -20,6 +20,7 @@ from quarterdeck.api.drills import DrillSchedules
 from quarterdeck.api.endpoint import Endpoint
 from quarterdeck.api.memory import MemoryStatus
 from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
+from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.problems import refuse
 from quarterdeck.api.schema import FLAGS, NETWORK, ONCE, SOME_ONCE, label, named
 from quarterdeck.api.values import (
@@ -259,6 +260,7 @@ class ControlPlaneSpec(Model):
     admission: Admission | None = None
     tracing: Tracing | None = None
     extra_args: ExtraArgs = ExtraArgs()
+    nodes: Nodes = Nodes()
     certificates: Certificates = Certificates()
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
     cordoned_replicas: tuple[CordonedReplica, ...] = ()

@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.documents import parse_part, single
+from quarterdeck.api.edge import Edge
 from quarterdeck.api.errors import explained
 from quarterdeck.api.hosts import (
     SSH_PORT,
@@ -60,11 +61,12 @@ class InventoryHost(Model):
 
 
 class Inventory(Model):
-    """The hosts, and where volumes are on them."""
+    """The hosts, where volumes are on them, and what leads clients to them."""
 
     hosts: Annotated[tuple[InventoryHost, ...], SOME]
     storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
     fetch_on_host: bool = False
+    edge: Edge = Edge()
 
     @property
     def declared(self) -> tuple[Host, ...]:
@@ -98,6 +100,7 @@ def site_of(name: str, inventory: Inventory, source: str) -> Site:
             hosts=inventory.declared,
             storage_classes=inventory.storage_classes,
             fetch_on_host=inventory.fetch_on_host,
+            edge=inventory.edge,
         )
     with explained(f"adding site {name}", Site):
         return Site.model_validate({"metadata": {"name": name}, "spec": spec})

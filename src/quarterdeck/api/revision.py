@@ -49,7 +49,8 @@ class AuditTemplate(Model):
 class ReplicaTemplate(Model):
     """Everything that is equal on all replicas of a revision. It is whole: rendering asks nobody else.
 
-    ``endpoint_name`` is the plane's DNS name ("": it has none). A field that comes later is None where nobody set it,
+    ``endpoint_name`` is the plane's DNS name ("": it has none). ``node_bootstrap``: whether nodes join with tokens;
+    never False, so that one without it is what it always was. A field that comes later is None where nobody set it,
     and then no part of the content: revisions that are stored keep their names.
     """
 
@@ -63,6 +64,7 @@ class ReplicaTemplate(Model):
     authentication: Authentication | None = None
     admission: Admission | None = None
     tracing: Tracing | None = None
+    node_bootstrap: Literal[True] | None = None
     certificates: Certificates
     baseline: Annotated[int, Field(ge=0)]
 

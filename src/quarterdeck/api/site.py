@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.cordons import Cordon
+from quarterdeck.api.edge import Edge
 from quarterdeck.api.hosts import Host, host_problems
 from quarterdeck.api.names import SITE_NAME_MAX
 from quarterdeck.api.problems import PROBLEMS, refuse_if_any
@@ -104,12 +105,14 @@ class LocalSpec(Model):
 class SshSpec(Model):
     """What a site of hosts is made of that are reached over ssh. Its zones are those of the hosts, in their order.
     ``fetch_on_host``: hosts download released programs by themselves; else they are sent from here.
+    ``edge``: what clients are led to, if that is not the addresses of hosts of that role.
     """
 
     driver: Literal["ssh"]
     hosts: Annotated[tuple[Host, ...], InSchema({"minItems": 1, "maxItems": MACHINES_MAX})]
     storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
     fetch_on_host: bool = False
+    edge: Edge = Edge()
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -118,6 +121,7 @@ class SshSpec(Model):
         if len(self.hosts) > MACHINES_MAX:
             problems.append(("hosts", f"are {len(self.hosts)}; at most {MACHINES_MAX} are allowed"))
         problems.extend(host_class_problems(self.storage_classes))
+        problems.extend(self.edge.problems(self.hosts))
         problems.extend(_cordon_problems(self.cordons))
         refuse_if_any(problems)
         return self
@@ -161,6 +165,7 @@ class SshSpec(Model):
             hosts=tuple(sorted_hosts),
             storage_classes=self.storage_classes,
             fetch_on_host=self.fetch_on_host,
+            edge=self.edge,
             cordons=tuple(each for each in self.cordons if each.machine is None or each.machine in there),
         )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quarterdeck.app.face import Quarterdeck, asker
     from quarterdeck.app.following import Onlooker
     from quarterdeck.app.looking import Looks
+    from quarterdeck.app.nodes import NewToken, NodeFacts, TokenFacts
     from quarterdeck.app.onlookers import Onlookers
     from quarterdeck.app.piped import Parent
     from quarterdeck.app.programs import Programs
@@ -64,6 +65,8 @@ __all__ = [
     "LostQuorum",
     "MemberHash",
     "Migrate",
+    "NewToken",
+    "NodeFacts",
     "Onlooker",
     "Onlookers",
     "Parent",
@@ -77,6 +80,7 @@ __all__ = [
     "Scale",
     "Summary",
     "Survivor",
+    "TokenFacts",
     "Unwatched",
     "Verdict",
     "Watcher",
@@ -99,6 +103,7 @@ _PLACES = {
     "app.face": ("Quarterdeck", "asker"),
     "app.following": ("Onlooker",),
     "app.looking": ("Looks",),
+    "app.nodes": ("NewToken", "NodeFacts", "TokenFacts"),
     "app.onlookers": ("Onlookers",),
     "app.piped": ("Parent",),
     "app.programs": ("Programs",),

@@ -22,6 +22,7 @@ from quarterdeck.app.following import Onlooker
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.looking import Looks, opened
 from quarterdeck.app.moves import foreseen
+from quarterdeck.app.nodes import Nodes
 from quarterdeck.app.piped import Parent
 from quarterdeck.app.recovering import LostQuorum
 from quarterdeck.app.requests import Request
@@ -82,6 +83,7 @@ class Quarterdeck(Looks):
         self._upstream = upstream
         self._progress = progress
         self.sites = Sites(home, asker)
+        self.nodes = Nodes(home)
 
     @classmethod
     @asynccontextmanager

@@ -57,6 +57,7 @@ _COMMANDS = {
 _GROUPS = {
     "drill": "drills",
     "replica": "replicas",
+    "node": "nodes",
     "certs": "certs",
     "etcd": "etcd",
     "site": "sites",

@@ -12,7 +12,7 @@ from rich.status import Status
 
 from quarterdeck.app.words import quorum, warnings
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import World
 
@@ -65,11 +65,11 @@ class LiveProgress:
         """See ``Watcher``."""
         self.did(step.words, seconds, str(error) if error is not None else "")
 
-    async def asks(self, step: Step, must: PersonMust) -> None:
-        """See ``Watcher``. Records are on lines of their own, as a zone file has them."""
+    async def asks(self, step: Step, must: Must) -> None:
+        """See ``Watcher``. Records, and backends, are on lines of their own."""
         if must.wish not in self._asked:
             self._asked.add(must.wish)
-            text = escape(f"{step.words}: {'it waits for these records:' if must.lines else must.wish}")
+            text = escape(f"{step.words}: {must.asked if must.lines else must.wish}")
             self._console.print(f"{self._at()}  [yellow]?[/yellow] {text}", soft_wrap=True)
             for line in must.lines:
                 self._console.print(f"{'':14}{escape(line)}", soft_wrap=True, highlight=False)

@@ -178,6 +178,45 @@ def check(
 
 
 @app.command()
+def bootstrap(
+    host: Annotated[str, typer.Argument(help="What ssh is given: a name or an address.", show_default=False)],
+    user: Annotated[str, typer.Option(help="Who quarterdeck is to log in as from now on.")] = "quarterdeck",
+    key: Annotated[Path | None, typer.Option(help="The public key that is let in; yours without it.")] = None,
+    path: Annotated[
+        list[str] | None, typer.Option(help="A folder for volumes besides its own; may be said often.")
+    ] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Run it there, as a user who may.")] = False,
+    login: Annotated[str | None, typer.Option(help="That user, with --apply: root, or one who may run sudo.")] = None,
+    port: Annotated[int | None, typer.Option(help="Of the host's sshd.")] = None,
+    yes: Yes = False,
+) -> None:
+    """Print what root has to run on a host, so that a user may do there what quarterdeck does and nothing else."""
+    from quarterdeck.api.hosts import SshLogin
+    from quarterdeck.app.bootstrapping import bootstrap_script, bootstrapped
+
+    doing = f"setting up host {host}"
+    with explained(doing, SshLogin):
+        SshLogin(user=user)
+        way = SshLogin(host=host, user=login, port=port)
+    text = bootstrap_script(user=user, keys=[text_of(key or _own_key(doing))], paths=path or ())
+    if not apply:
+        out.print(text, end="", highlight=False, markup=False, soft_wrap=True)
+        return
+    confirm(f"on host {host}, make user {user}, who may run quarterdeck's script as root?", yes=yes)
+    out.print(f"host {host}: {run(bootstrapped(way, host, text))}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _own_key(doing: str) -> Path:
+    """The public key that ssh would try first."""
+    folder = Path.home() / ".ssh"
+    found = [folder / f"id_{kind}.pub" for kind in ("ed25519", "ecdsa", "rsa")]
+    known = next((each for each in found if each.is_file()), None)
+    if known is None:
+        raise InvalidInput(doing, f"there is no public key in {folder}", "name one: --key FILE.pub")
+    return known
+
+
+@app.command()
 def remove(name: SiteName, yes: Yes = False) -> None:
     """Remove a site that no plane uses."""
 

@@ -56,6 +56,8 @@ def apiserver_unit(
         "tls-min-version": "VersionTLS12",
         **_audit(plane, replica, folder),
     }
+    if plane.node_bootstrap:
+        defaults["enable-bootstrap-token-auth"] = boolean(True)
     if plane.baseline >= Baseline.HARDENED:
         defaults |= _hardened(plane, folder, secrets)
         extra = {**extra, **plugins(extra)}
@@ -93,7 +95,8 @@ def _authentication(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets)
     encryption = encryption_configuration(secrets.encryption_keys, encrypt=plane.encrypt_secrets)
     return {
         "authentication-config": folder.file(
-            "authentication.yaml", authentication_configuration(plane.kubernetes, plane.authenticators)
+            "authentication.yaml",
+            authentication_configuration(plane.kubernetes, plane.authenticators, nodes=plane.node_bootstrap),
         ),
         "authorization-mode": "Node,RBAC",
         "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),

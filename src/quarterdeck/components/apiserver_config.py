@@ -14,23 +14,29 @@ from quarterdeck.yaml_text import dumped
 
 #: What anybody may ask: whether it is alive. Exact paths; ``/readyz/etcd`` is not among them.
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
+#: What a node asks before it has a certificate, and knows whom to trust: the CA, signed with each token. RBAC lets it
+#: read this one object and no more.
+CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 
-def authentication_hash(kubernetes: str, authenticators: tuple[JwtAuthenticator, ...]) -> str:
+def authentication_hash(kubernetes: str, authenticators: tuple[JwtAuthenticator, ...], *, nodes: bool) -> str:
     """As what an apiserver tells the file that it goes by."""
-    file = authentication_configuration(kubernetes, authenticators)
+    file = authentication_configuration(kubernetes, authenticators, nodes=nodes)
     return f"sha256:{hashlib.sha256(file.encode()).hexdigest()}"
 
 
 @lru_cache(maxsize=8)
-def authentication_configuration(kubernetes: str, authenticators: tuple[JwtAuthenticator, ...] = ()) -> str:
-    """An AuthenticationConfiguration that lets anonymous requests see the health paths and nothing else, and those in
-    who show a token of one of the user's issuers.
+def authentication_configuration(
+    kubernetes: str, authenticators: tuple[JwtAuthenticator, ...] = (), *, nodes: bool = False
+) -> str:
+    """An AuthenticationConfiguration that lets anonymous requests see the health paths and, where ``nodes`` join with
+    tokens, what these look for first; nothing else. It lets those in who show a token of one of the user's issuers.
     """
+    paths = (*ANONYMOUS_PATHS, CLUSTER_INFO) if nodes else ANONYMOUS_PATHS
     document: dict[str, object] = {
         "apiVersion": authentication_api(kubernetes),
         "kind": "AuthenticationConfiguration",
-        "anonymous": {"enabled": True, "conditions": [{"path": path} for path in ANONYMOUS_PATHS]},
+        "anonymous": {"enabled": True, "conditions": [{"path": path} for path in paths]},
     }
     if authenticators:
         document["jwt"] = [each.model_dump(mode="json", exclude_none=True) for each in authenticators]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import Arguments, boolean
 from quarterdeck.components.controllers import command, shared_defaults, shared_flags
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
@@ -17,6 +18,10 @@ LEASE = "kube-controller-manager"
 #: How many finished pods are kept, of all namespaces together: upstream's number lets them fill etcd for months.
 _FINISHED_PODS = 1_000
 _FINISHED_PODS_FIRST = 12_500
+
+#: They are off unless they are named (by either name): one signs ``cluster-info`` with each token, the other deletes
+#: tokens that ended.
+_FOR_TOKENS = {"bootstrap-signer-controller": "bootstrapsigner", "token-cleaner-controller": "tokencleaner"}
 
 
 def controller_manager_unit(
@@ -50,11 +55,20 @@ def controller_manager_unit(
         "cluster-name": plane.name,
         "terminated-pod-gc-threshold": str(finished),
     }
-    arguments = Arguments(owned=owned, defaults=defaults)
     extra = plane.extra_args.get(component, {})
+    if plane.node_bootstrap:
+        extra = {**extra, "controllers": _with_tokens(extra.get("controllers", "*"))}
+    arguments = Arguments(owned=owned, defaults=defaults)
     return UnitSpec(
         name=unit_name(plane.name, replica.name, component),
         argv=command(replica, component, arguments.command_line(component, extra)),
         files=folder.files,
         priority=Priority.BACKGROUND,
     )
+
+
+def _with_tokens(controllers: str) -> str:
+    """``--controllers`` with those that tokens need, unless the user has named them, or turned them off."""
+    named = listed(controllers)
+    known = {each.removeprefix("-") for each in named}
+    return ",".join((*named, *(name for name, alias in _FOR_TOKENS.items() if not known & {name, alias})))

@@ -78,6 +78,7 @@ PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
     "authentication": ("spec.authentication", _APISERVER),
     "admission": ("spec.admission", _APISERVER),
     "tracing": ("spec.tracing", _APISERVER),
+    "nodeBootstrap": ("spec.nodes.bootstrap", (Component.APISERVER, Component.CONTROLLER_MANAGER)),
     "certificates": ("spec.certificates", tuple(Component)),
     "baseline": ("status.baseline", (*_ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER)),
 }

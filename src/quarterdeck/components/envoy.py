@@ -30,6 +30,7 @@ _SERVING_SECRET = "status-serving"  # noqa: S105 - a name
 _TRUST_SECRET = "plane-trust"  # noqa: S105 - a name
 _READ_ONLY = ("/clusters", "/stats")  # the admin API's paths that may be asked, with a query
 _ADMIN_SOCKET = "admin.sock"
+_OWN_HOST = "127.0.0.1"
 _CONNECT_TIMEOUT = 1.0
 # Finds a dead peer of a quiet connection. (No TCP_USER_TIMEOUT: Linux would cut clients that pause reading, too.)
 _KEEPALIVE: Json = {"keepalive_time": 10, "keepalive_interval": 5, "keepalive_probes": 3}
@@ -58,7 +59,8 @@ class BalancerSettings:
 
     Clients connect to ``address``:``port``. The status listener at ``address``:``status_port`` answers two
     read-only admin paths. Both listen at the ``floating`` addresses as well, whether the machine has them now or
-    not. ``server_name`` is a DNS name in the serving certificate of every apiserver.
+    not. ``ready_port``: where it tells its own machine, and whoever is on it, how many apiservers it leads to (None:
+    nowhere). ``server_name`` is a DNS name in the serving certificate of every apiserver.
     """
 
     unit: str
@@ -68,6 +70,7 @@ class BalancerSettings:
     port: int
     status_port: int
     floating: tuple[str, ...] = ()
+    ready_port: int | None = None
     server_name: str = "kubernetes.default.svc"
     health: HealthCheck = field(default_factory=HealthCheck)
 
@@ -152,7 +155,11 @@ def _bootstrap(settings: BalancerSettings, manager: str) -> Json:
         "node": {"id": settings.unit, "cluster": "quarterdeck"},
         "admin": {"address": admin, "allow_paths": [{"prefix": f"{path}?"} for path in _READ_ONLY]},
         "static_resources": {
-            "listeners": [_clients_listener(settings), _status_listener(settings, manager)],
+            "listeners": [
+                _clients_listener(settings),
+                _status_listener(settings, manager),
+                *([_ready_listener(settings.ready_port)] if settings.ready_port is not None else []),
+            ],
             "clusters": [_apiservers_cluster(settings), _admin_cluster(admin)],
         },
     }
@@ -178,26 +185,6 @@ def _clients_listener(settings: BalancerSettings) -> Json:
 
 
 def _status_listener(settings: BalancerSettings, subject: str) -> Json:
-    get: Json = {"name": ":method", "string_match": {"exact": "GET"}}
-    manager: Json = {
-        "@type": f"{_API}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        "stat_prefix": "status",
-        "http_filters": [
-            {"name": "router", "typed_config": {"@type": f"{_API}.extensions.filters.http.router.v3.Router"}}
-        ],
-        "route_config": {
-            "virtual_hosts": [
-                {
-                    "name": "status",
-                    "domains": ["*"],
-                    "routes": [
-                        {"match": {"path": path, "headers": [get]}, "route": {"cluster": "admin"}}
-                        for path in _READ_ONLY
-                    ],
-                }
-            ]
-        },
-    }
     tls: Json = {
         "@type": f"{_API}.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
         "require_client_certificate": True,
@@ -215,11 +202,44 @@ def _status_listener(settings: BalancerSettings, subject: str) -> Json:
             {
                 "filters": [
                     {"name": "manager only", "typed_config": _only(subject)},
-                    {"name": "http", "typed_config": manager},
+                    {"name": "http", "typed_config": _admin_view("status", _READ_ONLY)},
                 ],
                 "transport_socket": {"name": "tls", "typed_config": tls},
             }
         ],
+    }
+
+
+def _ready_listener(port: int) -> Json:
+    """For whoever is on this machine: how many apiservers it leads to, and other numbers."""
+    return {
+        "name": "ready",
+        "stat_prefix": "ready",
+        "address": _address(BackendAddress(_OWN_HOST, port)),
+        "enable_reuse_port": False,
+        "filter_chains": [{"filters": [{"name": "http", "typed_config": _admin_view("ready", ("/stats",))}]}],
+    }
+
+
+def _admin_view(prefix: str, paths: Sequence[str]) -> Json:
+    get: Json = {"name": ":method", "string_match": {"exact": "GET"}}
+    return {
+        "@type": f"{_API}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": prefix,
+        "http_filters": [
+            {"name": "router", "typed_config": {"@type": f"{_API}.extensions.filters.http.router.v3.Router"}}
+        ],
+        "route_config": {
+            "virtual_hosts": [
+                {
+                    "name": "status",
+                    "domains": ["*"],
+                    "routes": [
+                        {"match": {"path": path, "headers": [get]}, "route": {"cluster": "admin"}} for path in paths
+                    ],
+                }
+            ]
+        },
     }
 
 

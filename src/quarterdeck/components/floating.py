@@ -31,11 +31,6 @@ class FloatingSettings:
     python: PurePosixPath
     search_path: str
 
-    @property
-    def own(self) -> str:
-        """The address of this edge."""
-        return next(address for address, edge in self.owners.items() if edge == self.edge)
-
 
 def floating_unit(settings: FloatingSettings) -> UnitSpec:
     """The unit, beside the load balancer."""

@@ -27,15 +27,10 @@ class Server:
 @lru_cache(maxsize=64)
 def kubeconfig(cluster: str, user: str, server: Server, client: KeyPair) -> str:
     """A kubeconfig (YAML) with one cluster, user and context. It holds the client's private key."""
-    where = {"server": server.url, "certificate-authority-data": _encoded(server.ca)}
-    if server.tls_name:
-        where["tls-server-name"] = server.tls_name
-    if server.proxy_url:
-        where["proxy-url"] = server.proxy_url
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": where}],
+        "clusters": [{"name": cluster, "cluster": _cluster(server)}],
         "users": [
             {
                 "name": user,
@@ -49,6 +44,28 @@ def kubeconfig(cluster: str, user: str, server: Server, client: KeyPair) -> str:
         "current-context": cluster,
     }
     return dumped(config, sort_keys=False)
+
+
+def token_kubeconfig(cluster: str, user: str, server: Server, token: str) -> str:
+    """The same for one who shows a token: a kubelet that has no certificate yet."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": _cluster(server)}],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": user}}],
+        "current-context": cluster,
+    }
+    return dumped(config, sort_keys=False)
+
+
+def _cluster(server: Server) -> dict[str, str]:
+    where = {"server": server.url, "certificate-authority-data": _encoded(server.ca)}
+    if server.tls_name:
+        where["tls-server-name"] = server.tls_name
+    if server.proxy_url:
+        where["proxy-url"] = server.proxy_url
+    return where
 
 
 def _encoded(pem: bytes) -> str:

@@ -69,6 +69,8 @@ class Baseline(IntEnum):
     #: A cluster takes seven learners at once, so that seven replicas can move. All members must agree on that number:
     #: each decides by itself whether it applies a change.
     SEVEN = 2
+    #: Nodes join with bootstrap tokens unless the user says otherwise: anybody may read ``cluster-info``.
+    NODES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,8 @@ class PlaneSettings:
     none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database, ``events_quota_bytes`` that
     of the events alone; ``separate_events``: whether apiservers keep them there. ``encrypt_secrets``: whether new
     Secrets are stored encrypted. ``authenticators`` and ``admission`` are the user's, to be merged with quarterdeck's
-    own. ``extra_args`` maps flags, without dashes, to values, per component.
+    own. ``node_bootstrap``: whether nodes join with bootstrap tokens. ``extra_args`` maps flags, without dashes, to
+    values, per component.
     """
 
     name: str
@@ -96,7 +99,8 @@ class PlaneSettings:
     authenticators: tuple[JwtAuthenticator, ...] = ()
     admission: tuple[AdmissionPlugin, ...] = ()
     tracing: Tracing | None = None
-    baseline: Baseline = Baseline.SEVEN
+    node_bootstrap: bool = True
+    baseline: Baseline = Baseline.NODES
     separate_events: bool = False
     events_quota_bytes: int = 8 * GIB
     extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)

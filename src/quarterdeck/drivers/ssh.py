@@ -15,6 +15,7 @@ from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.storage import HostStorageClass
 from quarterdeck.files import file_errors, written_beside
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.port import Site
@@ -101,11 +102,14 @@ def _settings(resource: SiteResource) -> ssh.SshSettings:
     from quarterdeck.sites.ssh.hosts import SshSettings
 
     spec = _hosts_of(resource)
+    outside = spec.edge.external
     return SshSettings(
         name=resource.metadata.name,
         hosts=tuple(settings_of(each) for each in spec.hosts),
         storage_classes=tuple(map(_class_of, spec.storage_classes)),
         fetch_on_host=spec.fetch_on_host,
+        floating_addresses=spec.edge.floating_addresses,
+        external=ExternalLoadBalancer(outside.addresses, outside.command) if outside is not None else None,
     )
 
 
@@ -145,6 +149,21 @@ def login_of(login: SshLogin, address: str) -> ssh.Login:
 
     identity = str(Path(login.identity_file).expanduser()) if login.identity_file else ""
     return Login(host=login.host or address, port=login.port, user=login.user or "", identity=identity)
+
+
+def bootstrap_script(user: str, keys: Sequence[str], paths: Sequence[str]) -> str:
+    """What root is to run on a host to set it up."""
+    from quarterdeck.sites.ssh.bootstrap import bootstrap_script as made
+    from quarterdeck.sites.ssh.script import script
+
+    return made(user=user, keys=keys, script=script().decode(), paths=paths)
+
+
+async def bootstrapped(login: SshLogin, address: str, script: str) -> str:
+    """Run that on a host; what it said. Raises Unavailable, PreconditionFailed."""
+    from quarterdeck.sites.ssh.bootstrap import applied
+
+    return await applied(login_of(login, address), script)
 
 
 def owner_of(home: Path) -> str:

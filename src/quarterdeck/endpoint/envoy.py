@@ -16,14 +16,13 @@ from quarterdeck.components.envoy import (
     balancer_unit,
     tls_files,
 )
-from quarterdeck.components.floating import FloatingSettings, floating_unit
 from quarterdeck.endpoint.envoy_status import EnvoyView, StatusClient
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
 from quarterdeck.model.programs import Program
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import UnitState
+from quarterdeck.model.units import UnitFile, UnitSpec, UnitState
 from quarterdeck.pki.authority import Request, Usage, issue
 from quarterdeck.pki.issuing import LEAF_LIFETIME
 from quarterdeck.sites.port import Holds, Site
@@ -33,12 +32,34 @@ _AT_HOME = 2.0
 _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
 
-def issue_balancer_tls(authority: KeyPair, manager: str, addresses: tuple[str, ...], now: datetime) -> BalancerTls:
-    """What a load balancer at ``addresses`` needs, from the plane's CA, to answer whose certificate says ``manager``.
-    It may be given a new one at any time.
+def issue_balancer_tls(
+    authority: KeyPair, manager: str, addresses: tuple[str, ...], now: datetime, names: tuple[str, ...] = ()
+) -> BalancerTls:
+    """What a load balancer at ``addresses``, of these ``names``, needs from the plane's CA to answer whose certificate
+    says ``manager``. It may be given a new one at any time.
     """
-    request = Request(common_name="load-balancer", usage=Usage.SERVER, lifetime=LEAF_LIFETIME, ip_addresses=addresses)
+    request = Request(
+        common_name="load-balancer",
+        usage=Usage.SERVER,
+        lifetime=LEAF_LIFETIME,
+        dns_names=names,
+        ip_addresses=addresses,
+    )
     return BalancerTls(ca=authority.certificate, serving=issue(authority, request, now), manager=manager)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floating:
+    """How an address that another edge can have meanwhile comes to a load balancer's machine: ``unit`` has it there.
+
+    ``watched``: that unit is all planes', stays when this load balancer goes, and knows of it by that file. ``named``:
+    what the certificate of this load balancer alone is for, where others are led to at the same address.
+    """
+
+    own: str
+    unit: UnitSpec
+    watched: UnitFile | None = None
+    named: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +78,7 @@ class EnvoyBalancer:
     settings: BalancerSettings
     tls: Callable[[], BalancerTls] = field(repr=False)
     client: Http = field(repr=False)
-    floating: FloatingSettings | None = None
+    floating: Floating | None = None
     led: str | None = None
     patience: float = 20.0
 
@@ -72,15 +93,27 @@ class EnvoyBalancer:
         """See ``LoadBalancer.floats``."""
         return self.floating is not None
 
+    @property
+    def can_hold(self) -> bool:
+        """See ``LoadBalancer.can_hold``."""
+        return True
+
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
         """See ``LoadBalancer.apply``."""
         before = await self._view_before()
         if before is not None and _leaves_nobody(before, backends):
             await self._bring_in(before, backends)
         await self._take(backends)
-        if self.floating is not None and not await self._runs(self.floating.unit):
-            await self.site.start_unit(self.machine, floating_unit(self.floating))
-            await self._wait("its address to be here", lambda _view: True, self._clients_way())
+        if self.floating is not None:
+            await self._have_address(self.floating)
+
+    async def _have_address(self, floating: Floating) -> None:
+        """Have it lead here, or to another edge that has it as well."""
+        if floating.watched is not None:
+            await self.site.write_files(self.machine, (floating.watched,))
+        if not await self._runs(floating.unit.name):
+            await self.site.start_unit(self.machine, floating.unit)
+            await self._wait("its address to be here", lambda _view: True, self._clients_way(None))
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
         """See ``LoadBalancer.observe``."""
@@ -107,8 +140,10 @@ class EnvoyBalancer:
 
     async def remove(self) -> None:
         """See ``LoadBalancer.remove``."""
-        if self.floating is not None:  # another edge is to have its address first
-            await self.site.remove_unit(self.machine, self.floating.unit)
+        if self.floating is not None and self.floating.watched is not None:
+            await self.site.remove_files(self.machine, (self.floating.watched.path,))
+        elif self.floating is not None:  # another edge is to have its address first
+            await self.site.remove_unit(self.machine, self.floating.unit.name)
         await self.site.remove_unit(self.machine, self.settings.unit)
         if self.led is not None:  # which its clients needed until now, to hear of the end of their connections
             await self.site.remove_unit(self.machine, self.led)
@@ -189,14 +224,14 @@ class EnvoyBalancer:
 
     async def _view(self) -> tuple[bool, EnvoyView]:
         """Whether its address leads here, and what it says."""
-        if self.floats:
+        if self.floating is not None:
             with suppress(Unavailable):  # another edge answers, or nobody does
-                return True, await self._clients_way().read()
+                return True, await self._clients_way(self.floating.named).read()
         return not self.floats, await self._status().read()
 
-    def _clients_way(self) -> StatusClient:
-        """To itself, if its address is here: any other's certificate is not for that address."""
-        return StatusClient(BackendAddress(self.address.ip, self.settings.status_port), self.client, _AT_HOME)
+    def _clients_way(self, named: str | None) -> StatusClient:
+        """To itself, if its address is here: any other's certificate is not for that address, or not ``named`` so."""
+        return StatusClient(BackendAddress(self.address.ip, self.settings.status_port), self.client, _AT_HOME, named)
 
     def _status(self) -> StatusClient:
         return StatusClient(BackendAddress(self.settings.address, self.settings.status_port), self.client)

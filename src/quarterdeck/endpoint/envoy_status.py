@@ -83,13 +83,16 @@ class _Stats(BaseModel):
 
 class StatusClient:
     """What a status listener says, asked by ``http``, which shows the manager's certificate. ``deadline``: seconds for
-    each of its answers.
+    each of its answers. ``named``: what its certificate is for, where that is not its address.
     """
 
-    def __init__(self, address: BackendAddress, http: Http, deadline: float = _TIMEOUT) -> None:
+    def __init__(
+        self, address: BackendAddress, http: Http, deadline: float = _TIMEOUT, named: str | None = None
+    ) -> None:
         self._where = url(address.ip, address.port)
         self._http = http
         self._deadline = deadline
+        self._named = named
 
     async def read(self) -> EnvoyView:
         """What it says now; raises Unavailable when it does not answer as Envoy does."""
@@ -110,7 +113,7 @@ class StatusClient:
         )
 
     async def _get(self, path: str) -> bytes:
-        answer = await self._http.ask("GET", self._where, path, deadline=self._deadline)
+        answer = await self._http.ask("GET", self._where, path, deadline=self._deadline, server=self._named)
         if answer.status != _OK:
             raise self._unavailable(f"HTTP {answer.status} for {path}")
         return answer.body

@@ -37,6 +37,7 @@ class FakeBalancer:
     connections: list[FakeConnection] = field(default_factory=list)
     accepted_total: int = 0
     floats: bool = False
+    can_hold: bool = True
 
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
         """See ``LoadBalancer.apply``."""

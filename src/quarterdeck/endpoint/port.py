@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, Claim, PersonMust, Record, Sighting
+from quarterdeck.model.endpoints import (
+    BackendAddress,
+    BackendsMust,
+    BalancerStatus,
+    Claim,
+    PersonMust,
+    Record,
+    Sighting,
+)
 from quarterdeck.model.site_facts import SiteFacts
 
 
@@ -22,10 +30,16 @@ class LoadBalancer(Protocol):
         """Whether another edge of its site can have that address meanwhile (``BalancerStatus.at_home``)."""
         ...
 
-    async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
+    @property
+    def can_hold(self) -> bool:
+        """Whether it can be held."""
+        ...
+
+    async def apply(self, backends: Mapping[str, BackendAddress]) -> BackendsMust | None:
         """Have it run, and send new connections to exactly these backends (replica name to address).
 
-        Returns when the running process has taken the set. Connections that lead to a backend taken out live
+        Returns when the running process has taken the set, or what a person must do for that (ask again later).
+        Connections that lead to a backend taken out live
         until either end closes them. While one of the former backends serves, new connections never find
         nobody: the former set stays beside the new one until one of the new passes its health check.
 
@@ -44,7 +58,8 @@ class LoadBalancer(Protocol):
 
     async def hold(self, seconds: float) -> None:
         """Pass nothing on for at most ``seconds``: what clients send waits, and is passed on afterwards. It goes on
-        by itself when the time is over, even if the caller is dead. Nothing happens if there is none.
+        by itself when the time is over, even if the caller is dead. Nothing happens if there is none, or if it cannot
+        be held.
         """
         ...
 
@@ -52,8 +67,8 @@ class LoadBalancer(Protocol):
         """Go on now."""
         ...
 
-    async def remove(self) -> None:
-        """Stop it, which cuts the connections that it still has, and forget it."""
+    async def remove(self) -> BackendsMust | None:
+        """Stop it, which cuts the connections that it still has, and forget it; or what a person must do for that."""
         ...
 
 
@@ -93,6 +108,15 @@ class Dns(Protocol):
 
     async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
         """Have ``name`` resolve to nothing; returns and raises as ``set`` does."""
+        ...
+
+
+@runtime_checkable
+class SeenFromOutside(Protocol):
+    """What a load balancer offers besides that is looked at by its clients' way alone."""
+
+    async def look(self, replicas: Mapping[str, BackendAddress]) -> BalancerStatus:
+        """See ``LoadBalancer.observe``: it may send to any of ``replicas``, or to none of them."""
         ...
 
 

@@ -9,19 +9,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from quarterdeck.actions.addons import Addons, NeedsAPerson, Waits
-from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.addons.content import Content
 from quarterdeck.api.addon_manifests import AddonContent, AddonManifests
-from quarterdeck.api.addons import AddonStatus
+from quarterdeck.api.addons import NODES_ADDON, AddonStatus
 from quarterdeck.api.base import instant
 from quarterdeck.api.conditions import Condition, ConditionStatus, with_condition
 from quarterdeck.engine import addons
 from quarterdeck.engine.conditions import ADDONS_APPLIED
 from quarterdeck.engine.events import Happening
+from quarterdeck.engine.joining import kept_for_nodes
+from quarterdeck.engine.servers import ready_apiserver
+from quarterdeck.engine.templates import takes_nodes
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
-from quarterdeck.kube.address import Address
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import EventType
 
@@ -43,6 +44,7 @@ class AddonDuty:
     _looked: float = -math.inf
     _manifests: AddonManifests | None = None
     _contents: dict[str, Content] = field(default_factory=dict)
+    _own: Content | None = None
 
     async def turn(self, plane: Plane, world: World) -> None:
         """See ``Duty``. Does nothing while no apiserver is ready, and to a plane that goes."""
@@ -94,14 +96,18 @@ class AddonDuty:
         resource = plane.resource
         if resource.metadata.deletion_timestamp is not None or not _has_any(plane):
             return
+        self._own = kept_for_nodes(plane)
         if self._settled(plane) and self.monotonic() - self._looked < DRIFT_EVERY:
             return
         name = resource.status.addon_manifests
         if name != addons.named(self._manifests):
             self._manifests = await addons.stored(plane.store, resource, name) if name else None
             self._contents = {each.addon: each for each in addons.contents_of(self._manifests)}
-        objects = [each for content in self._contents.values() for each in content.objects]
-        found = await Addons.seen(plane, await _ready_server(plane), objects)
+        contents = (*self._contents.values(), *([self._own] if self._own is not None else ()))
+        objects = [each for content in contents for each in content.objects]
+        found = await Addons.seen(
+            plane, await ready_apiserver(plane, f"seeing to the add-ons of plane {plane.name}"), objects
+        )
         await self._announce(plane)
         states = [await self._kept(plane, found, each) for each in self._wanted()]
         states += [state for each in self._gone(plane, found) if (state := await self._removed(plane, found, each))]
@@ -117,7 +123,9 @@ class AddonDuty:
             await _write_down(plane, tuple(states.values()))
 
     def _wanted(self) -> Sequence[AddonContent]:
-        return self._manifests.spec.addons if self._manifests is not None else ()
+        """The user's, and quarterdeck's own."""
+        users = self._manifests.spec.addons if self._manifests is not None else ()
+        return (*users, *([addons.encoded(self._own)] if self._own is not None else ()))
 
     def _gone(self, plane: Plane, found: Addons) -> Sequence[str]:
         """Add-ons that are there, or of which something was said, and that are not wanted."""
@@ -139,16 +147,17 @@ class AddonDuty:
     async def _kept(self, plane: Plane, found: Addons, wanted: AddonContent) -> AddonStatus:
         """See to one add-on; what is known of it then."""
         state = _known(plane, wanted.name)
-        content = self._contents[wanted.name]
+        own = self._own if wanted.name == NODES_ADDON else None
+        content = own or self._contents[wanted.name]
         try:
             if state.digest == wanted.digest and not state.why and await found.untouched(content, state.fields):
                 return state
-            applied = await found.apply(content, await self._earlier(plane, state))
+            # What is quarterdeck's own is taken back from anybody: what users may say of it is in the plane's spec.
+            applied = await found.apply(content, own or await self._earlier(plane, state))
         except Waits as error:
             return state.model_copy(update={"why": f"{_WAITING}{error.seen}"})
         except NeedsAPerson as error:
             return state.model_copy(update={"why": str(error)})
-        assert self._manifests is not None
         if state.digest == wanted.digest and not state.why:
             await _tell(
                 plane, "AddonMended", f"add-on {wanted.name} was changed by somebody else, and is as wanted again"
@@ -157,7 +166,7 @@ class AddonDuty:
             await _tell(plane, "AddonApplied", f"add-on {wanted.name}: {applied.objects} objects are as wanted")
         return AddonStatus(
             name=wanted.name,
-            manifests=self._manifests.name,
+            manifests="" if own is not None else addons.named(self._manifests),
             digest=wanted.digest,
             objects=applied.objects,
             fields=applied.fields,
@@ -202,16 +211,7 @@ def _known(plane: Plane, name: str) -> AddonStatus:
 
 def _has_any(plane: Plane) -> bool:
     status = plane.resource.status
-    return bool(status.addon_manifests or status.addons)
-
-
-async def _ready_server(plane: Plane) -> Address:
-    """An apiserver that is ready. Raises Unavailable."""
-    for record in plane.memory.replicas:
-        address = apiserver_address(plane, record)
-        if (await plane.kube.readyz(address, founded=True)).ok:
-            return address
-    raise Unavailable(f"seeing to the add-ons of plane {plane.name}", "no apiserver is ready", "see 'status'")
+    return bool(status.addon_manifests or status.addons or takes_nodes(plane.resource))
 
 
 async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:

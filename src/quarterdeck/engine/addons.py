@@ -27,7 +27,7 @@ async def wanted(store: Store, plane: ControlPlane, found: tuple[Content, ...] |
         return await stored(store, plane, plane.status.addon_manifests)
     if not plane.spec.addons:
         return None
-    return manifests_of(plane, tuple(map(_encoded, await read(plane) if found is None else found)))
+    return manifests_of(plane, tuple(map(encoded, await read(plane) if found is None else found)))
 
 
 async def established(
@@ -39,7 +39,7 @@ async def established(
     """
     if plane.status.addon_manifests or not plane.spec.addons:
         return plane
-    manifests = manifests_of(plane, tuple(map(_encoded, await read(plane) if found is None else found)))
+    manifests = manifests_of(plane, tuple(map(encoded, await read(plane) if found is None else found)))
     await made.keep(store, manifests, lease=lease)
 
     def naming(seen: ControlPlane) -> ControlPlane:
@@ -115,6 +115,7 @@ async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str],
     await made.forget_unused(store, AddonManifests, plane.name, used, lease=lease)
 
 
-def _encoded(content: Content) -> AddonContent:
+def encoded(content: Content) -> AddonContent:
+    """One add-on, as it is kept."""
     text = content.encoded()
     return AddonContent(name=content.addon, digest=digest_of(text), data=SecretStr(text))

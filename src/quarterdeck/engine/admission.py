@@ -101,7 +101,7 @@ def _is_served(wanted: ControlPlane, site: Site) -> None:
     """Where clients come to load balancers there is a machine for them."""
     if not isinstance(site.spec, SshSpec) or leads_to_apiservers(wanted):
         return
-    if not any(MachineRole.EDGE in each.roles for each in site.spec.hosts):
+    if site.spec.edge.external is None and not any(MachineRole.EDGE in each.roles for each in site.spec.hosts):
         raise PreconditionFailed(
             f"placing plane {wanted.name} at site {site.name}",
             "none of its hosts has the role edge, which load balancers are put on",

@@ -24,7 +24,7 @@ from quarterdeck.engine.journal import tell_step
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.timeline import Timeline
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate, in_words
-from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps import NOTES, AddLearner, Plan, SetRecord, Step
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
@@ -232,7 +232,7 @@ class Driver:
                 raise
             await self._not_yet(step, tried, error)
             return False
-        if isinstance(detail, PersonMust):
+        if isinstance(detail, Must):
             if step not in self._asked:
                 self._asked[step] = began
                 await self.troubles.tell(Happening("RecordWanted", detail.wish))

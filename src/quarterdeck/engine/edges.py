@@ -18,11 +18,11 @@ PATIENCE = 5.0
 
 @dataclass(slots=True)
 class Edges:
-    """Times of the clock that nobody sets, by the address of each edge: when it answered last (``heard``), and when a
-    DNS server may have handed that address out last. Who was never seen before counts from now on.
+    """Times of the clock that nobody sets: when an edge of an address answered last (``heard``), and when a DNS server
+    may have handed an address out last. Who was never seen before counts from now on.
     """
 
-    heard: dict[str, float] = field(default_factory=dict)
+    heard: dict[tuple[str, str], float] = field(default_factory=dict)
     handed_out: dict[str, float] = field(default_factory=dict)
 
     def judged(
@@ -32,8 +32,8 @@ class Edges:
         hand out (None: not known). One alone is never given up: there is nobody else to be led to.
         """
         for each in seen:
-            if each.status is not None or each.address not in self.heard:
-                self.heard[each.address] = at
+            if each.status is not None or _key(each) not in self.heard:
+                self.heard[_key(each)] = at
             if in_answers is None or each.address in in_answers or each.address not in self.handed_out:
                 self.handed_out[each.address] = at
         others_lead = any(each.status is not None and each.status.healthy for each in seen)
@@ -41,8 +41,13 @@ class Edges:
         return tuple(
             replace(
                 each,
-                may_be_used=each.address in used,
-                given_up=others_lead and each.status is None and at - self.heard[each.address] >= PATIENCE,
+                may_be_used=each.name in used,
+                given_up=others_lead and each.status is None and at - self.heard[_key(each)] >= PATIENCE,
             )
             for each in seen
         )
+
+
+def _key(edge: EdgeSeen) -> tuple[str, str]:
+    """Edges of several sites have one name, those of one site can have one address."""
+    return edge.name, edge.address

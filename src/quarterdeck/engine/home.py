@@ -16,7 +16,7 @@ from quarterdeck.api.site import AddressSpace, Isolation, default_sites
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.template import Revisions
-from quarterdeck.drivers.balancers import Wanted, open_balancer
+from quarterdeck.drivers.balancers import Wanted, open_balancer, open_external
 from quarterdeck.drivers.names import Hub, open_dns, open_promoted
 from quarterdeck.drivers.servers import open_etcd, open_http, open_kube
 from quarterdeck.drivers.sites import Sites
@@ -35,7 +35,7 @@ from quarterdeck.http import Http
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
-from quarterdeck.sites.port import Floats, Site
+from quarterdeck.sites.port import Floats, LedFromOutside, Site
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease, Store
 from quarterdeck.stores.sealing import Key
@@ -174,12 +174,15 @@ def _balancers(
     machines: Mapping[tuple[str, str], Machine],
     client: Http,
 ) -> dict[str, dict[str, LoadBalancer]]:
-    """By site, and by machine. An address of the user's own is on one machine alone."""
+    """By site, and by machine. An address of the user's own is on one machine alone, unless it floats."""
     front, promoted = front_site(resource, sites), resource.spec.endpoint.promoted
     found: dict[str, dict[str, LoadBalancer]] = {}
     for (name, machine), seen in machines.items():
         address = resource.spec.endpoint.address if name == front else None
-        fixed = None if promoted else address
+        floating = _floating(resource, sites[name], machines)
+        if address:  # of the user's own: one of those that float there, or it is where it is
+            floating = dict.fromkeys(floating, address) if address in floating.values() else {}
+        fixed = None if promoted or floating else address
         if seen.role is not MachineRole.EDGE or (fixed and name in found):
             continue
         wanted = Wanted(
@@ -191,10 +194,13 @@ def _balancers(
             status_port=balancer_status_port(resource),
             secrets=secrets,
             client=client,
-            floating={} if address else _floating(resource, sites[name], machines),
+            floating=floating,
             promoted=address if promoted else None,
         )
         found.setdefault(name, {})[machine] = open_balancer(wanted)
+    for name, site in sites.items():
+        if isinstance(site, LedFromOutside) and site.external is not None:
+            found[name] = {**open_external(resource.host, endpoint_port(resource), site.external, secrets)}
     return found
 
 
@@ -216,12 +222,12 @@ def _promoted(
 
 
 def _floating(resource: ControlPlane, site: Site, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
-    """The plane's addresses at a site that go from edge to edge, each with the machine that it is of. They depend on
-    nothing that changes while a plane uses the site.
+    """The machines of a site's edges, each with the plane's address that it is to have, where these go from edge to
+    edge. They depend on nothing that changes while a plane uses the site.
     """
     if not isinstance(site, Floats) or Capability.FLOATS not in site.capabilities:
         return {}
     number = resource.status.port_offset or 0
     edges = [name for (at, name), each in machines.items() if at == site.name and each.role is MachineRole.EDGE]
     found = {name: site.floating(name, number) for name in edges}
-    return {address: name for name, address in found.items() if address is not None}
+    return {name: address for name, address in found.items() if address is not None}

@@ -13,6 +13,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.addon_duty import AddonDuty
+from quarterdeck.engine.approving import ApproveNodes
 from quarterdeck.engine.clock_skew import WatchClocks
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.duties import Duty
@@ -38,6 +39,7 @@ DUTIES: tuple[Callable[[], Duty], ...] = (
     WatchMembers,
     WatchClocks,
     AddonDuty,
+    ApproveNodes,
     CompareData,
 )
 #: In the environment of a manager's process: who starts it again when it has ended.

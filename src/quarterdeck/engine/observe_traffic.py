@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from quarterdeck.actions.addresses import backend_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.endpoint.port import LoadBalancer
+from quarterdeck.endpoint.port import LoadBalancer, SeenFromOutside
 from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.assemble import Dated
 from quarterdeck.engine.edges import Edges
 from quarterdeck.engine.observe_sites import SeenSites
 from quarterdeck.model.edges import EdgeSeen
-from quarterdeck.model.endpoints import BalancerStatus, NameFact
+from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, NameFact
 from quarterdeck.model.site_facts import SiteFacts
 
 
@@ -50,8 +50,16 @@ class TrafficObserver:
         machine = site.machine(name) if site is not None else None
         if machine is not None and machine.units is None:
             return None  # it would be waited for as long again
-        status = await or_none(balancer.observe(site))
+        status = await or_none(
+            balancer.look(self._backends) if isinstance(balancer, SeenFromOutside) else balancer.observe(site)
+        )
         return status.without(self._moved(status)) if status is not None and status.at else status
+
+    @property
+    def _backends(self) -> Mapping[str, BackendAddress]:
+        """Where each replica's apiserver is."""
+        records = (each for each in self.plane.memory.replicas if each.seat is not None)
+        return {each.name: backend_address(self.plane, each) for each in records}
 
     def _moved(self, status: BalancerStatus) -> frozenset[str]:
         """The replicas that a load balancer looks for where they are not any more."""

@@ -94,11 +94,14 @@ def reached(goal: Goal, plane: ControlPlane) -> bool:
 
 
 def asks_for_addons(operation: Operation | None) -> bool:
-    """Whether an operation changes what a plane's add-ons are to be."""
+    """Whether an operation changes what a plane's add-ons are to be, quarterdeck's own for nodes among them."""
     if operation is None or operation.spec.to is None:
         return False
-    before = operation.spec.from_.addon_manifests if operation.spec.from_ is not None else ""
-    return operation.spec.to.addon_manifests not in (None, before)
+    before, after = operation.spec.from_, operation.spec.to
+    if before is None:
+        return bool(after.addon_manifests) or after.spec is None or after.spec.nodes.bootstrap is not False
+    nodes = before.spec is not None and after.spec is not None and before.spec.nodes != after.spec.nodes
+    return nodes or after.addon_manifests not in (None, before.addon_manifests)
 
 
 def back(plane: ControlPlane, goal: Goal) -> ControlPlane:

@@ -275,6 +275,8 @@ async def ports(move: Move) -> Finding:
         return ok("ports", "clients need no load balancer")
     if any(each.running for each in move.world.balancers if each.site == site):
         return ok("ports", "the load balancer runs already")
+    if not all(each.can_hold for each in move.plane.edges(site).values()):
+        return ok("ports", "the load balancer is the user's own")
     wanted = balancer_ports(move.plane.resource)
     driver, edges = move.plane.site(site), [*move.plane.edges(site)]
     used = await asyncio.gather(*(driver.ports_in_use(each, wanted) for each in edges))
@@ -314,6 +316,20 @@ async def endpoint(move: Move) -> Finding:
     return ok("endpoint", f"{name}, time to live {ttl} s")
 
 
+async def clients(move: Move) -> Finding:
+    """Load balancers can be held for the moments in which requests would be refused or lost."""
+    sites = {move.wanted.spec.placement.site, *(each.site for each in move.world.balancers if each.running)}
+    all_edges = {site: move.plane.balancers.get(site, {}) for site in sorted(sites)}
+    own = [site for site, edges in all_edges.items() if not all(each.can_hold for each in edges.values())]
+    if not own:
+        return ok("clients", "they wait while etcd hands over, and see no failure")
+    seen = (
+        f"the load balancer at {' and '.join(own)} is the user's own, and cannot be held: requests under way may fail"
+        " when etcd hands over leadership and when an apiserver stops; each change of its backends is waited for"
+    )
+    return Finding("clients", Verdict.WARN, seen)
+
+
 Check = Callable[[Move], Awaitable[Finding]]
 #: In the order in which they are shown: of a move to another site, of replicas that come at the plane's own, and of
 #: replicas that only go.
@@ -334,6 +350,7 @@ MOVING: tuple[Check, ...] = (
     certificates,
     ports,
     host_limits,
+    clients,
     endpoint,
     name,
 )

@@ -9,6 +9,7 @@ from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.revision import AuditTemplate, EtcdTemplate, EventsTemplate, ReplicaTemplate
 from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy
+from quarterdeck.components.settings import Baseline
 from quarterdeck.errors import InvalidInput
 from quarterdeck.yaml_text import loaded
 
@@ -78,9 +79,16 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
         admission=spec.admission if spec.admission and spec.admission.plugins else None,
         tracing=spec.tracing,
+        node_bootstrap=True if takes_nodes(plane) else None,
         certificates=spec.certificates,
         baseline=plane.status.baseline,
     )
+
+
+def takes_nodes(plane: ControlPlane) -> bool:
+    """Whether nodes are to join a plane with tokens: as its spec says, else as it was made."""
+    wanted = plane.spec.nodes.bootstrap
+    return plane.status.baseline >= Baseline.NODES if wanted is None else wanted
 
 
 def declared(plane: ControlPlane, site: Site) -> ReplicaTemplate:

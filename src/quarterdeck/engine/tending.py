@@ -7,7 +7,7 @@ import asyncio
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.journal import tell_step
-from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps import Step
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import Outcome
@@ -17,6 +17,6 @@ async def tend(plane: Plane, step: Step, world: World) -> None:
     """Take it, and tell of it."""
     began = asyncio.get_running_loop().time()
     detail = await carry_out(plane, step, world)
-    assert not isinstance(detail, PersonMust)
+    assert not isinstance(detail, Must)
     seconds = asyncio.get_running_loop().time() - began
     await tell_step(plane, step, Outcome.DONE, {"seconds": seconds, **detail})

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.model.endpoints import PersonMust
+from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps import Plan, Step
 from quarterdeck.model.world import World
 
@@ -28,7 +28,7 @@ class Watcher(Protocol):
         """After a step; ``error`` when it failed (it is tried again, and told again only when that ends otherwise)."""
         ...
 
-    async def asks(self, step: Step, must: PersonMust) -> None:
+    async def asks(self, step: Step, must: Must) -> None:
         """Again and again until a person has done what a step needs; then it ends."""
         ...
 
@@ -49,7 +49,7 @@ class Unwatched:
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """See ``Watcher``."""
 
-    async def asks(self, step: Step, must: PersonMust) -> None:
+    async def asks(self, step: Step, must: Must) -> None:
         """See ``Watcher``."""
 
     async def troubled(self, error: QuarterdeckError) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl
 
 from pydantic import JsonValue
 
@@ -15,12 +16,14 @@ from quarterdeck.kube.objects import Discovered, Meta, Refusal, Refused, Resourc
 Path = tuple[str, ...]
 #: What names an object, and is nobody's.
 _NAMES = {("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")}
+_APPROVAL = "/approval"
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 
 
 def _upstream() -> list[Resource]:
     rows = (
         ("", "v1", "Namespace", False),
+        ("", "v1", "Node", False),
         ("", "v1", "ConfigMap", True),
         ("", "v1", "Secret", True),
         ("", "v1", "Service", True),
@@ -30,6 +33,9 @@ def _upstream() -> list[Resource]:
         ("apps", "v1", "DaemonSet", True),
         (_RBAC, "v1", "ClusterRole", False),
         (_RBAC, "v1", "ClusterRoleBinding", False),
+        (_RBAC, "v1", "Role", True),
+        (_RBAC, "v1", "RoleBinding", True),
+        ("certificates.k8s.io", "v1", "CertificateSigningRequest", False),
         (_ADMISSION, "v1", "ValidatingWebhookConfiguration", False),
         ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", False),
         ("apiregistration.k8s.io", "v1", "APIService", False),
@@ -104,12 +110,11 @@ class FakeObjects:
     async def read(self, apiserver: Address, path: str) -> JsonValue:
         """See the port."""
         self.reach(apiserver)
-        if "?labelSelector=" in path:
-            base, _, selector = path.partition("?labelSelector=")
-            key, value = selector.split("%3D")
+        if "?" in path:
+            base, _, query = path.partition("?")
             found = (each for where, each in self.objects.items() if where.rpartition("/")[0] == base)
-            chosen = [_tree(each.fields) for each in found if each.fields.get(("metadata", "labels", key)) == value]
-            return {"items": [dict(each) for each in chosen]}
+            chosen = [each for each in found if _selected(each, dict(parse_qsl(query)))]
+            return {"items": [_with_uid(each) for each in chosen]}
         stored = self.objects.get(path)
         if stored is None:
             return None
@@ -135,6 +140,7 @@ class FakeObjects:
         """See the port."""
         self.reach(apiserver)
         self.calls.append(f"apply {path}")
+        path = path.removesuffix(_APPROVAL)
         self._require_possible(path)
         wanted = dict(_leaves(manifest))
         stored = self.objects.get(path)
@@ -240,6 +246,20 @@ def _tree(fields: Mapping[Path, JsonValue]) -> dict[str, Any]:
             at = at.setdefault(part, {})
         at[path[-1]] = deepcopy(value)
     return made
+
+
+def _selected(stored: Stored, query: Mapping[str, str]) -> bool:
+    """Whether a list has an object, by a label or a field that is to have a value."""
+    label, _, value = query.get("labelSelector", "").partition("=")
+    if label and stored.fields.get(("metadata", "labels", label)) != value:
+        return False
+    where, _, value = query.get("fieldSelector", "").partition("=")
+    return not where or stored.fields.get(tuple(where.split("."))) == value
+
+
+def _with_uid(stored: Stored) -> dict[str, Any]:
+    tree = _tree(stored.fields)
+    return {**tree, "metadata": {**tree.get("metadata", {}), "uid": stored.uid}}
 
 
 def _meta(stored: Stored) -> Meta:

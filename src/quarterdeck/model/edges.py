@@ -14,8 +14,8 @@ from quarterdeck.model.world import BalancerFact, EdgeFact, ReplicaFact
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeSeen:
     """A load balancer on one machine of a site. ``status``: what it says of itself (None: it does not answer).
-    ``floats``: another edge can have its address. ``may_be_used``: clients may be led to it; ``given_up``: it has been
-    silent for so long that nobody is to be led there.
+    ``floats``: another edge can have its address; of those that share one, all but one stand by. ``may_be_used``:
+    clients may be led to it; ``given_up``: it has been silent for so long that nobody is to be led there.
     """
 
     name: str
@@ -40,11 +40,17 @@ class Where:
 
 
 def in_use(edges: Sequence[EdgeSeen], held: Collection[str]) -> frozenset[str]:
-    """The edges that clients may be led to, by their addresses; ``held`` are those that clients may hold. Where one of
-    these floats and is not seen to be with its own edge, any of them may have it.
+    """The edges that clients may be led to, by their names; ``held`` are addresses that clients may hold. Where one of
+    these floats and is not seen to be with an edge that it is of, any of them may have it.
     """
-    astray = any(each.floats and not each.at_home and each.address in held for each in edges)
-    return frozenset(each.address for each in edges if astray or each.address in held)
+    home = {each.address for each in edges if each.at_home}
+    astray = any(each.floats and each.address in held and each.address not in home for each in edges)
+    return frozenset(each.name for each in edges if astray or _used(each, held, home))
+
+
+def _used(edge: EdgeSeen, held: Collection[str], home: Collection[str]) -> bool:
+    """Whether it has an address that clients may hold. One that floats is seen where it is."""
+    return edge.address in held and (edge.at_home or not edge.floats or edge.address not in home)
 
 
 def joined(
@@ -53,7 +59,7 @@ def joined(
     """A site's load balancer, by what each of its edges says; ``record`` are the addresses that the name has."""
     heard = [each.status for each in edges if each.status is not None]
     running = [each for each in heard if each.running]
-    backends = frozenset[str]().union(*(each.backends for each in running))
+    backends = frozenset[str]().union(*(each.backends | each.unsure for each in running))
     where = places or {}
     return BalancerFact(
         site=site,
@@ -61,7 +67,7 @@ def joined(
         reachable=bool(heard) and not any(each.status is None and each.may_be_used for each in edges),
         backends=backends,
         healthy=frozenset.intersection(*(each.healthy for each in running)) if running else frozenset(),
-        alike=not running or all(each.running and each.backends == backends for each in heard),
+        alike=not running or all(each.running and not each.unsure and each.backends == backends for each in heard),
         common=frozenset.intersection(*(each.backends for each in heard)) if heard else frozenset(),
         connections=sum(each.connections for each in running),
         edges=tuple(

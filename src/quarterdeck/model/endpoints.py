@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 #: In the place of a site, where the name leads to the apiservers themselves. No site is called so.
 APISERVERS = "the apiservers"
@@ -24,7 +25,8 @@ class BalancerStatus:
     ``backends`` are the replicas that it was told to send new connections to, ``healthy`` those of them that
     pass the active check (only these really get any), ``at`` where it looks for each, ``connections`` the connections
     of clients open now (also those that still lead to a backend taken out), ``accepted_total`` all accepted since it
-    started. ``at_home``: its address leads to it; another edge can have one that floats.
+    started. ``at_home``: its address leads to it; another edge can have one that floats. ``unsure``: those of which it
+    is not known whether it sends to them, where it can be looked at from outside alone.
     """
 
     running: bool
@@ -34,12 +36,26 @@ class BalancerStatus:
     connections: int = 0
     accepted_total: int = 0
     at_home: bool = True
+    unsure: frozenset[str] = frozenset()
 
     def without(self, names: Collection[str]) -> BalancerStatus:
         """The same, as if it had not been told of some."""
         if not names:
             return self
-        return replace(self, backends=self.backends.difference(names), healthy=self.healthy.difference(names))
+        return replace(
+            self,
+            backends=self.backends.difference(names),
+            healthy=self.healthy.difference(names),
+            unsure=self.unsure.difference(names),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalLoadBalancer:
+    """One of the user's own: its ``addresses``, and the ``command`` that sets it (None: a person does)."""
+
+    addresses: tuple[str, ...]
+    command: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +148,11 @@ class PersonMust:
         return f"{self.wish}; {self.name} now resolves to {now}"
 
     @property
+    def asked(self) -> str:
+        """What the lines are."""
+        return "it waits for these records:"
+
+    @property
     def wish(self) -> str:
         """What is waited for, whatever is seen meanwhile."""
         if self.wanted is None:
@@ -147,3 +168,44 @@ class PersonMust:
             f"{self.name.rstrip('.')}. {self.wanted.ttl} IN {'AAAA' if ':' in address else 'A'} {address}"
             for address in self.wanted.addresses
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendsMust:
+    """A change that only a person can make: where a load balancer of the user's own, at the addresses ``at``, is to
+    send the clients of a plane (to nobody: it is not to lead to it any more). ``seen`` is what was seen instead.
+    """
+
+    name: str
+    at: tuple[BackendAddress, ...]
+    wanted: tuple[tuple[str, BackendAddress], ...]
+    check: str
+    seen: str
+
+    def __str__(self) -> str:
+        return f"{self.wish}; {self.seen}"
+
+    @property
+    def asked(self) -> str:
+        """What the lines are."""
+        return "the load balancer is to have these backends, and no others:"
+
+    @property
+    def wish(self) -> str:
+        """What is waited for, whatever is seen meanwhile."""
+        where = " and ".join(f"{each.ip}:{each.port}" for each in self.at)
+        if not self.wanted:
+            return f"waiting for the load balancer at {where} to lead to {self.name} no more"
+        names = " ".join(f"{name} {at.ip}:{at.port}" for name, at in self.wanted)
+        return f"waiting for the load balancer at {where} to have these backends alone: {names}"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The backends, one line each, and how each is to be asked whether it serves."""
+        if not self.wanted:
+            return ()
+        return (*(f"{at.ip}:{at.port}  {name}" for name, at in self.wanted), self.check)
+
+
+#: What a person must do before a step can be carried out.
+Must: TypeAlias = PersonMust | BackendsMust

@@ -43,6 +43,13 @@ def subject_of(pair: KeyPair) -> str:
     return x509.subject_of(pair)
 
 
+def public_key_hash(certificate: bytes) -> str:
+    """The key of a certificate (PEM), as ``kubeadm join`` has it pinned: ``sha256:`` and 64 digits."""
+    from quarterdeck.pki import x509
+
+    return x509.public_key_hash(certificate)
+
+
 def create_authority(common_name: str, now: datetime, *, lifetime: timedelta = CA_LIFETIME) -> KeyPair:
     """A self-signed CA that may issue leaf certificates only. ``now`` is an aware datetime."""
     from quarterdeck.pki import x509

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from datetime import datetime, timedelta
 
@@ -17,6 +18,13 @@ from quarterdeck.pki.authority import BACKDATED, CA_LIFETIME, Request, Usage
 def subject_of(pair: KeyPair) -> str:
     """Whose certificate it is, as RFC 4514 writes it."""
     return x509.load_pem_x509_certificate(pair.certificate).subject.rfc4514_string()
+
+
+def public_key_hash(certificate: bytes) -> str:
+    """The SHA-256 of a certificate's public key (RFC 7469), as ``sha256:`` and 64 digits."""
+    key = x509.load_pem_x509_certificate(certificate).public_key()
+    encoded = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return f"sha256:{hashlib.sha256(encoded).hexdigest()}"
 
 
 def create_authority(common_name: str, now: datetime, *, lifetime: timedelta = CA_LIFETIME) -> KeyPair:

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import PurePosixPath
 from typing import Protocol, Self, runtime_checkable
 
+from quarterdeck.components.keepalived import RouterSettings
 from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import Measure
@@ -235,6 +237,27 @@ class Floats(Protocol):
         """The address of plane ``number``'s load balancer on this edge, which leads to whichever edge of the site has
         it; None where there is none for such a plane. No IO.
         """
+        ...
+
+
+@runtime_checkable
+class SharesFloats(Floats, Protocol):
+    """Addresses that float and are those of all planes, which differ by port: a unit of the site's own has them, and
+    they go over for all planes at once.
+    """
+
+    def router(self, machine: str) -> RouterSettings:
+        """That unit's settings on an edge. No IO."""
+        ...
+
+
+@runtime_checkable
+class LedFromOutside(Protocol):
+    """Sites that can have a load balancer of the user's own in front."""
+
+    @property
+    def external(self) -> ExternalLoadBalancer | None:
+        """That one, if there is one. No IO."""
         ...
 
 

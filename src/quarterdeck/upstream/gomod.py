@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from quarterdeck.upstream.catalog import Program, Project, Version
 
@@ -42,16 +42,24 @@ def executable(program: Program) -> str:
 
 
 def build_module(project: Project, version: Version, programs: Sequence[Program], go_mod: str) -> str:
-    """The go.mod of a throw-away module whose tools are ``programs``.
+    """The go.mod of a throw-away module whose tools are ``programs``: see ``tools_module``."""
+    names = {module(program) for program in programs}
+    return tools_module(project, version, [package(program) for program in programs], names, go_mod)
+
+
+def tools_module(
+    project: Project, version: Version, packages: Sequence[str], modules: Collection[str], go_mod: str
+) -> str:
+    """The go.mod of a throw-away module whose tools are main ``packages`` of a project's ``modules``.
 
     ``go_mod`` is the text of the project's own. Its replacements count only in its own checkout, so they
     are repeated here: the staging modules of Kubernetes are published as v0.MINOR.PATCH of the same
     release, those of etcd in the version that its requirements name anyway.
     """
     lines = ["module quarterdeck.dev/upstream-build", "", "go 1.24.0", "", "tool ("]
-    lines += [f"\t{package(program)}" for program in programs]
+    lines += [f"\t{each}" for each in packages]
     lines += [")", "", "require ("]
-    lines += [f"\t{name} {version.tag}" for name in sorted({module(program) for program in programs})]
+    lines += [f"\t{name} {version.tag}" for name in sorted(modules)]
     lines += [")", ""]
     for old, new, new_version in _replacements(go_mod):
         if not new.startswith("."):

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_USED = {"name=systemd", "cpu", "cpuacct", "freezer", "memory", "pids"}
-"""Hierarchies of version 1 that machines are put into; others need to be set up before anybody can be in a group."""
+_NEEDED = ("cpuset.cpus", "cpuset.mems")
+"""What a group of version 1 must be given before anybody can be in it."""
 _POLL = 0.005
 
 
@@ -34,10 +34,10 @@ class Hierarchies:
         """Those of this host."""
         unified, others = [], []
         for line in Path("/proc/self/mounts").read_text().splitlines():
-            _device, path, kind, options, *_ = line.split(" ")
+            _device, path, kind, *_ = line.split(" ")
             if kind == "cgroup2":
                 unified.append(Path(path))
-            elif kind == "cgroup" and _USED.intersection(options.split(",")) and "cpuset" not in options.split(","):
+            elif kind == "cgroup":
                 others.append(Path(path))
         assert unified, "this host has no cgroups of version 2, by which machines are ended"
         return cls(unified[0], tuple(others))
@@ -67,6 +67,9 @@ class Group:
         """Make it. What it is given it gives on to its groups, unless it is for programs, and so a leaf."""
         for folder in self.folders:
             folder.mkdir(exist_ok=True)
+            for name in _NEEDED:
+                if (folder / name).exists():
+                    (folder / name).write_text((folder.parent / name).read_text())
         if leaf:
             return
         offered = (self._unified / "cgroup.controllers").read_text().split()

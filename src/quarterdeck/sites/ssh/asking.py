@@ -53,7 +53,8 @@ class SshHosts:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
-        return frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+        always = {Capability.PATHS, Capability.HOLDS, Capability.FAULTS}
+        return frozenset(always | {Capability.FLOATS} if self._settings.floating_addresses else always)
 
     @property
     def reattachable(self) -> frozenset[str]:
@@ -146,7 +147,7 @@ class SshHosts:
         self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
     ) -> bytes:
         at = self._hosts.at(host.login)
-        await self._allow(at, doing)
+        await self._allow(host, at, doing)
         try:
             return await at.ask(*words, doing=doing, deadline=deadline, fence=self._fence, body=body, cancels=cancels)
         except QuarterdeckError as error:
@@ -154,12 +155,14 @@ class SshHosts:
                 raise
             raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
 
-    async def _allow(self, at: Connection, doing: str) -> None:
-        """Have the folders of storage classes be ones for volumes there, once."""
-        paths = tuple(each.path for each in self._classes.values() if each.path)
-        key = f"allowed {' '.join(paths)}"
-        if paths and key not in at.known:
-            await at.allow(doing, paths)
+    async def _allow(self, host: Host, at: Connection, doing: str) -> None:
+        """Have the folders of storage classes be ones for volumes there, and edges have addresses, once."""
+        words = tuple(each.path for each in self._classes.values() if each.path)
+        if MachineRole.EDGE in host.roles:
+            words += self._settings.floating_addresses
+        key = f"allowed {' '.join(words)}"
+        if words and key not in at.known:
+            await at.allow(doing, words)
             at.known.add(key)
 
     def _stand(self, machine: str) -> tuple[Host, MachineRole]:

@@ -163,11 +163,11 @@ class Connection:
             complaint = _text(done.stderr)
             raise PreconditionFailed("putting its script there", complaint or "it failed without a word", _SUDO)
 
-    async def allow(self, doing: str, paths: tuple[str, ...]) -> None:
-        """Let volumes be kept below these paths of the host."""
+    async def allow(self, doing: str, words: tuple[str, ...]) -> None:
+        """Let volumes be kept below these paths of the host, and its edge have these addresses."""
         await self._connected(doing)
         assert self._transport is not None
-        command = f"{_AS_ROOT}{INSTALLED} allow {' '.join(map(shlex.quote, paths))}"
+        command = f"{_AS_ROOT}{INSTALLED} allow {' '.join(map(shlex.quote, words))}"
         done = await self._transport.run(f"exec /bin/sh -c {shlex.quote(command)}", encoding=None)
         if done.returncode != 0:
             complaint = _text(done.stderr)

@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import asdict
 
-from quarterdeck.errors import Conflict, Corrupt, PreconditionFailed, Unavailable
+from quarterdeck.errors import Conflict, Corrupt, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts
 
@@ -33,7 +33,7 @@ class SshFaults(SshHosts):
         host, doing = self._host(fault.machine), f"having {fault.words}"
         if why := self.cannot_make(fault.kind):
             raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
-        roots = self._roots(host)
+        roots, before = self._roots(host), self._made.get(fault.machine)
         try:
             await self._ask(host, "admit", doing=doing, deadline=QUICK)
             if fault.kind in MOMENTARY:
@@ -48,7 +48,18 @@ class SshFaults(SshHosts):
             said = json.dumps(asdict(fault)).encode()
             await self._ask(host, *words, doing=doing, deadline=4 * QUICK, body=said)
         except Unavailable as error:
+            self._not_made(fault, before)
             raise Conflict(doing, error.seen, "wait until that machine is well") from error
+        except QuarterdeckError:
+            self._not_made(fault, before)
+            raise
+
+    def _not_made(self, fault: Fault, before: Fault | None) -> None:
+        """Nothing was done: one that was made before is still ours to undo."""
+        if before is not None:
+            self._made[fault.machine] = before
+        elif self._made.get(fault.machine) == fault:
+            del self._made[fault.machine]
 
     async def undo_fault(self, fault: Fault) -> str:
         """See Faults."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.sites.ssh.commands import VolumeCommands
 
@@ -66,13 +67,17 @@ _BESIDE_BALANCERS = 10_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
     """A site. The first storage class is the default. ``fetch_on_host``: hosts download released programs by
-    themselves.
+    themselves. ``floating_addresses``: those of all its planes, which its edges have by turns, and which go over when
+    one falls silent; none where clients are led to the edges' own. ``external``: the load balancer of the user's own,
+    where there are no edges.
     """
 
     name: str
     hosts: tuple[Host, ...]
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
     fetch_on_host: bool = False
+    floating_addresses: tuple[str, ...] = ()
+    external: ExternalLoadBalancer | None = None
 
     @property
     def apiserver_shift(self) -> int:
@@ -83,6 +88,10 @@ class SshSettings:
     def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
         """The machines by name, each with its host and its role there."""
         return {host.machine(role): (host, role) for host in self.hosts for role in host.roles}
+
+    def edges(self) -> Mapping[str, str]:
+        """The machines of load balancers, each with its own address."""
+        return {name: host.address for name, (host, role) in self.stands().items() if role is MachineRole.EDGE}
 
 
 def machine_of(settings: SshSettings, name: str, state: MachineState) -> Machine:

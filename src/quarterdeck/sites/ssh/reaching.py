@@ -70,7 +70,10 @@ def _unreached(login: Login, error: Exception) -> Unavailable:
         return Unavailable(
             doing, f"no answer within {CONNECTING:.0f} s", "see that it is on, and what filters its port"
         )
-    seen = str(getattr(error, "strerror", None) or error) or type(error).__name__
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        seen = os.strerror(error.errno)  # not what asyncio makes of it
+    else:
+        seen = str(error) or type(error).__name__
     if "timeout" in seen.lower() or "timed out" in seen.lower():
         return Unavailable(
             doing, f"no answer within {CONNECTING:.0f} s", "see that it is on, and what filters its port"

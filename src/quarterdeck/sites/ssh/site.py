@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from quarterdeck.components.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
     LeaseLost,
@@ -18,6 +19,7 @@ from quarterdeck.errors import (
     TimedOut,
     Unavailable,
 )
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
@@ -53,7 +55,24 @@ _TRIES = 5
 
 
 class SshSite(SshAttaching, SshFaults):
-    """A site of hosts; offers the ports Site, Holds and Faults. What is known of units and volumes is on the hosts."""
+    """A site of hosts; offers the ports Site, Holds, SharesFloats and Faults. What is known of units and volumes is on
+    the hosts.
+    """
+
+    def floating(self, machine: str, number: int) -> str | None:
+        """See Floats: planes differ by port."""
+        del number
+        edges, addresses = self._settings.edges(), self._settings.floating_addresses
+        return own_address(machine, edges, addresses) if addresses and machine in edges else None
+
+    @property
+    def external(self) -> ExternalLoadBalancer | None:
+        """See LedFromOutside."""
+        return self._settings.external
+
+    def router(self, machine: str) -> RouterSettings:
+        """See SharesFloats."""
+        return router_settings(machine, self._settings.edges(), self._settings.floating_addresses)
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         """See Site."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
+from quarterdeck.components.keepalived import KEEPALIVED
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.units import MachineRole, Priority, UnitFile, UnitSpec
 
@@ -100,7 +101,11 @@ class Kept:
 
     @property
     def account(self) -> str:
-        """The user that it runs as: one for members of etcd, one for the rest of control planes, one for edges."""
+        """The user that it runs as: one for members of etcd, one for the rest of control planes, one for edges, and one
+        for what may change the host's network.
+        """
+        if self.name == KEEPALIVED:
+            return "quarterdeck-vrrp"
         if self.role is not MachineRole.CONTROL:
             return "quarterdeck-edge"
         return "quarterdeck-etcd" if self.needs is not None else "quarterdeck-api"

@@ -8,7 +8,9 @@
 #   host ended UNIT           systemd tells that a unit's process has ended
 #   host undo-fault           a timer undoes a fault whose time is over
 #   host let-go UNIT PID      a timer has a process go on that was held
-#   host allow PATH...        lets volumes be kept below a path; whoever may only "serve" may not do that
+#   host allow PATH...        lets volumes be kept below a path, or edges have an address; whoever may only "serve" may
+#                             not do that
+#   host vrrp                 a unit runs keepalived, as its own user
 set -u -o pipefail
 umask 077
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -18,7 +20,9 @@ SELF=/usr/local/lib/quarterdeck/host
 LIB=/var/lib/quarterdeck RUN=/run/quarterdeck ETC=/etc/quarterdeck SYSTEMD=/etc/systemd/system
 UNITS=$LIB/units
 WANTS=$SYSTEMD/multi-user.target.wants
-ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge"
+ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge quarterdeck-vrrp"
+VRRP=keepalived
+IPV4='[0-9]{1,3}(\.[0-9]{1,3}){3}'
 OUTSIDE="/usr/bin/nsenter --target=1 --mount --"  # of what a unit sees of the disk
 SILENCE=20  # seconds without a word from the caller, who says something every 5
 
@@ -80,6 +84,7 @@ check_record() {  # $1: unit. What a caller wrote there is what a record may say
   local each
   require_name "$R_MACHINE"
   [[ " $ACCOUNTS " == *" $R_ACCOUNT "* ]] || fail $INVALID "'$R_ACCOUNT' is no user of quarterdeck's"
+  require_routing "$1"
   [[ $R_DIGEST =~ ^[0-9a-f]{8,64}$ && $R_PROGRAM =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "a unit without a digest"
   [[ $R_STOP =~ ^[0-9.]{1,12}$ && $R_PAUSE =~ ^[0-9.]{1,12}$ && $R_WEIGHT =~ ^[0-9]{1,5}$ ]] || fail $INVALID "a unit's times"
   if [ -n "$R_NEEDS" ]; then

@@ -7,6 +7,7 @@ call_starting() {
   mkdir -p "$run"
   [ ! -e "$run/fresh" ] || fresh=fresh
   why=$(refusal "$1" "$fresh")
+  [ "$1" != $VRRP ] || why=$(take_routing) || why="its configuration cannot be put in its place"
   rm -f "$run/fresh"
   if [ -n "$why" ]; then
     printf '%s' "$why" > "$run/refused"
@@ -41,6 +42,10 @@ call_allow() {
   local each
   mkdir -p "$ETC" && chmod 755 "$ETC"
   for each in "$@"; do
+    if [[ $each =~ ^$IPV4$ ]]; then
+      allowed_addresses | grep -qxF -- "$each" || put "$ETC/addresses" 644 < <(allowed_addresses; echo "$each")
+      continue
+    fi
     require_path "$each"
     [[ ! $each =~ ^/(etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home)(/|$) ]] && [ "$each" != /var ] &&
       [[ ! $LIB/ == "$each"/* ]] || fail $INVALID "$each is no folder for volumes"

@@ -40,6 +40,7 @@ keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be
   check_record "$1"
   exec=$(< "$NEW/exec")
   [[ $exec == /* && $exec != *$'\n'* ]] || fail $INVALID "a unit's program is an absolute path, in one line"
+  [ "$1" != $VRRP ] || [ "$exec" = "$VRRP_PROGRAM" ] || fail $INVALID "$1 is the distribution's program, as it is started here"
   unit_text "$1" "$exec" > "$NEW/unit"
   put "$UNITS/$1/env" 600 < "$NEW/env"
   put "$UNITS/$1/spec.json" 600 < "$NEW/spec.json"
@@ -66,6 +67,7 @@ StartLimitIntervalSec=0
 Type=exec
 User=$R_ACCOUNT
 Group=$R_ACCOUNT
+WorkingDirectory=$UNITS/$1/files
 EnvironmentFile=$UNITS/$1/env
 ExecStartPre=+$OUTSIDE $SELF starting $1
 ExecStart=$2
@@ -104,7 +106,7 @@ RemoveIPC=yes
 KeyringMode=private
 LockPersonality=yes
 NoNewPrivileges=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK$([ "$1" != $VRRP ] || echo ' AF_PACKET')
 RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
@@ -113,7 +115,9 @@ SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
 SystemCallErrorNumber=EPERM
 END
-  if [ "$R_LOW" = yes ]; then
+  if [ "$1" = $VRRP ]; then
+    printf 'CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW\nAmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW\n'
+  elif [ "$R_LOW" = yes ]; then
     printf 'CapabilityBoundingSet=CAP_NET_BIND_SERVICE\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n'
   else
     printf 'CapabilityBoundingSet=\nAmbientCapabilities=\nPrivateUsers=yes\n'
@@ -134,6 +138,7 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
   require_name "$1"
   unpack
   locked; admit
+  [ "$1" != $VRRP ] || locked "unit-$1"  # which is every plane's
   ! record_of "$1" || digest=$R_DIGEST
   [ ! -e "$UNITS/$1/exec" ] || before=$(< "$UNITS/$1/exec")
   now=$(active_state "$1")

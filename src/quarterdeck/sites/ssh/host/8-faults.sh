@@ -168,7 +168,7 @@ ask_corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of i
   find_volume "$volume" "$@"
   file=$FOUND/$file text=$(< "$BODY")
   [ -n "$FOUND" ] && [ -n "$text" ] && as_etcd grep -qUaF -- "$text" "$file" 2> /dev/null ||
-    fail $NOT_FOUND "that text is not in $file"
+    fail $NOT_FOUND "that text is not in ${file#"$FOUND"/}"
   PLANE=- ask_hold "$unit" 10
   unlocked  # who lets it go takes the lock itself
   pid=$(main_pid "$unit")
@@ -180,7 +180,8 @@ ask_corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of i
   ! grep -q '^State:.[^Tt]' "/proc/$pid"/task/*/status || { ask_let_go "$unit"; fail $CONFLICT "it does not stand still"; }
   other=$(tr -- '-' '\001' <<< "$text" | tr -c '\001\n' '-' | tr '\001' '+')
   while IFS=: read -r at _; do
-    printf '%s' "$other" | as_etcd dd of="$file" bs=64k seek="$at" oflag=seek_bytes conv=notrunc,fsync 2> /dev/null
+    printf '%s' "$other" | as_etcd dd of="$file" bs=64k seek="$at" oflag=seek_bytes conv=notrunc,fsync 2> /dev/null ||
+      { ask_let_go "$unit"; fail $UNAVAILABLE "$file could not be written"; }
   done < <(as_etcd grep -obUaF -- "$text" "$file")
   ask_let_go "$unit"
 }

@@ -5,7 +5,7 @@ ask_about() {  # what a person wants to know of a host before anything is put on
     "$(uname -m)" "$(uname -r)" "$(nproc)"
   printf 'memory\t%s\n' "$(ask_memory)"
   printf 'cgroups\t%s\n' "$(stat -f -c %T /sys/fs/cgroup)"
-  printf 'zstd\t%s\n' "$(command -v zstd)"
+  printf 'zstd\t%s\nkeepalived\t%s\n' "$(command -v zstd)" "$(keepalived_version)"
   printf 'disk\t%s\n' "$(stat -f -c '%a %S' "$LIB")"
 }
 
@@ -105,9 +105,9 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   done
 }
 
-[ $# -gt 0 ] || fail $INVALID "host serve|starting|ended|let-go|allow"
+[ $# -gt 0 ] || fail $INVALID "host serve|starting|ended|let-go|undo-fault|allow|vrrp"
 verb=$1; shift
 case $verb in
-  serve | starting | ended | let-go | undo-fault | allow) "call_${verb//-/_}" "$@" ;;
+  serve | starting | ended | let-go | undo-fault | allow | vrrp) "call_${verb//-/_}" "$@" ;;
   *) fail $INVALID "there is no $verb" ;;
 esac

@@ -1,0 +1,167 @@
+"""What nodes look for in a plane when they join: as ``kubeadm init`` of the same version leaves it, as an add-on.
+
+Names and contents are those that ``kubeadm join`` asks for (kubernetes: cmd/kubeadm/app/phases/bootstraptoken,
+uploadconfig and kubelet). Some of it is for kubelets that bootstrap themselves, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydantic import JsonValue
+
+from quarterdeck.addons.content import Content
+from quarterdeck.addons.objects import Manifest, wanted_of
+from quarterdeck.api.addons import NODES_ADDON
+from quarterdeck.yaml_text import dumped
+
+#: Whom a token lets in: a group that may ask for a node's certificate, and little else.
+GROUP = "system:bootstrappers:kubeadm:default-node-token"
+
+_NODES = "system:nodes"
+_ANONYMOUS = "system:anonymous"
+#: Whom apiservers are when they call kubelets: the name in their certificate (``pki.issuing``).
+_APISERVER = "kube-apiserver-kubelet-client"
+_RBAC = "rbac.authorization.k8s.io"
+_APPROVED = "system:certificates.k8s.io:certificatesigningrequests"
+#: Which address of the service CIDR the cluster's DNS has (kubernetes: constants.GetDNSIP).
+_DNS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """What nodes join. ``server`` is ``https://HOST:PORT``, which leads to the plane as long as it lives, ``ca`` all
+    authorities that are trusted (PEM), ``kubernetes`` a version (``v1.36.3``), ``kubelet`` the user's own fields of the
+    KubeletConfiguration, as JSON.
+    """
+
+    plane: str
+    server: str
+    ca: bytes
+    kubernetes: str
+    service_cidr: str
+    cluster_domain: str
+    kubelet: str = "{}"
+
+
+@lru_cache(maxsize=64)
+def for_nodes(joined: Joined) -> Content:
+    """The objects."""
+    manifests = (*_discovery(joined), *_configuration(joined), *_rights())
+    found = (wanted_of(each, "", {}) for each in manifests)
+    return Content(NODES_ADDON, tuple(sorted(found, key=lambda each: each.ref)))
+
+
+def _discovery(joined: Joined) -> tuple[Manifest, ...]:
+    """Whom to trust, and where: readable by anybody, and signed with each token by a controller."""
+    name = "kubeadm:bootstrap-signer-clusterinfo"
+    cluster = {"certificate-authority-data": base64.b64encode(joined.ca).decode(), "server": joined.server}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "", "cluster": cluster}],
+        "contexts": [],
+        "current-context": "",
+        "preferences": {},
+        "users": [],
+    }
+    return (
+        _config_map("kube-public", "cluster-info", "kubeconfig", dumped(config, sort_keys=False)),
+        *_may_read("kube-public", name, "cluster-info", {"User": (_ANONYMOUS,)}),
+    )
+
+
+def _configuration(joined: Joined) -> tuple[Manifest, ...]:
+    """What kubeadm reads: of the cluster, and of its kubelets."""
+    groups = {"Group": (GROUP, _NODES)}
+    cluster = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "ClusterConfiguration",
+        "clusterName": joined.plane,
+        "controlPlaneEndpoint": joined.server.removeprefix("https://"),
+        "kubernetesVersion": joined.kubernetes,
+        "networking": {"dnsDomain": joined.cluster_domain, "serviceSubnet": joined.service_cidr},
+    }
+    return (
+        _config_map("kube-system", "kubeadm-config", "ClusterConfiguration", dumped(cluster, sort_keys=False)),
+        *_may_read("kube-system", "kubeadm:nodes-kubeadm-config", "kubeadm-config", groups),
+        _config_map("kube-system", "kubelet-config", "kubelet", dumped(_kubelet(joined))),
+        *_may_read("kube-system", "kubeadm:kubelet-config", "kubelet-config", groups),
+    )
+
+
+def _kubelet(joined: Joined) -> dict[str, JsonValue]:
+    """What kubeadm has kubelets do, and that they ask for certificates to serve with: apiservers trust no others."""
+    network = ipaddress.ip_network(joined.service_cidr)
+    dns: dict[str, JsonValue] = {"clusterDNS": [str(network[_DNS])]} if network.num_addresses > _DNS else {}
+    return {
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": "/etc/kubernetes/pki/ca.crt"},
+        },
+        "authorization": {"mode": "Webhook"},
+        "cgroupDriver": "systemd",
+        **dns,
+        "clusterDomain": joined.cluster_domain,
+        "healthzBindAddress": "127.0.0.1",
+        "healthzPort": 10248,
+        "staticPodPath": "/etc/kubernetes/manifests",
+        **json.loads(joined.kubelet),
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "rotateCertificates": True,
+        "serverTLSBootstrap": True,
+    }
+
+
+def _rights() -> tuple[Manifest, ...]:
+    """Who may ask for a certificate, whose is approved by itself, and who may call kubelets."""
+    get_nodes = "kubeadm:get-nodes"
+    rule: JsonValue = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}
+    role: Manifest = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": get_nodes},
+        "rules": [rule],
+    }
+    bound = (
+        ("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", "Group", GROUP),
+        ("kubeadm:node-autoapprove-bootstrap", f"{_APPROVED}:nodeclient", "Group", GROUP),
+        ("kubeadm:node-autoapprove-certificate-rotation", f"{_APPROVED}:selfnodeclient", "Group", _NODES),
+        (get_nodes, get_nodes, "Group", GROUP),
+        ("kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin", "User", _APISERVER),
+    )
+    return (role, *(_binding("", name, "ClusterRole", what, {kind: (who,)}) for name, what, kind, who in bound))
+
+
+def _config_map(namespace: str, name: str, key: str, text: str) -> Manifest:
+    metadata: JsonValue = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: text}}
+
+
+def _may_read(namespace: str, role: str, name: str, who: Mapping[str, tuple[str, ...]]) -> tuple[Manifest, Manifest]:
+    """A role for one ConfigMap, and who has it."""
+    rule: JsonValue = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}
+    metadata: JsonValue = {"name": role, "namespace": namespace}
+    made: Manifest = {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
+    return made, _binding(namespace, role, "Role", role, who)
+
+
+def _binding(namespace: str, name: str, kind: str, role: str, who: Mapping[str, tuple[str, ...]]) -> Manifest:
+    subjects: JsonValue = [
+        {"apiGroup": _RBAC, "kind": each, "name": subject} for each, names in who.items() for subject in names
+    ]
+    metadata: dict[str, JsonValue] = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{'' if namespace else 'Cluster'}RoleBinding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role},
+        "subjects": subjects,
+    }

@@ -1,0 +1,41 @@
+"""Worker nodes: whether new ones can join a plane with a token, and what their kubelets are configured with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, JsonValue
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.problems import refuse
+from quarterdeck.api.schema import InSchema
+
+#: Fields of a KubeletConfiguration that are not the user's, and why.
+_OURS = {
+    "apiVersion": "quarterdeck writes it",
+    "kind": "quarterdeck writes it",
+    "rotateCertificates": "kubelets would be locked out when their certificates end",
+    "serverTLSBootstrap": "apiservers would not trust what kubelets show, and logs and exec would fail",
+}
+
+
+def _kubelet(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    for name, why in _OURS.items():
+        if name in given:
+            refuse((name, f"may not be set: {why}"))
+    return given
+
+
+class Nodes(Model):
+    """Worker nodes. ``bootstrap``: whether nodes can join with a bootstrap token, as ``kubeadm join`` has them do; what
+    that needs is kept in the plane. None: as the plane was made, which is true for all new ones.
+    ``kubelet_configuration``: fields of the KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that nodes get when
+    they join by kubeadm.
+    """
+
+    bootstrap: bool | None = None
+    kubelet_configuration: Annotated[
+        dict[str, JsonValue],
+        AfterValidator(_kubelet),
+        InSchema({"propertyNames": {"not": {"enum": sorted(_OURS)}}}),
+    ] = Field(default_factory=dict)

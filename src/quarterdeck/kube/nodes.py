@@ -1,0 +1,173 @@
+"""The parts of nodes, bootstrap tokens and requests for certificates that quarterdeck reads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Generic, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.kube.address import Address
+from quarterdeck.kube.objects import Objects
+
+_NODES = "/api/v1/nodes"
+_PAGE = 200  # nodes tell of all their images: some tens of KiB each
+
+_Item = TypeVar("_Item", bound="_Document")
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Meta(_Document):
+    name: str
+    uid: str = ""
+    created: datetime | None = Field(default=None, alias="creationTimestamp")
+
+
+class _List(_Document):
+    more: str = Field(default="", alias="continue")
+
+
+class _Page(_Document, Generic[_Item]):
+    metadata: _List = _List()
+    items: tuple[_Item, ...] = ()
+
+
+class NodeCondition(_Document):
+    """One of a node's conditions. ``status`` is True, False or Unknown."""
+
+    type: str
+    status: str
+
+
+class NodeAddress(_Document):
+    """Where a node is reached, or what it is called. ``type``: Hostname, or Internal or External with IP or DNS."""
+
+    type: str
+    address: str
+
+
+class _NodeInfo(_Document):
+    version: str = Field(default="", alias="kubeletVersion")
+
+
+class _NodeStatus(_Document):
+    conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+    info: _NodeInfo = Field(default=_NodeInfo(), alias="nodeInfo")
+
+
+class _NodeSpec(_Document):
+    unschedulable: bool = False
+
+
+class Node(_Document):
+    """A node."""
+
+    metadata: _Meta
+    spec: _NodeSpec = _NodeSpec()
+    status: _NodeStatus = _NodeStatus()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.metadata.name
+
+    @property
+    def ready(self) -> bool | None:
+        """Whether its kubelet says that it works; None: it says nothing any more, or has not said anything yet."""
+        said = next((each.status for each in self.status.conditions if each.type == "Ready"), "Unknown")
+        return {"True": True, "False": False}.get(said)
+
+
+class TokenSecret(_Document):
+    """A Secret of type bootstrap.kubernetes.io/token."""
+
+    metadata: _Meta
+    data: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    def text(self, key: str) -> str:
+        """One of its values; "" for one that is not there, or is no text."""
+        try:
+            return base64.b64decode(self.data.get(key, "")).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+
+
+class _RequestSpec(_Document):
+    request: str
+    signer: str = Field(alias="signerName")
+    username: str = ""
+    groups: tuple[str, ...] = ()
+    usages: tuple[str, ...] = ()
+
+
+class _RequestStatus(_Document):
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class SigningRequest(_Document):
+    """A CertificateSigningRequest."""
+
+    metadata: _Meta
+    spec: _RequestSpec
+    status: _RequestStatus = _RequestStatus()
+
+    @property
+    def pending(self) -> bool:
+        """Whether nobody has decided on it."""
+        return not self.status.conditions
+
+    @property
+    def pem(self) -> bytes:
+        """The request itself (PKCS #10); empty for what is none."""
+        try:
+            return base64.b64decode(self.spec.request, validate=True)
+        except binascii.Error:
+            return b""
+
+
+async def nodes(kube: Objects, apiserver: Address) -> tuple[Node, ...]:
+    """All nodes of a plane. Raises Unavailable."""
+    return tuple([each async for each in _all(kube, apiserver, f"{_NODES}?limit={_PAGE}", _Page[Node])])
+
+
+async def token_secrets(kube: Objects, apiserver: Address) -> tuple[TokenSecret, ...]:
+    """All bootstrap tokens of a plane. Raises Unavailable."""
+    path = "/api/v1/namespaces/kube-system/secrets?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
+    return tuple([each async for each in _all(kube, apiserver, path, _Page[TokenSecret])])
+
+
+async def serving_requests(kube: Objects, apiserver: Address) -> tuple[SigningRequest, ...]:
+    """All requests for certificates that kubelets serve with. Raises Unavailable."""
+    path = (
+        "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+        "?fieldSelector=spec.signerName%3Dkubernetes.io%2Fkubelet-serving"
+    )
+    return tuple([each async for each in _all(kube, apiserver, path, _Page[SigningRequest])])
+
+
+async def _all(kube: Objects, apiserver: Address, path: str, kind: type[_Page[_Item]]) -> AsyncIterator[_Item]:
+    """The items of all pages of a list."""
+    more = ""
+    while True:
+        page = _parsed(await kube.read(apiserver, path + (f"&continue={quote(more)}" if more else "")), path, kind)
+        for each in page.items:
+            yield each
+        more = page.metadata.more
+        if not more:
+            return
+
+
+def _parsed(answer: JsonValue, path: str, kind: type[_Page[_Item]]) -> _Page[_Item]:
+    try:
+        return kind.model_validate(answer if answer is not None else {})
+    except ValidationError:  # it may hold what nobody is to read
+        raise Unavailable(f"reading {path.partition('?')[0]}", "what an apiserver answered is no such list") from None

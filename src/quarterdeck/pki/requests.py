@@ -1,0 +1,51 @@
+"""Requests for certificates (PKCS #10), as far as somebody has to decide on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.x509.oid import NameOID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requested:
+    """What a request asks a certificate for. ``others``: whether it asks for anything besides."""
+
+    common_name: str
+    organizations: tuple[str, ...]
+    dns_names: tuple[str, ...] = ()
+    ip_addresses: tuple[str, ...] = ()
+    others: bool = False
+
+
+def requested(pem: bytes) -> Requested | None:
+    """What a request (PEM) asks for; None for what is none, or is not signed by the key that it is for."""
+    try:
+        found = x509.load_pem_x509_csr(pem)
+        if not found.is_signature_valid:
+            return None
+        names = _alternative_names(found)
+    except (ValueError, UnsupportedAlgorithm, x509.UnsupportedGeneralNameType):
+        return None
+    subject: dict[x509.ObjectIdentifier, list[str]] = {NameOID.COMMON_NAME: [], NameOID.ORGANIZATION_NAME: []}
+    others = any(each.oid not in subject for each in found.subject)
+    for each in found.subject:
+        subject.setdefault(each.oid, []).append(str(each.value))
+    dns = tuple(each.value for each in names if isinstance(each, x509.DNSName))
+    addresses = tuple(str(each.value) for each in names if isinstance(each, x509.IPAddress))
+    return Requested(
+        common_name=",".join(subject[NameOID.COMMON_NAME]),
+        organizations=tuple(subject[NameOID.ORGANIZATION_NAME]),
+        dns_names=dns,
+        ip_addresses=addresses,
+        others=others or len(dns) + len(addresses) < len(names),
+    )
+
+
+def _alternative_names(request: x509.CertificateSigningRequest) -> tuple[x509.GeneralName, ...]:
+    try:
+        return tuple(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except x509.ExtensionNotFound:
+        return ()

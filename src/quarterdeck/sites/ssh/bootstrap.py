@@ -1,0 +1,100 @@
+"""Setting up a host for a user who may do there what quarterdeck does, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+import asyncssh
+
+from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
+from quarterdeck.sites.ssh.connections import INSTALLED
+from quarterdeck.sites.ssh.hosts import Login
+from quarterdeck.sites.ssh.reaching import logged_in
+
+_DEADLINE = 60.0
+_END = "END-OF-QUARTERDECK"
+
+_SCRIPT = """\
+#!/bin/sh
+# Sets up this host for quarterdeck: run it as root, as often as you like. It makes a user who logs in by a key, and who
+# may run one program as root, which checks what it is asked to do.
+set -eu
+umask 022
+user={user}
+if ! getent passwd "$user" > /dev/null; then
+  useradd --system --create-home --shell /bin/sh --user-group --password '*' "$user"
+fi
+home=$(getent passwd "$user" | cut -d: -f6)
+group=$(id -gn "$user")
+
+mkdir -p "$home/.ssh"
+cat > "$home/.ssh/authorized_keys.new" << '{end}'
+{keys}
+{end}
+chown -R "root:$group" "$home/.ssh"
+chmod 750 "$home/.ssh"
+chmod 640 "$home/.ssh/authorized_keys.new"
+mv -f "$home/.ssh/authorized_keys.new" "$home/.ssh/authorized_keys"
+
+mkdir -p {folder}
+cat > {installed}.new << '{end}'
+{script}
+{end}
+chown root:root {installed}.new
+chmod 755 {installed}.new
+mv -f {installed}.new {installed}
+
+cat > /etc/sudoers.d/.quarterdeck.new << '{end}'
+{sudoers}
+{end}
+chmod 440 /etc/sudoers.d/.quarterdeck.new
+visudo -cqf /etc/sudoers.d/.quarterdeck.new
+mv -f /etc/sudoers.d/.quarterdeck.new /etc/sudoers.d/quarterdeck
+{allow}echo "user $user may be logged in as, and may run {installed} serve"
+"""
+
+
+def sudoers(user: str) -> str:
+    """What a user may do as root: one program, to which everything else is said over its standard input."""
+    return f"Defaults:{user} !requiretty\n{user} ALL=(root) NOPASSWD: {INSTALLED} serve *"
+
+
+def bootstrap_script(*, user: str, keys: Sequence[str], script: str, paths: Sequence[str] = ()) -> str:
+    """What root runs on a host. ``keys``: lines of public keys that are let in, which can do nothing but run programs.
+    ``script``: quarterdeck's part of a host. ``paths``: where volumes may be, besides its own folder.
+    """
+    assert _END not in script
+    return _SCRIPT.format(
+        user=shlex.quote(user),
+        keys="\n".join(f"restrict {each}" for each in keys),
+        folder=PurePosixPath(INSTALLED).parent,
+        installed=INSTALLED,
+        script=script.rstrip("\n"),
+        sudoers=sudoers(user),
+        allow=f"{INSTALLED} allow {shlex.join(paths)}\n" if paths else "",
+        end=_END,
+    )
+
+
+async def applied(login: Login, script: str) -> str:
+    """Run it on a host, as who may; what it said. Raises Unavailable, PreconditionFailed."""
+    doing = f"setting up host {login.host}"
+    connection = await logged_in(login)
+    try:
+        async with asyncio.timeout(_DEADLINE):
+            as_root = 'if [ "$(id -u)" = 0 ]; then exec sh -s; else exec sudo -n sh -s; fi'
+            done = await connection.run(f"exec /bin/sh -c {shlex.quote(as_root)}", input=script)
+    except TimeoutError:
+        raise TimedOut(doing, f"not done within {_DEADLINE:.0f} s", "see why it is slow") from None
+    except (asyncssh.Error, OSError) as error:
+        raise Unavailable(doing, str(error) or "the connection broke") from error
+    finally:
+        connection.abort()
+    if done.returncode != 0:
+        said = str(done.stderr or "").strip().splitlines()
+        seen = said[-1] if said else f"it ended with {done.returncode}"
+        raise PreconditionFailed(doing, seen, "log in as root, or as a user who may run sudo without a password")
+    return str(done.stdout or "").strip()

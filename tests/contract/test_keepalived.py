@@ -1,0 +1,232 @@
+"""Addresses that go from edge to edge by VRRP, on real machines with the distribution's keepalived."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pytest
+from support.endpoint_lab import MANAGER, SERVER_NAME, Authority, Backend, connect, eventually
+from support.hosts_lab import HostsLab, LabHost, why_not
+
+from quarterdeck.components.envoy import BalancerSettings
+from quarterdeck.components.keepalived import KEEPALIVED, keepalived_unit, served_file
+from quarterdeck.endpoint.envoy import EnvoyBalancer, Floating, issue_balancer_tls
+from quarterdeck.errors import Unavailable
+from quarterdeck.http import Http
+from quarterdeck.model.endpoints import BackendAddress
+from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.netns.layout import CLIENT_ADDRESS
+from quarterdeck.sites.ssh.connections import Hosts
+from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings
+from quarterdeck.sites.ssh.site import SshSite, open_ssh_site
+from quarterdeck.upstream import Program, Upstream, Versions
+
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(180), pytest.mark.skipif(bool(why_not()), reason=why_not())]
+E1, E2 = EDGES = ("east-e1", "east-e2")
+PORT, STATUS = 6443, 26443
+UNIT = "demo-envoy"
+#: Seconds within which an address answers again when its edge has lost its power.
+TAKEOVER = 3.0
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[HostsLab]:
+    with HostsLab([LabHost(each, "east", "a") for each in EDGES]) as made:
+        yield made
+
+
+@dataclass
+class Edges:
+    """Two edges that share one address, and a client of theirs."""
+
+    lab: HostsLab
+    site: SshSite
+    address: str
+    balancers: dict[str, EnvoyBalancer]
+    authority: Authority
+    backend: Backend
+
+    def has(self, edge: str) -> bool:
+        return f"inet {self.address}/32" in self.lab.sh(edge, "ip -o addr")
+
+    @property
+    def holders(self) -> list[str]:
+        return [each for each in EDGES if self.lab.is_on(each) and self.has(each)]
+
+    async def are(self, *holders: str, within: float = 10.0) -> None:
+        async def so() -> bool:
+            return self.holders == [*holders]
+
+        await eventually(so, within=within)
+
+    async def ask(self) -> str:
+        client = await asyncio.wait_for(connect(self.address, PORT, self.authority.anonymous()), 1.0)
+        try:
+            return await asyncio.wait_for(client.ask(), 1.0)
+        finally:
+            client.writer.transport.abort()
+
+    async def answers(self) -> bool:
+        try:
+            return await self.ask() == "r1"
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
+            return False
+
+    async def apply(self) -> None:
+        there = {"r1": BackendAddress(self.backend.ip, self.backend.port)}
+        await asyncio.gather(*(each.apply(there) for each in self.balancers.values()))
+        await eventually(self.answers)
+
+
+@asynccontextmanager
+async def shared(lab: HostsLab, folder: Path) -> AsyncIterator[Edges]:
+    home, os.environ["HOME"] = os.environ["HOME"], str(lab.access.folder)
+    vip = ".".join((*lab.address(E1).split(".")[:3], "200"))
+    hosts = Hosts("tests")
+    authority = Authority(folder)
+    envoy = (await Upstream.from_environment(os.environ).ensure([Program.ENVOY], Versions()))[Program.ENVOY]
+    try:
+        with lab.inside():
+            settings = SshSettings(
+                name="east",
+                hosts=tuple(_host(lab, each) for each in EDGES),
+                floating_addresses=(vip,),
+            )
+            site = open_ssh_site(settings, hosts)
+            client = Http(authority.manager())
+            backend = Backend("r1", CLIENT_ADDRESS, 7443, authority.server(ip=CLIENT_ADDRESS))
+            await backend.start()
+            balancers = {each: _balancer(site, each, lab, vip, authority, client, envoy) for each in EDGES}
+            try:
+                yield Edges(lab, site, vip, balancers, authority, backend)
+            finally:
+                lab.power_on(*(each for each in EDGES if not lab.is_on(each)))
+                await backend.stop()
+                await client.close()
+                await site.destroy()
+                await hosts.close()
+    finally:
+        os.environ["HOME"] = home
+
+
+def _host(lab: HostsLab, name: str) -> Host:
+    login = Login(host=name, user="deck")
+    return Host(name=name, address=lab.address(name), zone="a", roles=(MachineRole.EDGE,), login=login)
+
+
+def _balancer(
+    site: SshSite, edge: str, lab: HostsLab, vip: str, authority: Authority, client: Http, envoy: Path
+) -> EnvoyBalancer:
+    address, folder = lab.address(edge), site.folder(edge, KEEPALIVED)
+    return EnvoyBalancer(
+        site=site,
+        machine=edge,
+        settings=BalancerSettings(
+            unit=UNIT,
+            binary=PurePosixPath(envoy),
+            folder=site.folder(edge, UNIT),
+            address=address,
+            port=PORT,
+            status_port=STATUS,
+            floating=(vip,),
+            ready_port=STATUS,
+            server_name=SERVER_NAME,
+        ),
+        tls=lambda: issue_balancer_tls(authority.pair, MANAGER, (address, vip), authority.now, (edge,)),
+        client=client,
+        floating=Floating(
+            own=vip,
+            unit=keepalived_unit(site.router(edge), folder),
+            watched=served_file(folder, "demo", ready=STATUS, port=PORT),
+            named=edge,
+        ),
+    )
+
+
+@pytest.fixture
+async def edges(lab: HostsLab, tmp_path: Path) -> AsyncIterator[Edges]:
+    async with shared(lab, tmp_path) as found:
+        await found.apply()
+        yield found
+
+
+async def test_one_edge_has_the_address_and_both_say_which(edges: Edges) -> None:
+    await edges.are(E1)
+    seen = {name: await each.observe() for name, each in edges.balancers.items()}
+    assert {name: (each.running, each.at_home) for name, each in seen.items()} == {E1: (True, True), E2: (True, False)}
+    assert all(each.healthy == {"r1"} for each in seen.values()), "who stands by is told everything"
+
+
+async def test_when_its_edge_loses_its_power_the_address_answers_from_the_other_one(edges: Edges) -> None:
+    await edges.are(E1)
+    await asyncio.to_thread(edges.lab.network.unplug, edges.lab.place(E1))
+    silent = time.monotonic()
+    await eventually(edges.answers, within=TAKEOVER)
+    assert time.monotonic() - silent < TAKEOVER
+    await asyncio.to_thread(edges.lab.power_off, E1)
+    assert edges.has(E2)
+    assert (await edges.balancers[E2].observe()).at_home
+    with pytest.raises(Unavailable):
+        await edges.balancers[E1].observe()
+    await asyncio.to_thread(edges.lab.power_on, E1)
+    await edges.are(E1, within=30.0)
+    await eventually(edges.answers)
+
+
+async def test_the_address_goes_home_only_when_nobody_is_connected(edges: Edges) -> None:
+    await edges.are(E1)
+    await edges.site.stop_unit(E1, KEEPALIVED)
+    await edges.are(E2)
+    client = await connect(edges.address, PORT, edges.authority.anonymous())
+    await asyncio.sleep(2)  # it is seen to be connected
+    await edges.balancers[E1].apply({"r1": BackendAddress(edges.backend.ip, edges.backend.port)})
+    until = time.monotonic() + 4.0
+    while time.monotonic() < until:
+        assert edges.holders == [E2]
+        assert await client.ask() == "r1"
+    await client.close()
+    await edges.are(E1)
+
+
+async def test_an_edge_whose_load_balancer_leads_nowhere_gives_the_address_up(edges: Edges) -> None:
+    await edges.are(E1)
+    await edges.site.stop_unit(E1, UNIT)
+    await edges.are(E2)
+    await eventually(edges.answers)
+    await edges.site.stop_unit(E2, UNIT)
+    await asyncio.sleep(4)
+    assert edges.holders == [E2], "nobody else is better"
+
+
+async def test_a_load_balancer_that_starts_anew_keeps_the_address_and_one_that_goes_leaves_it(edges: Edges) -> None:
+    await edges.are(E1)
+    pid = next(each.pid for each in await edges.site.units(E1) if each.name == UNIT)
+    edges.lab.sh(E1, f"kill -9 {pid}")
+    until = time.monotonic() + 4.0
+    while time.monotonic() < until:
+        assert edges.holders == [E1]
+    await edges.balancers[E1].remove()
+    await asyncio.sleep(4)
+    assert edges.holders == [E1], "it is for all planes"
+
+
+async def test_keepalived_that_is_killed_leaves_no_second_address(edges: Edges) -> None:
+    await edges.are(E1)
+    edges.lab.sh(E1, "systemctl kill -s KILL quarterdeck-keepalived")
+    await edges.are(E1)
+    await eventually(edges.answers)
+
+
+async def test_it_is_confined(edges: Edges) -> None:
+    report = edges.lab.sh(E1, "systemd-analyze security --no-pager --json=short quarterdeck-keepalived.service || true")
+    exposed = [each for each in json.loads(report) if each["exposure"] and float(each["exposure"]) >= 0.3]
+    text = edges.lab.sh(E1, "systemd-analyze security --no-pager quarterdeck-keepalived.service | tail -n 1")
+    assert float(text.split("unit:")[-1].split("service:")[-1].split()[0]) <= 4.0, (text, exposed)
+    assert "quarterdeck-vrrp" in edges.lab.sh(E1, "ps -C keepalived -o user:32=")

@@ -1,0 +1,168 @@
+"""Real worker nodes: they join by stock kubeadm, or by themselves, and never notice what becomes of replicas."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.conditions import until
+from support.hosts_lab import why_not
+from support.nodes_lab.machines import NodeMachines
+from support.nodes_lab.programs import programs
+from support.nodes_lab.steady import Nodes, used
+from support.plane_lab import PlaneLab, plane_lab
+
+from quarterdeck.api.endpoint import DEFAULT_ZONE
+from quarterdeck.api.site import Isolation
+from quarterdeck.drivers.names import name_servers
+from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.upstream import Upstream
+
+pytestmark = [pytest.mark.netns, pytest.mark.timeout(600)]
+
+NAME = "crewed"
+KUBEADM, ALONE = ("node-1", "node-2"), "node-3"
+#: Seconds until nobody waits any more for a machine that says nothing: failed checks of a load balancer, then clients'
+#: own deadlines.
+SILENT = 20.0
+PLANE = f"""
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {{name: n1}}
+spec: {{isolation: netns}}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {{name: n2}}
+spec: {{isolation: netns}}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: ControlPlane
+metadata: {{name: {NAME}}}
+spec:
+  replicas: 1
+  placement: {{site: n1}}
+  healing: {{budget: 9}}
+  nodes:
+    kubeletConfiguration: {{failCgroupV1: false}}
+"""
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[PlaneLab]:
+    """A plane of one replica, kept by a manager."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with plane_lab() as lab:
+        lab.run("apply", "-f", str(lab.file(PLANE)), "--yes")
+        lab.run("wait", NAME)
+        manager = lab.start("serve", "--log-format", "json")
+        until(lambda: '"serving"' in manager.said, "it serves")
+        try:
+            yield lab
+        finally:
+            manager.process.send_signal(signal.SIGTERM)
+            manager.end(30)
+
+
+@pytest.fixture(scope="module")
+def nodes(kept: PlaneLab) -> Iterator[Nodes]:
+    """Three nodes that have joined it."""
+    upstream = Upstream.from_environment(os.environ)
+    coredns = asyncio.run(upstream.ensure((Program.COREDNS,), Versions()))[Program.COREDNS]
+    servers = kept.read(lambda home: name_servers(home.sites.hub(Isolation.NETNS)))
+    names = (*KUBEADM, ALONE)
+    with NodeMachines(
+        kept.home,
+        names,
+        asyncio.run(programs()),
+        dns=coredns.parent,
+        zone=DEFAULT_ZONE,
+        resolvers=[f"{each.ip}:{each.port}" for each in servers],
+    ) as machines:
+        join(kept, machines)
+        made = Nodes(kept, NAME, names)
+        try:
+            until(lambda: ready(kept) == dict.fromkeys(names, True), "all nodes are ready", seconds=90.0, pause=0.3)
+            made.start_pods(f"https://{NAME}.{DEFAULT_ZONE}:6443")
+        except AssertionError as error:
+            for name in names:
+                error.add_note(f"{name}:\n{machines.logs(name, 'kubelet')}\n{machines.logs(name, 'containerd', 10)}")
+            raise
+        yield made
+
+
+def join(lab: PlaneLab, machines: NodeMachines) -> None:
+    """Two by stock kubeadm, with one token; one by its kubelet alone, with another one."""
+    command = lab.run("node", "token", NAME, "--ttl", "10m", "--print-join-command").out.strip()
+    config, kubeconfig = lab.scratch(), lab.scratch()
+    lab.run("node", "token", NAME, "--ttl", "10m", "--kubeconfig", str(kubeconfig))
+    config.write_text(lab.kubectl(lab.client(NAME), "-n", "kube-system", "get", "configmap", "kubelet-config",
+                                  "-o", "jsonpath={.data.kubelet}"))  # fmt: skip
+    with ThreadPoolExecutor() as pool:
+        alone = pool.submit(machines.bootstrap, ALONE, kubeconfig.read_text(), config.read_text())
+        for said in pool.map(lambda name: machines.join(name, command), KUBEADM):
+            assert "This node has joined the cluster" in said
+        alone.result()
+    for each in lab.run("node", "token", "list", NAME, "-o", "json").json:
+        lab.run("node", "token", "delete", NAME, each["token"])
+
+
+def ready(lab: PlaneLab) -> dict[str, bool | None]:
+    return {each["node"]: each["ready"] for each in lab.run("node", "list", NAME, "-o", "json").json}
+
+
+def test_nodes_join_by_kubeadm_and_by_themselves_and_run_pods(kept: PlaneLab, nodes: Nodes) -> None:
+    found = kept.run("node", "list", NAME, "-o", "json").json
+    assert [each["node"] for each in found] == [*KUBEADM, ALONE]
+    assert {each["version"] for each in found} == {str(Versions().kubernetes.tag)}
+    with used(nodes):
+        pass
+    requests = json.loads(kept.kubectl(nodes.client, "get", "csr", "-o", "json"))["items"]
+    kinds = sorted(each["spec"]["signerName"].rpartition("/")[2] for each in requests)
+    assert kinds == ["kube-apiserver-client-kubelet"] * 3 + ["kubelet-serving"] * 3
+    assert all(each["status"]["certificate"] for each in requests)
+    assert kept.run("node", "token", "list", NAME, "-o", "json").json == []
+
+
+def test_nodes_do_not_notice_that_their_plane_becomes_highly_available(kept: PlaneLab, nodes: Nodes) -> None:
+    with used(nodes) as calls:
+        kept.run("scale", NAME, "--replicas", "3", "--yes")
+    tell("1 -> 3", calls.calls, calls.slowest, nodes)
+
+
+def test_nodes_do_not_notice_that_their_plane_moves_to_another_site(kept: PlaneLab, nodes: Nodes) -> None:
+    with used(nodes) as calls:
+        kept.run("migrate", NAME, "--to", "n2", "--yes")
+    assert kept.status(NAME, code=0)["site"] == "n2"
+    tell("a migration", calls.calls, calls.slowest, nodes)
+
+
+def test_nodes_do_not_notice_that_a_machine_of_the_plane_dies_and_its_replica_is_healed(
+    kept: PlaneLab, nodes: Nodes
+) -> None:
+    lost = next(each for each in kept.status(NAME)["members"] if each["member"] == "voter")
+    with used(nodes) as calls:
+        since = time.time()
+        kept.kill_machine(lost["site"], lost["machine"])
+        calls.excuse(since, time.time() + SILENT)
+        until(lambda: len(serving(kept) - {lost["replica"]}) == 3, "another one serves", seconds=120.0, pause=0.5)
+    tell("a machine that died", calls.calls, calls.slowest, nodes)
+    print(f"failed of those that were under way: {[str(each) for each in calls.failures]}")
+
+
+def serving(lab: PlaneLab) -> set[str]:
+    """The replicas that vote, and whose apiserver is ready."""
+    rows = lab.status(NAME)["members"]
+    return {each["replica"] for each in rows if each["apiserver"] == "ready" and each["member"] in ("leader", "voter")}
+
+
+def tell(what: str, calls: dict[str, int], slowest: float, nodes: Nodes) -> None:
+    ends = {name: len(nodes.ends(name)) for name in nodes.names}
+    print(f"\n{what}: calls {calls}, the slowest took {slowest:.1f} s; watches of pods that ended so far: {ends}")

@@ -1,0 +1,172 @@
+"""Addresses that go from edge to edge by VRRP: who is to have which, what keepalived is told, what hosts let it be."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from quarterdeck.components.keepalived import (
+    KEEPALIVED,
+    configuration,
+    keepalived_unit,
+    not_usable,
+    own_address,
+    priority,
+    router_ids,
+    router_settings,
+    served_file,
+)
+from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.ssh.script import script
+from quarterdeck.sites.ssh.unit_archive import Kept
+
+EDGES = {"e1": "192.0.2.1", "e2": "192.0.2.2", "e3": "192.0.2.3"}
+FOLDER = PurePosixPath("/var/lib/quarterdeck/units/keepalived/files")
+
+
+def places(*addresses: str) -> dict[str, dict[str, int]]:
+    return {edge: dict(router_settings(edge, EDGES, addresses).places) for edge in EDGES}
+
+
+def test_each_edge_has_an_address_of_its_own_and_the_others_follow_in_turn() -> None:
+    three = ("198.51.100.1", "198.51.100.2", "198.51.100.3")
+    assert [own_address(edge, EDGES, three) for edge in EDGES] == [*three]
+    assert [dict(each) for each in places(*three).values()] == [
+        dict(zip(three, order, strict=True)) for order in ((0, 2, 1), (1, 0, 2), (2, 1, 0))
+    ]
+
+
+def test_edges_without_an_address_of_their_own_stand_by_for_one() -> None:
+    assert {own_address(edge, EDGES, ("198.51.100.1",)) for edge in EDGES} == {"198.51.100.1"}
+    assert places("198.51.100.1") == {each: {"198.51.100.1": place} for place, each in enumerate(EDGES)}
+    assert own_address("e3", EDGES, ("198.51.100.1", "198.51.100.2")) == "198.51.100.1"
+
+
+def test_peers_are_all_other_edges_told_by_their_own_addresses() -> None:
+    text = configuration(router_settings("e2", EDGES, ("198.51.100.1",)))
+    assert "    unicast_src_ip 192.0.2.2\n" in text
+    assert [line.split()[0] for line in text.splitlines() if "min_ttl 255" in line] == ["192.0.2.1", "192.0.2.3"]
+    assert "        198.51.100.1/32\n" in text
+
+
+@pytest.mark.parametrize("edges", range(2, 9))
+def test_priorities_move_an_address_for_a_failure_and_home_only_when_that_cuts_nobody(edges: int) -> None:
+    for has, other in itertools.permutations(range(edges), 2):
+        failing, well = priority(has, clients=True, serves=False), priority(other)
+        assert failing < well, "whoever does not serve gives it to one who does, clients or not"
+        assert priority(has, serves=False) < well
+        assert priority(has, clients=True) > well, "whoever has clients keeps it"
+        assert priority(has, clients=True, serves=False) > priority(other, serves=False), "to whom nothing is better"
+    own, others = priority(0), [priority(each) for each in range(1, edges)]
+    assert own > max(others), "without clients it goes home"
+    assert len({own, *others}) == edges
+    assert all(1 <= priority(each, clients=True) <= 254 for each in range(edges))
+
+
+def test_router_ids_are_the_last_of_the_address_and_each_another() -> None:
+    assert router_ids(("198.51.100.7", "198.51.100.9")) == (7, 9)
+    assert router_ids(("198.51.100.7", "203.0.113.7", "203.0.113.8")) == (7, 8, 9)
+    assert router_ids(("198.51.100.255", "203.0.113.255", "203.0.113.0")) == (255, 1, 2)
+
+
+def test_its_unit_is_of_a_user_of_its_own_whatever_the_role() -> None:
+    unit = keepalived_unit(router_settings("e1", EDGES, ("198.51.100.1",)), FOLDER)
+    assert Kept.of("e1", MachineRole.EDGE, unit).account == "quarterdeck-vrrp"
+    assert Kept.of("e1", MachineRole.EDGE, replace(unit, name="demo-envoy")).account == "quarterdeck-edge"
+    assert served_file(FOLDER, "demo", ready=26443, port=6443).path == FOLDER / "live" / "demo"
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("2.2.7", ""), ("2.1", ""), ("3.0.1", ""), ("2.0.19", "2.0.19 is too old"), ("", "is not installed")],
+)
+def test_what_keepalived_an_edge_needs(version: str, said: str) -> None:
+    found = not_usable(version)
+    assert said in found
+    assert bool(found) == bool(said)
+
+
+class Host:
+    """The host's script, up to where it does what it is asked to, with folders of the test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        text = script().decode()
+        self.functions = folder / "functions.sh"
+        self.functions.write_text(text[: text.rindex("[ $# -gt 0 ] || fail")])
+        self.folder, self.files = folder, folder / "units" / KEEPALIVED / "files"
+        self.files.mkdir(parents=True)
+        (folder / "etc").mkdir()
+        (folder / "keepalived").write_text("#!/bin/sh\n")
+        (folder / "keepalived").chmod(0o755)
+        (folder / "etc/addresses").write_text("198.51.100.1\n198.51.100.2\n")
+
+    def run(self, call: str) -> subprocess.CompletedProcess[str]:
+        here = f"UNITS={self.folder}/units RUN={self.folder} ETC={self.folder}/etc VRRP_BINARY={self.folder}/keepalived"
+        ip = 'ip() { [ "$6" = 192.0.2.1/32 ] && echo "2: ens3    inet 192.0.2.1/24 scope global ens3"; }'
+        text = f'cd /; . {self.functions}; {here}; {ip}; as_vrrp() {{ "$@"; }}; {call}'
+        bash = shutil.which("bash")
+        assert bash is not None
+        return subprocess.run([bash, "-p", "-c", text], capture_output=True, text=True, timeout=30.0, check=False)
+
+    def take(self, text: str) -> str:
+        (self.files / "keepalived.conf").write_text(text)
+        (self.folder / "keepalived.conf").unlink(missing_ok=True)
+        done = self.run("take_routing")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+GOOD = configuration(router_settings("e1", EDGES, ("198.51.100.1", "198.51.100.2")))
+
+
+def test_a_host_takes_what_is_rendered_and_puts_its_own_interface_in(host: Host) -> None:
+    assert host.take(GOOD) == ""
+    taken = (host.folder / "keepalived.conf").read_text()
+    assert taken.rstrip() == GOOD.replace("@INTERFACE@", "ens3").rstrip()
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "why"),
+    [
+        pytest.param("file /tmp/fails", "file /etc/shadow", "must not say", id="another file that it reads"),
+        pytest.param("track_file fails", "vrrp_script x", "must not say", id="a script"),
+        pytest.param("state BACKUP", 'notify "/bin/sh"', "must not say", id="a notification"),
+        pytest.param("global_defs {", "include /tmp/more\nglobal_defs {", "must not say", id="another file"),
+        pytest.param("vrrp_version 3", "script_user root", "must not say", id="another user"),
+        pytest.param("@INTERFACE@", "eth1", "must not say", id="another interface"),
+        pytest.param("198.51.100.2/32", "198.51.100.254/32", "198.51.100.254 is not allowed", id="another address"),
+        pytest.param("unicast_src_ip 192.0.2.1", "unicast_src_ip 192.0.2.9", "no interface", id="not this host's"),
+    ],
+)
+def test_a_host_refuses_what_a_caller_may_not_have(host: Host, was: str, becomes: str, why: str) -> None:
+    assert was in GOOD
+    assert why in host.take(GOOD.replace(was, becomes))
+    assert not (host.folder / "keepalived.conf").exists()
+
+
+def test_a_host_without_keepalived_says_so(host: Host) -> None:
+    (host.folder / "keepalived").unlink()
+    assert "no keepalived on this host" in host.take(GOOD)
+
+
+def test_a_host_says_which_keepalived_it_has(host: Host) -> None:
+    (host.folder / "keepalived").write_text("#!/bin/sh\necho 'Keepalived v2.2.7 (01/16,2022)' >&2\n")
+    assert host.run("keepalived_version").stdout == "2.2.7\n"
+    (host.folder / "keepalived").unlink()
+    assert host.run("keepalived_version").stdout == ""
+
+
+def test_the_unit_runs_the_one_program_that_a_host_lets_it_run(host: Host) -> None:
+    unit = keepalived_unit(router_settings("e1", EDGES, ("198.51.100.1",)), FOLDER)
+    real = host.run('printf %s "$VRRP_PROGRAM"').stdout
+    assert " ".join(unit.argv) == real

@@ -1,0 +1,103 @@
+"""Load balancers of a plane at sites of hosts: their own addresses, ones that go over, and the user's own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.keepalived import KEEPALIVED
+from quarterdeck.endpoint.envoy import EnvoyBalancer
+from quarterdeck.endpoint.external import ExternalBalancer
+from quarterdeck.endpoint.port import LoadBalancer
+from quarterdeck.engine.home import _balancers
+from quarterdeck.http import Http
+from quarterdeck.model.endpoints import BackendAddress, ExternalLoadBalancer
+from quarterdeck.model.units import MachineRole, MachineState
+from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.sites.ssh.connections import Hosts
+from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, machine_of
+from quarterdeck.sites.ssh.site import open_ssh_site
+
+EDGES = tuple(
+    Host(name=f"e{each}", address=f"192.0.2.{each}", zone="a", roles=(MachineRole.EDGE,), login=Login(host=f"e{each}"))
+    for each in (1, 2)
+)
+VIPS = ("192.0.2.101", "192.0.2.102")
+
+
+@pytest.fixture(scope="module")
+def secrets() -> PlaneSecrets:
+    return create_plane_secrets("demo", datetime.now(UTC))
+
+
+def plane(address: str | None = None) -> ControlPlane:
+    made = new_control_plane("demo", site="rack")
+    if address is None:
+        return made
+    endpoint = made.spec.endpoint.model_copy(update={"mode": EndpointMode.ADDRESS, "address": address})
+    return made.model_copy(update={"spec": made.spec.model_copy(update={"endpoint": endpoint})})
+
+
+def balancers(settings: SshSettings, secrets: PlaneSecrets, wanted: ControlPlane) -> dict[str, LoadBalancer]:
+    site = open_ssh_site(settings, Hosts("tests"))
+    machines = {("rack", name): machine_of(settings, name, MachineState.UP) for name in settings.stands()}
+    return _balancers(wanted, secrets, {"rack": site}, machines, Http())["rack"]
+
+
+def envoys(floating: tuple[str, ...], secrets: PlaneSecrets, wanted: ControlPlane) -> dict[str, EnvoyBalancer]:
+    settings = SshSettings(name="rack", hosts=EDGES, floating_addresses=floating)
+    found = balancers(settings, secrets, wanted)
+    return {name: each for name, each in found.items() if isinstance(each, EnvoyBalancer)}
+
+
+def test_each_edge_has_its_own_address_where_none_floats(secrets: PlaneSecrets) -> None:
+    found = envoys((), secrets, plane())
+    assert {name: (each.address.ip, each.floats) for name, each in found.items()} == {
+        "e1": ("192.0.2.1", False),
+        "e2": ("192.0.2.2", False),
+    }
+    assert all(each.settings.ready_port is None for each in found.values())
+
+
+def test_edges_have_addresses_that_float_by_turns_and_listen_at_all(secrets: PlaneSecrets) -> None:
+    found = envoys(VIPS, secrets, plane())
+    assert [each.address.ip for each in found.values()] == [*VIPS]
+    for name, each in found.items():
+        assert each.floats
+        assert each.settings.floating == VIPS
+        assert each.settings.address == next(host.address for host in EDGES if host.name == name)
+        assert each.floating is not None
+        assert (each.floating.unit.name, each.floating.named) == (KEEPALIVED, name)
+        assert each.floating.watched is not None
+        ports = f"{each.settings.ready_port} {each.settings.port}\n"
+        assert each.floating.watched.content.decode() == ports
+
+
+def test_edges_share_one_address(secrets: PlaneSecrets) -> None:
+    found = envoys(VIPS[:1], secrets, plane())
+    assert [each.address.ip for each in found.values()] == [VIPS[0]] * 2
+    assert {each.settings.floating for each in found.values()} == {VIPS[:1]}
+
+
+def test_a_fixed_address_that_floats_is_on_all_edges_and_any_other_on_one(secrets: PlaneSecrets) -> None:
+    found = envoys(VIPS, secrets, plane(VIPS[1]))
+    assert [(each.address.ip, each.floats) for each in found.values()] == [(VIPS[1], True)] * 2
+    (only,) = envoys(VIPS, secrets, plane("192.0.2.200")).values()
+    assert (only.address.ip, only.floats) == ("192.0.2.200", False)
+
+
+def test_one_of_the_users_own_is_there_by_each_of_its_addresses(secrets: PlaneSecrets) -> None:
+    outside = ExternalLoadBalancer(("198.51.100.1", "198.51.100.2"), ("/usr/local/bin/set-lb",))
+    settings = SshSettings(name="rack", hosts=(), external=outside)
+    found = balancers(settings, secrets, plane())
+    assert [*found] == [*outside.addresses]
+    one, two = found.values()
+    assert isinstance(one, ExternalBalancer)
+    assert isinstance(two, ExternalBalancer)
+    assert (one.address, two.address) == (BackendAddress("198.51.100.1", 6443), BackendAddress("198.51.100.2", 6443))
+    assert one.command is two.command, "it is run once for both"
+    assert not one.can_hold

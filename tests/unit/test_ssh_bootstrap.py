@@ -1,0 +1,135 @@
+"""What root runs on a host to set it up, and what keeps one from logging in."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import subprocess
+from pathlib import Path
+
+import asyncssh
+import pytest
+from support.cli_lab import Cli
+
+from quarterdeck.app.bootstrapping import bootstrap_script
+from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
+from quarterdeck.sites.ssh.hosts import Login
+from quarterdeck.sites.ssh.reaching import _unreached, logged_in
+from quarterdeck.sites.ssh.script import script
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0 ann@desk"
+INVALID = 2
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def test_the_user_may_run_one_program_and_the_key_does_nothing_else() -> None:
+    text = bootstrap_script(user="quarterdeck", keys=[f"{KEY}\n"], paths=("/data",))
+    assert "quarterdeck ALL=(root) NOPASSWD: /usr/local/lib/quarterdeck/host serve *\n" in text
+    assert f"\nrestrict {KEY}\n" in text
+    assert "/usr/local/lib/quarterdeck/host allow /data\n" in text
+    assert "visudo -cqf" in text
+    assert subprocess.run(("sh", "-n"), input=text, text=True, check=False).returncode == 0
+
+
+def test_the_script_that_it_puts_there_is_the_one_that_is_asked_for() -> None:
+    text = bootstrap_script(user="quarterdeck", keys=[KEY])
+    _, _, rest = text.partition("cat > /usr/local/lib/quarterdeck/host.new << 'END-OF-QUARTERDECK'\n")
+    assert rest.partition("END-OF-QUARTERDECK\n")[0].encode() == script()
+
+
+@pytest.mark.parametrize("key", ["", "-----BEGIN OPENSSH PRIVATE KEY-----", "ssh-ed25519", f"{KEY}\nnothing"])
+def test_what_is_no_public_key_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInput, match="no public key"):
+        bootstrap_script(user="quarterdeck", keys=[key])
+
+
+def test_bad_input_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(cli.folder))
+    cli.refused("site", "bootstrap", "192.0.2.1", code=INVALID, says=("there is no public key in", "--key FILE.pub"))
+    key = cli.folder / "id.pub"
+    key.write_text(KEY)
+    argv = ("site", "bootstrap", "192.0.2.1", "--key", str(key))
+    cli.refused(*argv, "--user", "a b", code=INVALID, says=("user: 'a b' is not the name of a user",))
+    cli.refused(*argv, "--apply", code=4, says=("nobody to ask", "--yes"))
+    assert cli(*argv).out.startswith("#!/bin/sh\n")
+
+
+def test_a_check_names_a_site_or_an_inventory(cli: Cli) -> None:
+    says = ("name a site, or an --inventory",)
+    cli.refused("site", "check", code=INVALID, says=says)
+    cli.refused("site", "check", "east", "--inventory", "-", code=INVALID, says=says)
+    assert "parts of this host" in cli("site", "check", "east").out
+    cli.refused("site", "check", "north", code=3, says=("'north'", "east, west"))
+
+
+class Sshd(asyncssh.SSHServer):
+    """Lets nobody in."""
+
+    def begin_auth(self, username: str) -> bool:
+        return True
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / ".ssh").mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return tmp_path / ".ssh"
+
+
+async def refusal(login: Login) -> Unavailable | PreconditionFailed:
+    with pytest.raises((Unavailable, PreconditionFailed)) as caught:
+        await logged_in(login)
+    return caught.value
+
+
+async def test_each_reason_why_nobody_gets_in_is_told_apart(home: Path) -> None:
+    host_key = asyncssh.generate_private_key("ssh-ed25519")
+    server = await asyncssh.listen("127.0.0.1", 0, server_factory=Sshd, server_host_keys=[host_key])
+    async with server:
+        port = server.get_port()
+        login = Login(host="127.0.0.1", port=port, user="deck")
+        error = await refusal(login)
+        assert isinstance(error, PreconditionFailed)
+        assert f"its host key is not known: it shows {host_key.get_fingerprint()}" in error.seen
+
+        other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
+        (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {other}")
+        error = await refusal(login)
+        assert "its host key has CHANGED" in error.seen
+        assert f"ssh-keygen -R [127.0.0.1]:{port}" in error.next_step
+
+        (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key.export_public_key().decode()}")
+        error = await refusal(login)
+        assert "no key of user deck is accepted" in error.seen
+
+        own = asyncssh.generate_private_key("ssh-ed25519")
+        own.write_private_key(str(home / "id_ed25519"), "pkcs8-pem", passphrase="secret")
+        error = await refusal(login)
+        assert "id_ed25519 has a passphrase: there is no agent that has it" in error.seen
+        assert "ssh-add" in error.next_step
+        error = await refusal(Login(host="127.0.0.1", port=port, user="deck", identity=str(home / "id_ed25519")))
+        assert "has a passphrase" in error.seen
+    error = await refusal(login)
+    assert isinstance(error, Unavailable)
+    assert "it refuses the connection" in error.seen
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), "the name one is not known"),
+        (OSError(errno.EHOSTUNREACH, "Connect call failed ('192.0.2.1', 22)"), "No route to host"),
+        (TimeoutError(), "no answer within 15 s"),
+        (OSError(errno.ETIMEDOUT, "Connect call failed"), "no answer within 15 s"),
+        (asyncssh.ConnectionLost("Connection lost"), "Connection lost"),
+    ],
+)
+def test_a_host_that_cannot_be_reached_is_said_not_to_be_in_words(error: Exception, words: str) -> None:
+    said = _unreached(Login(host="one"), error)
+    assert words in said.seen
+    assert said.next_step
