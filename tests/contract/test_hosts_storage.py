@@ -36,7 +36,7 @@ def site(lab: HostsUnderTest) -> LabSite:
 
 async def in_use(site: LabSite) -> None:
     volume = await site.create_volume(A, "data", "shared")
-    await site.start_unit(A, keeps_writing(volume.path, fresh=True, owns=(volume.path,)))
+    await site.start_unit(A, keeps_writing(volume.path, fresh=True))
     await eventually(lambda: site.list_volume(A, "data", "log"), lambda seen: seen == ("1.wal",))
 
 
@@ -112,7 +112,7 @@ async def test_what_is_mounted_still_on_a_host_that_was_cut_off_is_not_its_own(
     assert (await has(site, A), await has(site, B)) == ((), ("1.wal",))
     assert (await site.facts()).away_from(A, "data") == B
     assert (await site.attach_volume(B, "data", A)).storage_class == "shared", "however often it is asked for"
-    spec = keeps_writing(volume.path, fresh=True, owns=(volume.path,))
+    spec = keeps_writing(volume.path, fresh=True)
     with pytest.raises(Unavailable, match="is not attached here"):
         await site.start_unit(A, spec)
     lab.lab.sh(A, 'umount "$1"', str(volume.path))

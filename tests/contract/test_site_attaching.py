@@ -46,7 +46,7 @@ async def local(tmp_path: Path) -> AsyncIterator[LocalUnderTest]:
 async def in_use(site: SiteFaults, storage_class: str = "shared") -> UnitStatus:
     """A unit on A that goes on writing to its volume."""
     volume = await site.create_volume(A, "data", storage_class)
-    await site.start_unit(A, keeps_writing(volume.path, fresh=True, owns=(volume.path,)))
+    await site.start_unit(A, keeps_writing(volume.path, fresh=True))
     await eventually(lambda: site.list_volume(A, "data", "log"), lambda seen: seen == ("1.wal",))
     return await status(site, A, "keeps-writing")
 
@@ -66,7 +66,7 @@ async def test_what_a_dead_machine_had_is_on_another_one_with_all_that_is_in_it(
     assert await has(site, B) == ("1.wal",)
     assert await site.attach_volume(B, "data", A) == moved, "however often it is asked for"
     assert (await site.facts()).away_from(A, "data") == B
-    await site.start_unit(B, keeps_writing(moved.path, owns=(moved.path,)))
+    await site.start_unit(B, keeps_writing(moved.path))
     assert (await status(site, B, "keeps-writing")).state is UnitState.RUNNING
     with pytest.raises(NotFound):
         await site.attach_volume(C, "data", A)

@@ -108,7 +108,7 @@ def test_hosts_come_go_and_change(cli: Cli) -> None:
     )
     classes = f"{more}\nstorageClasses: [{{name: x}}]"
     argv = ("site", "machines", "add", "rack", "--inventory", "-")
-    cli.refused(*argv, stdin=classes, code=INVALID, says=("storageClasses: those of a site that exists",))
+    cli.refused(*argv, stdin=classes, code=INVALID, says=("storageClasses: that of a site that exists",))
     assert cli("site", "machines", "replace", "rack", "four", "--address", "192.0.2.44").code == 0
     assert "192.0.2.44" in cli("site", "show", "rack").out
     cli.refused("site", "machines", "replace", "rack", "four", code=INVALID, says=("nothing of it is said",))
@@ -151,3 +151,13 @@ def test_the_example_is_an_inventory(cli: Cli) -> None:
     shown = cli("site", "show", "rack").out
     assert "host: cp-3.example.com" in shown
     assert "path: /data" in shown
+
+
+def test_hosts_fetch_programs_themselves_where_that_is_said(cli: Cli) -> None:
+    add(cli)
+    assert "fetchOnHost: false" in cli("site", "show", "rack").out
+    said = cli("site", "add", "rock", "--driver", "ssh", "--inventory", "-", "--fetch-on-host",
+               stdin=THREE.replace("192.0.2", "198.51.100").replace("three", "four"))  # fmt: skip
+    assert said.code == 0, said
+    assert "fetchOnHost: true" in cli("site", "show", "rock").out
+    cli.refused("site", "add", "here", "--fetch-on-host", code=INVALID, says=("for sites of driver ssh only",))

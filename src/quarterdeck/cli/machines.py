@@ -74,9 +74,10 @@ def add(
     from quarterdeck.api.inventory import load_inventory
 
     given = load_inventory(text_of(inventory), str(inventory), whole=False)
-    if "storage_classes" in given.model_fields_set:
-        seen = "storageClasses: those of a site that exists are changed by 'apply -f'"
-        raise InvalidInput(f"reading {inventory}", seen, "leave them out")
+    for field, written in (("storage_classes", "storageClasses"), ("fetch_on_host", "fetchOnHost")):
+        if field in given.model_fields_set:
+            seen = f"{written}: that of a site that exists is changed by 'apply -f'"
+            raise InvalidInput(f"reading {inventory}", seen, "leave it out")
 
     async def ask() -> None:
         async with opened() as quarterdeck:

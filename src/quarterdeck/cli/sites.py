@@ -78,6 +78,10 @@ def add(
     inventory: Annotated[
         Path | None, typer.Option(help="The hosts of a site of driver ssh: YAML; - for standard input.")
     ] = None,
+    fetch_on_host: Annotated[
+        bool,
+        typer.Option("--fetch-on-host", help="Hosts of a site of driver ssh download released programs themselves."),
+    ] = False,
     isolation: Annotated[Isolation, typer.Option(help="What keeps its machines apart.")] = Isolation.LOOPBACK,
     zones: Annotated[str, typer.Option(help="Their names, with commas.")] = "a,b,c",
     machines: Annotated[int, typer.Option(help="Machines per zone.")] = 2,
@@ -90,9 +94,9 @@ def add(
     doing = f"adding site {name}"
     if driver is Driver.SSH:
         _refuse_given(context, doing, ("isolation", "zones", "machines", "edges", "floating_addresses"), "local")
-        site = _of_hosts(doing, name, inventory)
+        site = _of_hosts(doing, name, inventory, fetch_on_host=fetch_on_host)
     else:
-        _refuse_given(context, doing, ("inventory",), "ssh")
+        _refuse_given(context, doing, ("inventory", "fetch_on_host"), "ssh")
         with explained(doing, Site):
             spec = {
                 "isolation": isolation,
@@ -111,12 +115,15 @@ def add(
     out.print(f"site {name} added" + (f"; see 'site check {name}'" if driver is Driver.SSH else ""))
 
 
-def _of_hosts(doing: str, name: str, inventory: Path | None) -> Site:
+def _of_hosts(doing: str, name: str, inventory: Path | None, *, fetch_on_host: bool = False) -> Site:
     from quarterdeck.api.inventory import load_inventory, site_of  # few sites are made of hosts
 
     if inventory is None:
         raise InvalidInput(doing, "a site of driver ssh is made of an inventory", "--inventory hosts.yaml")
-    return site_of(name, load_inventory(text_of(inventory), str(inventory)), str(inventory))
+    given = load_inventory(text_of(inventory), str(inventory))
+    if fetch_on_host:
+        given = given.model_copy(update={"fetch_on_host": True})
+    return site_of(name, given, str(inventory))
 
 
 def _refuse_given(context: typer.Context, doing: str, options: Sequence[str], driver: str) -> None:

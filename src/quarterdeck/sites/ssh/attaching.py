@@ -24,8 +24,8 @@ from quarterdeck.sites.ssh.commands import Asked, run_command
 from quarterdeck.sites.ssh.hosts import Host, SshStorageClass
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 
-#: Seconds for a host to say which volumes it has, and to delete what is in one.
-_WHERE = 5.0
+#: Seconds for a host of which nothing was heard lately to say which volumes it has, and to delete what is in one.
+_SILENT = 3.0
 _DELETE = 300.0
 
 
@@ -264,6 +264,7 @@ class SshAttaching(SshHosts):
 
     async def _held_at(self, doing: str, name: str, host: Host) -> Mapping[str, tuple[Stand, int]]:
         """The same, each with since when it is to be that host's."""
-        said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=_WHERE)
+        deadline = _SILENT if self._hosts.at(host.login).silent else QUICK
+        said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=deadline)
         rows = (line.split() for line in said.decode().splitlines())
         return {storage_class: (Stand(stand), int(*since or ("0",))) for storage_class, stand, *since in rows}

@@ -133,8 +133,19 @@ ask_drop() {  # CLASS=@PATH NAME SINCE: another host has it by a later claim. Wh
   locked; admit
   attachable "$1" "$2"; require_number "$3"
   [ "$(since "$2")" -le "$3" ] || return 0
-  rm -f "$LIB/attached/$CLASS/$2"
-  mounted "$ROOT/$2" || [ ! -d "$ROOT/$2" ] || rmdir "$ROOT/$2" || true
+  mv -fT "$LIB/attached/$CLASS/$2" "$LIB/attached/$CLASS/.dropped-$2" 2> /dev/null
+  remove_dropped
+}
+
+remove_dropped() {  # the folders of volumes that were dropped, once nothing is mounted there any more
+  local note volume
+  for note in "$LIB/attached/$CLASS"/.dropped-*; do
+    [ -e "$note" ] || continue
+    volume=${note##*/.dropped-}
+    mounted "$ROOT/$volume" && continue
+    [ -e "$LIB/attached/$CLASS/$volume" ] || [ ! -d "$ROOT/$volume" ] || rmdir "$ROOT/$volume" || continue
+    rm -f "$note"
+  done
 }
 
 ask_empty() {  # CLASS=@PATH NAME: all that is in it is gone at once, even if deleting is cut short
@@ -151,5 +162,6 @@ ask_empty() {  # CLASS=@PATH NAME: all that is in it is gone at once, even if de
 
 ask_forget_class() {  # CLASS=@PATH: of which nothing is here any more
   attachable "$1" any
+  remove_dropped
   [ -n "$(claims)" ] || rm -rf "${LIB:?}/attached/$CLASS"
 }
