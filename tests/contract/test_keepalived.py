@@ -202,7 +202,7 @@ async def test_an_edge_whose_load_balancer_leads_nowhere_gives_the_address_up(ed
     await eventually(edges.answers)
     await edges.site.stop_unit(E2, UNIT)
     await asyncio.sleep(4)
-    assert edges.holders == [E2], "nobody else is better"
+    assert len(edges.holders) == 1, "nobody is any better, and nobody is connected: it may be at home"
 
 
 async def test_a_load_balancer_that_starts_anew_keeps_the_address_and_one_that_goes_leaves_it(edges: Edges) -> None:

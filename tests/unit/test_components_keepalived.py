@@ -22,6 +22,10 @@ from quarterdeck.components.keepalived import (
     served_file,
 )
 from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.ssh.checks import judge_floating
+from quarterdeck.sites.ssh.facts import read_facts
+from quarterdeck.sites.ssh.hosts import Host as DeclaredHost
+from quarterdeck.sites.ssh.hosts import Login, SshSettings
 from quarterdeck.sites.ssh.script import script
 from quarterdeck.sites.ssh.unit_archive import Kept
 
@@ -159,14 +163,27 @@ def test_a_host_without_keepalived_says_so(host: Host) -> None:
     assert "no keepalived on this host" in host.take(GOOD)
 
 
-def test_a_host_says_which_keepalived_it_has(host: Host) -> None:
-    (host.folder / "keepalived").write_text("#!/bin/sh\necho 'Keepalived v2.2.7 (01/16,2022)' >&2\n")
-    assert host.run("keepalived_version").stdout == "2.2.7\n"
-    (host.folder / "keepalived").unlink()
-    assert host.run("keepalived_version").stdout == ""
-
-
 def test_the_unit_runs_the_one_program_that_a_host_lets_it_run(host: Host) -> None:
     unit = keepalived_unit(router_settings("e1", EDGES, ("198.51.100.1",)), FOLDER)
     real = host.run('printf %s "$VRRP_PROGRAM"').stdout
     assert " ".join(unit.argv) == real
+
+
+EDGE = DeclaredHost(name="e1", address="192.0.2.1", zone="a", roles=(MachineRole.EDGE,), login=Login(host="e1"))
+
+
+@pytest.mark.parametrize(
+    ("said", "checks"),
+    [
+        ("keepalived\t2.2.7\nip\tyes\n", []),
+        ("ip\tyes\n", ["keepalived"]),
+        ("keepalived\t2.0.19\n", ["keepalived", "programs"]),
+    ],
+)
+def test_a_check_of_a_site_says_what_an_edge_lacks(said: str, checks: list[str]) -> None:
+    settings = SshSettings(name="east", hosts=(EDGE,), floating_addresses=("198.51.100.1",))
+    facts = read_facts("asking", said, 0.0, 0.0)
+    assert [each.finding.check for each in judge_floating(settings, EDGE, facts)] == checks
+    assert not [*judge_floating(replace(settings, floating_addresses=()), EDGE, facts)]
+    replicas = replace(EDGE, roles=(MachineRole.CONTROL,))
+    assert not [*judge_floating(settings, replicas, facts)]

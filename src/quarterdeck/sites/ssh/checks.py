@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from quarterdeck.components.keepalived import not_usable
 from quarterdeck.components.ports import load_balancer_port, ports_of
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.model.seats import PortName
@@ -181,6 +182,17 @@ def judge_ports(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator
         yield HostFinding(
             host.name, _warn("ports", f"{words}; replicas get other ones", "see that its firewall lets them in")
         )
+
+
+def judge_floating(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator[HostFinding]:
+    """Whether an edge can have addresses that go over to another one, where its site has such."""
+    if not settings.floating_addresses or MachineRole.EDGE not in host.roles:
+        return
+    if seen := not_usable(facts.keepalived):
+        yield HostFinding(host.name, _refuse("keepalived", seen, "install it from its distribution, and no more"))
+    if not facts.ip:
+        seen = "iproute2 is not installed: addresses that float need it"
+        yield HostFinding(host.name, _refuse("programs", seen, "install it from its distribution"))
 
 
 def judge_listening(settings: SshSettings, host: Host, listening: Iterable[int]) -> Iterator[HostFinding]:

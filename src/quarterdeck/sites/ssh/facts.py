@@ -27,6 +27,7 @@ class HostFacts:
     ``script`` (that alone), ``none`` or ``no-sudo``. Memory in bytes. ``clock``: how far it is ahead of this host's
     (seconds). ``tables``: what listens, as the kernel lists it, by protocol. ``processes``: programs of control planes
     that are not quarterdeck's, with their process id. ``units``: how many services of quarterdeck's run.
+    ``keepalived``: its version ("": there is none); ``ip``: whether iproute2 is there.
     """
 
     rights: str = "none"
@@ -44,6 +45,8 @@ class HostFacts:
     classes: Mapping[str, ClassFacts] = field(default_factory=dict)
     tables: Mapping[str, str] = field(default_factory=dict)
     processes: tuple[tuple[str, str], ...] = ()
+    keepalived: str = ""
+    ip: bool = False
 
     def listening(self, address: str, protocol: str = "tcp") -> frozenset[int]:
         """The ports at which something listens at an address of the host."""
@@ -109,6 +112,8 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
             classes=classes,
             tables={name: "\n".join(rows) for name, rows in tables.items()},
             processes=tuple(processes),
+            keepalived=_first(found, "keepalived"),
+            ip=_first(found, "ip") == "yes",
         )
     except (ValueError, KeyError, IndexError) as error:
         raise Corrupt(doing, f"what the host said makes no sense ({error})") from error

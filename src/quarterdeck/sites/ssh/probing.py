@@ -20,6 +20,7 @@ from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.checks import (
     LOW_PORTS,
     Here,
+    judge_floating,
     judge_host,
     judge_listening,
     judge_ports,
@@ -77,7 +78,11 @@ async def checked(settings: SshSettings, here: Here) -> Checked:
         findings += [each for each in found if isinstance(each, HostFinding)]
         answered = [each for each in found if isinstance(each, _Reached)]
         for each in answered:
-            findings += (*judge_host(each.host, each.facts, here), *judge_ports(settings, each.host, each.facts))
+            findings += judge_host(each.host, each.facts, here)
+            findings += (
+                *judge_ports(settings, each.host, each.facts),
+                *judge_floating(settings, each.host, each.facts),
+            )
         reached = await asyncio.gather(*(_listening(each, settings, stack) for each in answered))
         findings += [each for one in reached for each in judge_listening(settings, one.host, one.open)]
         ways, failed = await _ways(settings, reached)

@@ -15,6 +15,10 @@ for program in flock find gzip head journalctl mktemp mv setpriv sha256sum stat 
   command -v "$program" > /dev/null || say missing "$program"
 done
 
+[ ! -x /usr/sbin/keepalived ] ||
+  say keepalived "$(/usr/sbin/keepalived --version 2>&1 < /dev/null | sed -n '1s/^Keepalived v\([0-9.]*\).*/\1/p')"
+command -v ip > /dev/null && say ip yes
+
 for table in tcp tcp6 udp udp6; do
   [ ! -e "/proc/net/$table" ] || while read -r line; do
     case $line in *' 0A '* | *' 07 '*) say listening "${table%6}" "$line" ;; esac

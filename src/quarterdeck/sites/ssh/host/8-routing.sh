@@ -39,10 +39,6 @@ take_routing() {  # has keepalived go by what a caller wrote; says what is wrong
   put "$RUN/keepalived.conf" 644 <<< "${found//@INTERFACE@/$interface}"
 }
 
-keepalived_version() {  # "": there is none
-  [ ! -x "$VRRP_BINARY" ] || "$VRRP_BINARY" --version 2>&1 < /dev/null | sed -n '1s/^Keepalived v\([0-9.]*\).*/\1/p'
-}
-
 # What runs as the unit's own user
 
 call_vrrp() {  # keepalived, and beside it what it goes by: files that say how the load balancers here do

@@ -5,7 +5,7 @@ ask_about() {  # what a person wants to know of a host before anything is put on
     "$(uname -m)" "$(uname -r)" "$(nproc)"
   printf 'memory\t%s\n' "$(ask_memory)"
   printf 'cgroups\t%s\n' "$(stat -f -c %T /sys/fs/cgroup)"
-  printf 'zstd\t%s\nkeepalived\t%s\n' "$(command -v zstd)" "$(keepalived_version)"
+  printf 'zstd\t%s\n' "$(command -v zstd)"
   printf 'disk\t%s\n' "$(stat -f -c '%a %S' "$LIB")"
 }
 
