@@ -1,4 +1,4 @@
-"""Real worker nodes: they join by stock kubeadm, or by themselves, and never notice what becomes of the plane's replicas."""
+"""Real worker nodes join, by stock kubeadm or by themselves, and never notice what becomes of their plane."""
 
 from __future__ import annotations
 
