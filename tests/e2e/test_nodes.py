@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Real worker nodes: they join by stock kubeadm, or by themselves, and never notice what becomes of replicas."""
-=======
 """Real worker nodes join, by stock kubeadm or by themselves, and never notice what becomes of their plane."""
->>>>>>> nodes
 
 from __future__ import annotations
 
