@@ -168,7 +168,7 @@ class Used:
         """No other call failed."""
         bad = [each for each in self.failures if not any(each.began < end and each.at > since
                                                          for since, end in self._excuses)]  # fmt: skip
-        assert not bad, f"of {self.calls}: {[str(each) for each in bad]}"
+        assert not bad, f"of {self.calls}, excused {self._excuses}: {[(each.began, str(each)) for each in bad]}"
         assert all(self.calls[each] > 3 for each in ("exec", "logs", "write")), self.calls
 
 
