@@ -145,7 +145,7 @@ def test_a_user_who_may_not_become_root_any_more_is_waited_for_and_named(far: Ho
     planes, hosts = far.planes, far.hosts
     _, target = where(planes)
     with watched(planes, NAME, "sudo") as clients:
-        moving = moved_until(planes, target, "AddLearners")
+        moving = moved_until(planes, target, "AddLearner")
         hosts.set_sudo(f"{target}-b", allowed=False)
         try:
             hosts.kill_ssh(f"{target}-b")
@@ -194,7 +194,7 @@ def test_units_come_back_by_themselves_when_a_host_boots(far: HostsPlanes) -> No
     with watched(planes, NAME, "boot") as clients:
         since = time.time()
         hosts.reboot(voter["machine"])
-        until(lambda: whole(planes), "all members are well again")
+        until(lambda: whole(planes), "all members are well again", pause=1.0)
         clients.excuse("its host booted", since=since, until=since + SILENT, most=CLIENTS)
         clients.goes_on("afterwards")
     assert site == where(planes)[0]
@@ -243,7 +243,7 @@ def test_a_machine_that_dies_is_replaced_by_a_manager(far: HostsPlanes) -> None:
     with watched(planes, NAME, "dies") as clients:
         since = time.time()
         hosts.power_off(lost["machine"])
-        until(lambda: replaced(planes, lost["replica"]), "another one serves")
+        until(lambda: replaced(planes, lost["replica"]), "another one serves", pause=1.0)
         clients.excuse("its machine died", since=since, until=since + SILENT, most=CLIENTS)
         clients.goes_on("after it was replaced")
     manager.process.send_signal(signal.SIGTERM)
