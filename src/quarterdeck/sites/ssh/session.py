@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
@@ -128,11 +129,14 @@ class Session:
 
     async def _listen(self) -> None:
         try:
+            pieces: defaultdict[int, bytes] = defaultdict(bytes)
             while True:
                 head = wire.answer(await self._read.readuntil(b"\n"))
-                said = await self._read.readexactly(head.size) if head.size else b""
+                pieces[head.id] += await self._read.readexactly(head.size) if head.size else b""
                 self._heard = time.monotonic()
-                waiting = self._waiting.get(head.id)
+                if head.code is None:
+                    continue
+                said, waiting = pieces.pop(head.id), self._waiting.get(head.id)
                 if waiting is not None and not waiting.done():
                     waiting.set_result((head.code, said))
         except asyncio.IncompleteReadError:

@@ -3,7 +3,8 @@
 A request is a line and a body: ``ID EXPIRES PLANE TOKEN SIZE VERB ARGUMENTS...``, then SIZE bytes. EXPIRES is a time of
 the host's own clock since its boot, in whole seconds: what comes later is refused. PLANE and TOKEN are the fence ("-"
 and 0: none). An answer is a line and a body: ``ID CODE SIZE UPTIME``, then SIZE bytes; CODE is 0, or says what went
-wrong, and then the body is a sentence. Requests are answered in any order.
+wrong, and then the body is a sentence; "-" is for a piece of an answer that goes on. Requests are answered in any
+order.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ _CODES: dict[int, type[QuarterdeckError]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The head of an answer: ``size`` bytes follow. ``uptime``: seconds since the host's boot."""
+    """The head of an answer: ``size`` bytes follow. ``code`` is None for a piece of one that goes on. ``uptime``:
+    seconds since the host's boot.
+    """
 
     id: int
-    code: int
+    code: int | None
     size: int
     uptime: float
 
@@ -62,7 +65,7 @@ def request(number: int, expires: float, fence: Fence | None, words: tuple[str, 
 def answer(line: bytes) -> Answer:
     """The head of an answer. Raises ValueError for what is none."""
     number, code, size, uptime = line.split()
-    return Answer(id=int(number), code=int(code), size=int(size), uptime=float(uptime))
+    return Answer(id=int(number), code=None if code == b"-" else int(code), size=int(size), uptime=float(uptime))
 
 
 def refusal(doing: str, code: int, said: str) -> QuarterdeckError:

@@ -7,58 +7,98 @@ ask_look() {  # BELOW CLASS=PATH...: all units, and all volumes with what is in 
   look_volumes "$@"
 }
 
+# What runs calmly is known by its process alone, and files are compared every few seconds: hosts are looked at several
+# times a second, so that a look starts no program as long as nothing has changed.
+
+COMPARED=3  # seconds
+
 look_units() {
-  local name names=() services=() files=() states=() pids=() since=() block=0 key value
+  local name names=() asked=() services=() changed=() files=() block=0 key value at
+  local -A state=() pid=() since=() stamp=() altered=()
+  uptime_now
+  local up=$((${UPTIME%.*} * 1000000)) now=$EPOCHSECONDS
   for name in "$UNITS"/*/record; do
     [ -e "$name" ] || continue
     name=${name%/record}; name=${name##*/}
-    names+=("$name"); services+=("quarterdeck-$name.service")
-  done
-  [ ${#names[@]} -gt 0 ] || return 0
-  while IFS='=' read -r key value; do  # a block of lines for each, in this order
-    case $key in
-      '') block=$((block + 1)) ;; ActiveState) states[block]=$value ;; MainPID) pids[block]=$value ;;
-      ExecMainStartTimestampMonotonic) since[block]=$value ;;
-    esac
-  done < <(systemctl show -p ActiveState,MainPID,ExecMainStartTimestampMonotonic "${services[@]}")
-  [ ${#states[@]} -eq ${#names[@]} ] || fail $UNAVAILABLE "systemd does not say what its units do"
-  local -A stamp=()
-  for name in "${names[@]}"; do
     record_of "$name" || continue
-    files+=("$UNITS/$name/record" ${R_FILES[@]+"${R_FILES[@]#* }"})
+    names+=("$name")
+    if calm_pid "$name"; then state[$name]=calm pid[$name]=$PID
+    else asked+=("$name"); services+=("quarterdeck-$name.service"); fi
+    value=''
+    [ ! -e "$RUN/units/$name/compared" ] || read -r value key < "$RUN/units/$name/compared"
+    if [ -n "$value" ] && [ $((now - value)) -ge 0 ] && [ $((now - value)) -lt $COMPARED ]; then altered[$name]=$key
+    else changed+=("$name"); files+=("$UNITS/$name/record" ${R_FILES[@]+"${R_FILES[@]#* }"}); fi
   done
-  while IFS='|' read -r key value; do stamp[$key]=$value; done < <(stat -c '%n|%i %z %s' "${files[@]}" 2> /dev/null)
-  uptime_now
-  local up=$((${UPTIME%.*} * 1000000)) at
-  for at in "${!names[@]}"; do
-    look_unit "${names[at]}" "${states[at]}" "${pids[at]:-0}" "${since[at]:-0}" "$up"
+  if [ ${#asked[@]} -gt 0 ]; then
+    while IFS='=' read -r key value; do  # a block of lines for each, in this order
+      case $key in
+        '') block=$((block + 1)) ;; ActiveState) state[${asked[block]}]=$value ;; MainPID) pid[${asked[block]}]=$value ;;
+        ExecMainStartTimestampMonotonic) since[${asked[block]}]=$value ;;
+      esac
+    done < <(systemctl show -p ActiveState,MainPID,ExecMainStartTimestampMonotonic "${services[@]}")
+  fi
+  if [ ${#changed[@]} -gt 0 ]; then
+    while IFS='|' read -r key value; do stamp[$key]=$value; done < <(stat -c '%n|%i %z %s' "${files[@]}" 2> /dev/null)
+    for name in "${changed[@]}"; do compare_unit "$name" "$now"; altered[$name]=$ALTERED; done
+  fi
+  for name in ${names[@]+"${names[@]}"}; do
+    [ -n "${state[$name]:-}" ] || fail $UNAVAILABLE "systemd does not say what its units do"
+    look_unit "$name" "${state[$name]}" "${pid[$name]:-0}" "${since[$name]:-0}" "$up" "${altered[$name]}"
   done
 }
 
-look_unit() {  # NAME ACTIVE-STATE PID SINCE NOW (microseconds); uses the stamps of files
-  local name=$1 active=$2 pid=$3 run=$RUN/units/$1 starts=0 exit='' why='' state altered=no seen='' before='' each
+calm_pid() {  # $1: unit: whether it runs as it did when it was last asked for: sets PID
+  local began='' line fields
+  [ -e "$RUN/units/$1/calm" ] && [ -L "$WANTS/quarterdeck-$1.service" ] || return 1
+  read -r PID began < "$RUN/units/$1/calm" || return 1
+  process_began "$PID" && [ "$BEGAN" = "$began" ]
+}
+
+process_began() {  # $1: process: sets BEGAN (proc(5): starttime); fails for one that has ended
+  local line fields
+  { read -r line < "/proc/$1/stat"; } 2> /dev/null || return 1
+  read -r -a fields <<< "${line##*) }"
+  BEGAN=${fields[19]}
+  [ "${fields[0]}" != Z ]
+}
+
+compare_unit() {  # $1: unit, $2: now: sets ALTERED; uses the stamps of files
+  local run=$RUN/units/$1 seen='' before='' each
+  record_of "$1" || { ALTERED=no; return; }
+  ALTERED=no
+  for each in "$UNITS/$1/record" ${R_FILES[@]+"${R_FILES[@]#* }"}; do seen+="${stamp[$each]:-gone};"; done
+  [ ! -e "$run/stamp" ] || read -r before < "$run/stamp"
+  [ -d "$run" ] || mkdir -p "$run"
+  if [ "$before" != "$seen" ]; then
+    if is_as_written "$1"; then printf '%s\n' "$seen" > "$run/stamp"; else ALTERED=yes; fi
+  fi
+  echo "$2 $ALTERED" > "$run/compared"
+}
+
+changed_by_us() { [ ! -d "$RUN/units/$1" ] || { : > "$RUN/units/$1/calm"; : > "$RUN/units/$1/compared"; }; }
+
+look_unit() {  # NAME ACTIVE-STATE|calm PID SINCE NOW (microseconds) ALTERED
+  local name=$1 pid=$3 run=$RUN/units/$1 starts=0 exit='' why='' state
   record_of "$name" || return 0  # removed meanwhile
   if [ -n "$R_NEEDS" ] && [ ! -e "$UNITS/$name/had-data" ] && there "$R_NEEDS" > /dev/null; then note_data "$name"; fi
   [ ! -e "$run/starts" ] || read -r starts < "$run/starts"
   [ ! -e "$run/exit" ] || read -r exit < "$run/exit"
-  case $active in
+  case $2 in
+    calm) state=running ;;
     active | reloading)
       state=running
       # one that has just ended has failed until it has settled
-      [ "$starts" -lt 2 ] || [ $(($5 - $4)) -ge 1000000 ] || state=failed ;;
+      if [ $(($5 - $4)) -ge 2000000 ]; then
+        process_began "$pid" && [ -d "$run" ] && echo "$pid $BEGAN" > "$run/calm"
+      elif [ "$starts" -ge 2 ] && [ $(($5 - $4)) -lt 1000000 ]; then state=failed; fi ;;
     deactivating) state=stopping ;;
     activating) if [ -L "$WANTS/quarterdeck-$name.service" ]; then state=failed; else state=stopping; fi ;;
     *) state=stopped ;;
   esac
   if [ $state = failed ] && [ -e "$run/refused" ]; then read -r why < "$run/refused" || true; fi
   [ "$pid" != 0 ] && [ $state != stopped ] || pid=''
-  for each in "$UNITS/$name/record" ${R_FILES[@]+"${R_FILES[@]#* }"}; do seen+="${stamp[$each]:-gone};"; done
-  [ ! -e "$run/stamp" ] || read -r before < "$run/stamp"
-  if [ "$before" != "$seen" ]; then
-    if is_as_written "$name"; then mkdir -p "$run"; printf '%s\n' "$seen" > "$run/stamp"; else altered=yes; fi
-  fi
   printf 'unit\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$R_MACHINE" "$name" "$state" "$R_DIGEST" "$pid" "$exit" \
-    "$((starts > 0 ? starts - 1 : 0))" "$altered" "$why"
+    "$((starts > 0 ? starts - 1 : 0))" "$6" "$why"
 }
 
 is_as_written() {  # $1: unit whose record was read: nobody else has changed its files, its record, or how it is started

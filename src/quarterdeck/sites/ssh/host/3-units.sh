@@ -21,6 +21,7 @@ put_files() {  # $1: unit, $2: a folder: each file in it takes the place of the 
   find "$2" -type f -exec sync {} + || full
   while IFS= read -r -d '' path; do mv -fT "$2/$path" "$folder/$path" || full; done < <(find "$2" -type f -printf '%P\0')
   find "$folder" -type d -exec sync {} +
+  changed_by_us "$1"
 }
 
 plain_folder() {  # $1: a folder, $2: a path below it, $3: whose files are in it: is made, and has no link in it
@@ -42,15 +43,16 @@ keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be
   [[ $exec == /* && $exec != *$'\n'* ]] || fail $INVALID "a unit's program is an absolute path, in one line"
   [ "$1" != $VRRP ] || [ "$exec" = "$VRRP_PROGRAM" ] || fail $INVALID "$1 is the distribution's program, as it is started here"
   unit_text "$1" "$exec" > "$NEW/unit"
-  put "$UNITS/$1/env" 600 < "$NEW/env"
-  put "$UNITS/$1/spec.json" 600 < "$NEW/spec.json"
-  if ! cmp -s "$NEW/unit" "$SYSTEMD/quarterdeck-$1.service"; then
+  if [ ! -e "$SYSTEMD/quarterdeck-$1.service" ]; then put "$SYSTEMD/quarterdeck-$1.service" 644 < "$NEW/unit"
+  elif ! cmp -s "$NEW/unit" "$SYSTEMD/quarterdeck-$1.service"; then
     put "$SYSTEMD/quarterdeck-$1.service" 644 < "$NEW/unit"
     systemctl daemon-reload || fail $UNAVAILABLE "systemd did not read its units again"
   fi
-  put "$UNITS/$1/record" 600 < "$NEW/record"
+  (cd "$NEW" && chmod 600 env spec.json exec record && sync env spec.json exec record &&
+    mv -ft "$UNITS/$1" env spec.json exec record) || full
   put "$UNITS/$1/seal" 600 < <(seal "$1")
   rm -f "$RUN/units/$1/stamp"
+  changed_by_us "$1"
 }
 
 unit_text() {  # $1: unit whose record was read, $2: its program with its arguments, as systemd wants them written
@@ -145,7 +147,6 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
   make_unit_folder "$1"
   if is_at_it "$1" "$now" "$2"; then
     keep_record "$1"
-    put "$UNITS/$1/exec" 600 < "$NEW/exec"
     want "$1"
     return
   fi
@@ -154,7 +155,6 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
     systemctl stop "quarterdeck-$1.service"
   fi
   keep_record "$1"
-  put "$UNITS/$1/exec" 600 < "$NEW/exec"
   put_files "$1" "$NEW/files"
   seat_files "$1" "$R_ACCOUNT"
   rm -rf "$run"; mkdir -p "$run"
@@ -181,7 +181,6 @@ ask_keep() {  # UNIT; with record, spec.json, exec, env: what it is from its nex
   locked; admit
   [ -e "$UNITS/$1/record" ] || return 0
   keep_record "$1"
-  put "$UNITS/$1/exec" 600 < "$NEW/exec"
 }
 
 ask_spec() {  # UNIT: what its caller kept with it; nothing where there is no such unit
@@ -279,6 +278,7 @@ ask_remove_files() {  # with lines: UNIT and the file's path below the unit's fo
     require_name "$unit"; require_path "/$path"
     [ ! -d "$UNITS/$unit/files" ] || [ -n "$(find "$UNITS/$unit/files/${path%/*}" -type l -prune 2> /dev/null)" ] ||
       rm -f "$UNITS/$unit/files/$path"
+    changed_by_us "$unit"
   done < "$BODY"
 }
 

@@ -51,27 +51,37 @@ prepare() {
   find "$LIB/tmp" -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
 }
 
+PIECE=3500  # bytes: what is written at once to a pipe stays together (pipe(7): PIPE_BUF)
+
 answer() {  # ID EXPIRES VERB ARGUMENTS: carries a request out, and says how that went
-  local out=$SESSION/out-$1 err=$SESSION/err-$1 code
+  local said code errors=$SESSION/errors-$1
   ID=$1 BODY=$SESSION/in-$1
   exec {LIFE_W}>&-
-  exec {REPLIES_LOCK}>> "$SESSION/lock"
-  (
-    exec {REPLIES_LOCK}>&-
-    uptime_now
-    # a host that stood still must not do what was asked of it long ago
-    [ "${UPTIME%.*}" -lt "$2" ] || fail $LATE "it comes too late"
-    shift 2
-    suffering "$1" || exit 0
-    "ask_${1//-/_}" "${@:2}"
-  ) > "$out" 2> "$err" < /dev/null
-  code=$?
-  [ $code = 0 ] || mv -f "$err" "$out"
+  if [ "$3" = look ]; then
+    said=$( (carry_out "$@") 2>&1; printf '\n%s' $?)
+    code=${said##*$'\n'} said=${said%$'\n'*}
+  else
+    said=$( (carry_out "$@") 2> "$errors"; printf '\n%s' $?)
+    code=${said##*$'\n'} said=${said%$'\n'*}
+    [ "$code" = 0 ] || said=$(< "$errors")
+    rm -f "$errors" "$BODY"
+  fi
   uptime_now
-  flock "$REPLIES_LOCK"
-  printf '%s %s %s %s\n' "$ID" $code "$(stat -c %s "$out")" "$UPTIME" >&"$REPLIES"
-  cat "$out" >&"$REPLIES"
-  rm -f "$out" "$err" "$BODY"
+  while [ ${#said} -gt $PIECE ]; do
+    printf '%s - %s %s\n%s' "$ID" $PIECE "$UPTIME" "${said:0:PIECE}" >&"$REPLIES"
+    said=${said:PIECE}
+  done
+  printf '%s %s %s %s\n%s' "$ID" "$code" ${#said} "$UPTIME" "$said" >&"$REPLIES"
+}
+
+carry_out() {  # as ``answer``
+  uptime_now
+  # a host that stood still must not do what was asked of it long ago
+  [ "${UPTIME%.*}" -lt "$2" ] || fail $LATE "it comes too late"
+  shift 2
+  exec < /dev/null {REPLIES}>&-
+  if [ -e "$FAULT" ]; then suffering "$1" || exit 0; fi
+  "ask_${1//-/_}" "${@:2}"
 }
 
 call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client's address and port, ours
@@ -97,7 +107,7 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   while read -r -t $SILENCE id expires PLANE TOKEN size words; do
     [[ $id =~ ^[0-9]+$ && $expires =~ ^[0-9]+$ && $size =~ ^[0-9]+$ && $TOKEN =~ ^[0-9]+$ && $words =~ ^[a-z][a-z-]*( |$) ]] || break
     [ "$PLANE" = - ] || (require_name "$PLANE") || break
-    [ "$size" = 0 ] && : > "$SESSION/in-$id" || head -c "$size" > "$SESSION/in-$id"
+    [ "$size" = 0 ] || head -c "$size" > "$SESSION/in-$id"
     # shellcheck disable=SC2086 # they are words, and globs are off
     set -f; set -- $words; set +f
     [ "$(type -t "ask_${1//-/_}")" = function ] || break
