@@ -148,6 +148,8 @@ class SshHosts:
     ) -> bytes:
         at = self._hosts.at(host.login)
         await self._allow(host, at, doing)
+        if at.silent:  # it is not waited for as long as one that may be busy
+            deadline = min(deadline, _LOOK)
         try:
             return await at.ask(*words, doing=doing, deadline=deadline, fence=self._fence, body=body, cancels=cancels)
         except QuarterdeckError as error:

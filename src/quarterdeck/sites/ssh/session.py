@@ -72,7 +72,8 @@ class Session:
     ) -> bytes:
         """What the host answers to a request. ``cancels``: it is told when nobody waits any more.
 
-        Raises TimedOut after ``deadline`` seconds, Unavailable when the session ends, and what wire.py says of answers.
+        Raises Unavailable after ``deadline`` seconds (TimedOut for what is told then to end) and when the session ends,
+        and what wire.py says of answers.
         """
         if self._ended:
             raise Unavailable(doing, self._ended)
@@ -89,7 +90,8 @@ class Session:
         except TimeoutError:
             self._missed = time.monotonic()
             await self._cancel(number, cancels)
-            raise TimedOut(doing, f"{self._name} has not answered within {deadline:g} s") from None
+            kind = TimedOut if cancels else Unavailable
+            raise kind(doing, f"{self._name} has not answered within {deadline:g} s") from None
         except asyncio.CancelledError:
             await asyncio.shield(self._cancel(number, cancels))
             raise

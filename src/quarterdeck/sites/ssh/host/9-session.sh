@@ -57,15 +57,11 @@ answer() {  # ID EXPIRES VERB ARGUMENTS: carries a request out, and says how tha
   local said code errors=$SESSION/errors-$1
   ID=$1 BODY=$SESSION/in-$1
   exec {LIFE_W}>&-
-  if [ "$3" = look ]; then
-    said=$( (carry_out "$@") 2>&1; printf '\n%s' $?)
-    code=${said##*$'\n'} said=${said%$'\n'*}
-  else
-    said=$( (carry_out "$@") 2> "$errors"; printf '\n%s' $?)
-    code=${said##*$'\n'} said=${said%$'\n'*}
-    [ "$code" = 0 ] || said=$(< "$errors")
-    rm -f "$errors" "$BODY"
-  fi
+  [ "$3" != look ] || errors=$SESSION/errors  # one for all of them: a look starts no program
+  said=$( (carry_out "$@") 2> "$errors"; printf '\n%s' $?)
+  code=${said##*$'\n'} said=${said%$'\n'*}
+  [ "$code" = 0 ] || said=$(< "$errors")
+  [ "$3" = look ] || rm -f "$errors" "$BODY"
   uptime_now
   while [ ${#said} -gt $PIECE ]; do
     printf '%s - %s %s\n%s' "$ID" $PIECE "$UPTIME" "${said:0:PIECE}" >&"$REPLIES"
