@@ -55,10 +55,19 @@ def test_a_word_that_would_be_two_is_refused(word: str) -> None:
 
 
 def test_an_answer_is_read() -> None:
-    assert wire.answer(b"7 0 120 55.31\n") == wire.Answer(id=7, code=0, size=120, uptime=55.31)
+    assert wire.answer(b"7 0 55.31 a b\n") == wire.Answer(id=7, code=0, uptime=55.31, text=b"a b")
+    assert wire.answer(b"7 0 55.31 \n").text == b""
+    assert wire.answer(b"7 - 55.31 a\n").code is None
     for line in (b"\n", b"7 0 120\n", b"seven 0 1 1\n"):
         with pytest.raises(ValueError, match=r"unpack|invalid literal"):
             wire.answer(line)
+
+
+@given(st.binary())
+def test_a_text_is_read_as_the_host_meant_it(text: bytes) -> None:
+    written = text.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+    assert b"\n" not in written
+    assert wire.text_of(written) == text
 
 
 @pytest.mark.parametrize(

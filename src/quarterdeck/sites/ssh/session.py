@@ -26,10 +26,6 @@ class Reader(Protocol):
         """Up to and with the separator; raises asyncio.IncompleteReadError at the end."""
         ...
 
-    async def readexactly(self, n: int) -> bytes:
-        """So many bytes; raises asyncio.IncompleteReadError."""
-        ...
-
 
 class Session:
     """One session. ``name``: the host, for people. It ends by itself when the host falls silent; then all that is asked
@@ -133,14 +129,14 @@ class Session:
         try:
             pieces: defaultdict[int, bytes] = defaultdict(bytes)
             while True:
-                head = wire.answer(await self._read.readuntil(b"\n"))
-                pieces[head.id] += await self._read.readexactly(head.size) if head.size else b""
+                line = wire.answer(await self._read.readuntil(b"\n"))
+                pieces[line.id] += line.text
                 self._heard = time.monotonic()
-                if head.code is None:
+                if line.code is None:
                     continue
-                said, waiting = pieces.pop(head.id), self._waiting.get(head.id)
+                said, waiting = wire.text_of(pieces.pop(line.id)), self._waiting.get(line.id)
                 if waiting is not None and not waiting.done():
-                    waiting.set_result((head.code, said))
+                    waiting.set_result((line.code, said))
         except asyncio.IncompleteReadError:
             self._end(f"the connection to {self._name} ended")
         except ValueError as error:

@@ -2,13 +2,14 @@
 
 A request is a line and a body: ``ID EXPIRES PLANE TOKEN SIZE VERB ARGUMENTS...``, then SIZE bytes. EXPIRES is a time of
 the host's own clock since its boot, in whole seconds: what comes later is refused. PLANE and TOKEN are the fence ("-"
-and 0: none). An answer is a line and a body: ``ID CODE SIZE UPTIME``, then SIZE bytes; CODE is 0, or says what went
-wrong, and then the body is a sentence; "-" is for a piece of an answer that goes on. Requests are answered in any
-order.
+and 0: none). An answer is one line or several, ``ID CODE UPTIME TEXT``: CODE is "-" in all but the last, and there it
+is 0, or says what went wrong, and then the text is a sentence. A newline in the text is written as backslash n, a
+backslash as two. Lines of several answers may come by turns.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from quarterdeck.errors import (
@@ -27,6 +28,7 @@ PROTOCOL = 1
 #: Seconds between two words to a host, which ends a session from which it hears nothing for 20 s.
 HEARTBEAT = 5.0
 
+_ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _CODES: dict[int, type[QuarterdeckError]] = {
     10: Unavailable,  # it came too late
     11: LeaseLost,
@@ -40,14 +42,14 @@ _CODES: dict[int, type[QuarterdeckError]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The head of an answer: ``size`` bytes follow. ``code`` is None for a piece of one that goes on. ``uptime``:
-    seconds since the host's boot.
+    """A line of an answer. ``code`` is None where more of it follows. ``uptime``: seconds since the host's boot.
+    ``text``: as it is written (see ``text_of``).
     """
 
     id: int
     code: int | None
-    size: int
     uptime: float
+    text: bytes
 
 
 def request(number: int, expires: float, fence: Fence | None, words: tuple[str, ...], body: bytes) -> bytes:
@@ -63,9 +65,14 @@ def request(number: int, expires: float, fence: Fence | None, words: tuple[str, 
 
 
 def answer(line: bytes) -> Answer:
-    """The head of an answer. Raises ValueError for what is none."""
-    number, code, size, uptime = line.split()
-    return Answer(id=int(number), code=None if code == b"-" else int(code), size=int(size), uptime=float(uptime))
+    """A line of an answer. Raises ValueError for what is none."""
+    number, code, uptime, text = line.rstrip(b"\n").split(b" ", 3)
+    return Answer(id=int(number), code=None if code == b"-" else int(code), uptime=float(uptime), text=text)
+
+
+def text_of(written: bytes) -> bytes:
+    """The text of an answer whose lines were put together."""
+    return _ESCAPED.sub(lambda found: b"\n" if found[1] == b"n" else found[1], written)
 
 
 def refusal(doing: str, code: int, said: str) -> QuarterdeckError:

@@ -63,11 +63,13 @@ answer() {  # ID EXPIRES VERB ARGUMENTS: carries a request out, and says how tha
   [ "$code" = 0 ] || said=$(< "$errors")
   [ "$3" = look ] || rm -f "$errors" "$BODY"
   uptime_now
+  # a line each: bash writes one at a time, and answers of others come in between
+  said=${said//\\/\\\\} said=${said//$'\n'/\\n}
   while [ ${#said} -gt $PIECE ]; do
-    printf '%s - %s %s\n%s' "$ID" $PIECE "$UPTIME" "${said:0:PIECE}" >&"$REPLIES"
+    printf '%s - %s %s\n' "$ID" "$UPTIME" "${said:0:PIECE}" >&"$REPLIES"
     said=${said:PIECE}
   done
-  printf '%s %s %s %s\n%s' "$ID" "$code" ${#said} "$UPTIME" "$said" >&"$REPLIES"
+  printf '%s %s %s %s\n' "$ID" "$code" "$UPTIME" "$said" >&"$REPLIES"
 }
 
 carry_out() {  # as ``answer``
