@@ -47,13 +47,14 @@ def list_(name: SiteName, output: OutputOption = Output.TABLE) -> None:
                     "role": str(each.machine.role),
                     "address": each.machine.address,
                     "state": str(each.machine.state),
+                    "why": each.machine.why or None,
                     "replicas": each.replica,
                     "cordoned": each.cordoned or None,
                 }
                 for each in await quarterdeck.sites.machines(name)
             ]
 
-    show(run(ask()), ("name", "zone", "role", "address", "state", "replicas", "cordoned"), output)
+    show(run(ask()), ("name", "zone", "role", "address", "state", "replicas", "cordoned", "why"), output)
 
 
 def _inside(name: str) -> None:

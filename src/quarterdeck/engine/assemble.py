@@ -159,6 +159,7 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
             ready=None,
             reattachable=reattachable,
             volume_at=volume_at,
+            why=there.machine.why if there is not None else "",
         )
     units = {component: there.unit(place.units[component]) for component in Component}
     servers, silent = _servers(record, seen, now), seen.silent.get(record.name, Silent())

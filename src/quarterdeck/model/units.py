@@ -147,7 +147,8 @@ class MachineRole(StrEnum):
 class Machine:
     """A machine of a site. ``address`` is an IP address that clients and peers reach it by. ``declared``: the site is
     meant to have it; one that it was taken from gets nothing new, and may have something left. Machines of one ``host``
-    share its processors and memory ("": it is a host of its own).
+    share its processors and memory ("": it is a host of its own). ``why``: why one does not answer, as far as that is
+    known, for people.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Machine:
     state: MachineState = MachineState.UP
     declared: bool = True
     host: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

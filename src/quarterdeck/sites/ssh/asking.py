@@ -42,6 +42,7 @@ class SshHosts:
         self._looks: dict[str, Shared[Mapping[str, HostLook | None]]] = {}
         self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._made: dict[str, Fault] = {}
+        self._why: dict[str, str] = {}
         #: By host and volume: what was seen, for when that host does not answer.
         self._seen_classes: dict[tuple[str, str], str] = {}
 
@@ -123,14 +124,18 @@ class SshHosts:
         try:
             words = ("look", below or "-", *self._roots(host))
             said = await self._ask(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
-            return read_look(doing, said)
-        except (Unavailable, PreconditionFailed, Corrupt):
-            return None  # whoever does anything there is told why
+            look = read_look(doing, said)
+        except (Unavailable, PreconditionFailed, Corrupt) as error:
+            self._why[host.name] = error.seen
+            return None
+        self._why.pop(host.name, None)
+        return look
 
     def _facts_of(self, machine: str, look: HostLook | None) -> MachineFacts:
         if look is None or look.state is not MachineState.UP:
             state = look.state if look is not None else MachineState.UNREACHABLE
-            return MachineFacts(machine=machine_of(self._settings, machine, state))
+            why = self._why.get(self._host(machine).name, "") if look is None else ""
+            return MachineFacts(machine=machine_of(self._settings, machine, state, why))
         own = self._stands[machine][1] is MachineRole.CONTROL
         return MachineFacts(
             machine=machine_of(self._settings, machine, MachineState.UP),

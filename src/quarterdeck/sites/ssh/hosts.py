@@ -94,9 +94,16 @@ class SshSettings:
         return {name: host.address for name, (host, role) in self.stands().items() if role is MachineRole.EDGE}
 
 
-def machine_of(settings: SshSettings, name: str, state: MachineState) -> Machine:
+def machine_of(settings: SshSettings, name: str, state: MachineState, why: str = "") -> Machine:
     """A machine of a site as others see it."""
     host, role = settings.stands()[name]
     return Machine(
-        name=name, site=settings.name, zone=host.zone, address=host.address, role=role, state=state, host=host.address
+        name=name,
+        site=settings.name,
+        zone=host.zone,
+        address=host.address,
+        role=role,
+        state=state,
+        host=host.address,
+        why=why,
     )
