@@ -179,7 +179,7 @@ def test_a_full_disk_is_named_before_anything_is_changed(far: HostsPlanes) -> No
     planes, hosts = far.planes, far.hosts
     _, target = where(planes)
     after = planes.last_entry(NAME)
-    hosts.limit_disk(f"{target}-b", "/var/lib/quarterdeck/volumes", 2**20)
+    hosts.limit_disk(f"{target}-b", "/var/lib/quarterdeck/volumes", 100 * 2**20)
     try:
         planes.refused("migrate", NAME, "--to", target, "--yes", code=5, says=[f"{target}-b"])
     finally:
