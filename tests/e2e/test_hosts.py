@@ -106,6 +106,7 @@ def test_a_plane_is_spread_over_hosts_and_its_units_are_confined(far: HostsPlane
         assert "root" not in owners
 
 
+@pytest.mark.soak  # the next one is worse, and fails no request either
 def test_no_client_sees_a_failure_in_a_migration_80_ms_away(far: HostsPlanes) -> None:
     source, target = where(far.planes)
     done = far.planes.run("migrate", NAME, "--to", target, "--yes", "--probe", "--quiet", "3")
@@ -118,44 +119,35 @@ def test_no_client_sees_a_failure_in_a_migration_80_ms_away(far: HostsPlanes) ->
     assert left == "", "nothing of it is left there"
 
 
-def test_sessions_are_cut_in_each_kind_of_step_and_nobody_notices(far: HostsPlanes) -> None:
-    """And one user may not become root for a while, in the middle of it."""
+def test_sessions_are_cut_in_each_kind_of_step_and_a_user_loses_his_rights_and_nobody_notices(far: HostsPlanes) -> None:
+    """Which host it is that he may not become root on any more is said, with the reason, and it is waited for."""
     planes, hosts = far.planes, far.hosts
     _, target = where(planes)
-    after = planes.last_entry(NAME)
+    after, refuses = planes.last_entry(NAME), f"{target}-b"
     with watched(planes, NAME, "cut-sessions") as clients:
         moving = planes.start("migrate", NAME, "--to", target, "--yes")
         cut: set[str] = set()
 
         def more(seen: Sequence[JournalEntry]) -> bool:
             new = {each.kind for each in seen if each.outcome is Done.STARTED} - cut
-            if new:
-                cut.update(new)
-                for name in hosts.names:
-                    hosts.kill_ssh(name)
+            cut.update(new)
+            if "Promote" in new:
+                hosts.set_sudo(refuses, allowed=False)
+            for name in hosts.names if new else ():
+                hosts.kill_ssh(name)
+            if "Promote" in new:
+                until(lambda: f"machine {refuses}" in moving.said and "sudo" in moving.said, "it is said")
+                clients.goes_on("meanwhile")
+                hosts.set_sudo(refuses, allowed=True)
             return not moving.running
 
-        planes.journal(NAME, more, "it ends", after=after)
+        try:
+            planes.journal(NAME, more, "it ends", after=after)
+        finally:
+            hosts.set_sudo(refuses, allowed=True)
         settled(planes, moving, target)
         clients.goes_on("at the target")
     assert len(cut) > 8, cut
-
-
-def test_a_user_who_may_not_become_root_any_more_is_waited_for_and_named(far: HostsPlanes) -> None:
-    planes, hosts = far.planes, far.hosts
-    _, target = where(planes)
-    with watched(planes, NAME, "sudo") as clients:
-        moving = moved_until(planes, target, "AddLearner")
-        hosts.set_sudo(f"{target}-b", allowed=False)
-        try:
-            hosts.kill_ssh(f"{target}-b")
-            until(lambda: "sudo" in moving.said or not moving.running, "it is said")
-            assert moving.running, moving.said
-            clients.goes_on("meanwhile")
-        finally:
-            hosts.set_sudo(f"{target}-b", allowed=True)
-        settled(planes, moving, target)
-        clients.goes_on("at the target")
 
 
 def test_a_migration_completes_though_a_source_machine_falls_silent(far: HostsPlanes) -> None:
@@ -237,9 +229,7 @@ def test_a_machine_that_dies_is_replaced_by_a_manager(far: HostsPlanes) -> None:
         planes.run("migrate", NAME, "--to", "north", "--yes")
     manager = planes.start("serve", "--log-format", "json")
     until(lambda: '"serving"' in manager.said, "it serves")
-    lost = next(
-        each for each in planes.status(NAME)["members"] if each["member"] == "voter" and each["machine"] == "north-a"
-    )
+    lost = next(each for each in planes.status(NAME)["members"] if each["zone"] == "a")  # which has a machine to spare
     with watched(planes, NAME, "dies") as clients:
         since = time.time()
         hosts.power_off(lost["machine"])

@@ -29,6 +29,7 @@ SPEC = UnitSpec(
     env=(("KEY", 'a"b\\c $d'),),
     needs=PurePosixPath("/var/lib/quarterdeck/volumes/standard/p/member/wal/*.wal"),
     owns=(PurePosixPath("/var/lib/quarterdeck/volumes/standard/p"),),
+    after=("p-other",),
 )
 
 
@@ -90,7 +91,13 @@ def test_a_unit_is_an_archive_with_all_that_its_host_needs() -> None:
     )
     assert found["env"][0].decode() == 'KEY="a\\"b\\\\c \\$d"\n'
     record = found["record"][0].decode().splitlines()
-    assert {"machine m1", "account quarterdeck-etcd", f"digest {SPEC.digest}", f"needs {SPEC.needs}"} <= {*record}
+    assert {
+        "machine m1",
+        "account quarterdeck-etcd",
+        f"digest {SPEC.digest}",
+        f"needs {SPEC.needs}",
+        "after p-other",
+    } <= {*record}
     assert sum(each.startswith("file ") for each in record) == 2
     assert "secret" not in found["record"][0].decode()
     assert Kept.read("reading it", found["spec.json"][0]) == kept()

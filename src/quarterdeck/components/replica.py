@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import PurePosixPath
 
 from quarterdeck.components.catalogue import CATALOGUE
@@ -23,8 +23,9 @@ from quarterdeck.components.settings import (
     InitialCluster,
     PlaneSettings,
     ReplicaSettings,
+    unit_name,
 )
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import DEPENDS, Component
 from quarterdeck.model.units import UnitSpec
 
 
@@ -44,7 +45,8 @@ def component_unit(
     spec = CATALOGUE[component]
     if plane.baseline >= Baseline.HARDENED:
         refuse_dangerous(spec.arguments, plane.extra_args.get(spec.arguments, {}))
-    return spec.build(plane, replica, secrets, certificates, initial)
+    unit = spec.build(plane, replica, secrets, certificates, initial)
+    return replace(unit, after=tuple(unit_name(plane.name, replica.name, each) for each in DEPENDS[component]))
 
 
 def check_extra_args(plane: PlaneSettings) -> None:

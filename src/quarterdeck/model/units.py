@@ -67,6 +67,9 @@ class UnitSpec:
     ``restart_pause``: seconds that the machine lets pass before it starts the unit again when that ended by itself, so
     that whoever leads clients to it has found it gone before it listens again. No part of the digest either.
 
+    ``after``: units of its machine that it depends on. Where these and it are stopped, or started, at once, as when the
+    machine boots, it ends before them and starts after them. No part of the digest either.
+
     ``low_ports``: it listens at a port below 1024, and is let do so where it does not run as root. No part of the
     digest either.
     """
@@ -83,6 +86,7 @@ class UnitSpec:
     owns: tuple[PurePosixPath, ...] = ()
     writes: tuple[PurePosixPath, ...] = ()
     restart_pause: float = 0.0
+    after: tuple[str, ...] = ()
     low_ports: bool = False
 
     def differs_in_files_alone(self, other: UnitSpec) -> bool:

@@ -43,6 +43,7 @@ class Kept:
     files: tuple[tuple[str, str], ...]
     restart_pause: float
     low_ports: bool
+    after: tuple[str, ...]
 
     @classmethod
     def of(cls, machine: str, role: MachineRole, spec: UnitSpec) -> Kept:
@@ -62,6 +63,7 @@ class Kept:
             files=tuple((str(each.path), hashlib.sha256(each.content).hexdigest()) for each in spec.files),
             restart_pause=spec.restart_pause,
             low_ports=spec.low_ports,
+            after=spec.after,
         )
 
     @classmethod
@@ -84,6 +86,7 @@ class Kept:
                 files=tuple((path, known) for path, known in found["files"]),
                 restart_pause=found["restart_pause"],
                 low_ports=found["low_ports"],
+                after=tuple(found["after"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise Corrupt(doing, f"what the host kept of it makes no sense ({error!r})", "start it anew") from error
@@ -135,6 +138,7 @@ class Kept:
             *([f"needs {self.needs}"] if self.needs is not None else []),
             *(["low-ports yes"] if self.low_ports else []),
             *(f"owns {each}" for each in self.owns),
+            *(f"after {each}" for each in self.after),
             *(f"file {known} {path}" for path, known in self.files),
         ]
         return "\n".join(lines) + "\n"

@@ -66,14 +66,14 @@ admit() {  # under the lock: who comes with an older token than somebody else di
 
 read_record() {  # $1: file; sets R_* from what it says. Fails where there is none
   R_MACHINE='' R_ACCOUNT='' R_DIGEST='' R_PROGRAM='' R_NEEDS='' R_WEIGHT='' R_STOP='' R_PAUSE='' R_LOW=''
-  R_OWNS=() R_FILES=()
+  R_OWNS=() R_FILES=() R_AFTER=()
   [ -e "$1" ] || return 1
   local key value
   while read -r key value; do
     case $key in
       machine) R_MACHINE=$value ;; account) R_ACCOUNT=$value ;; digest) R_DIGEST=$value ;; program) R_PROGRAM=$value ;;
       needs) R_NEEDS=$value ;; weight) R_WEIGHT=$value ;; stop) R_STOP=$value ;; pause) R_PAUSE=$value ;;
-      low-ports) R_LOW=$value ;; owns) R_OWNS+=("$value") ;; file) R_FILES+=("$value") ;;
+      low-ports) R_LOW=$value ;; owns) R_OWNS+=("$value") ;; after) R_AFTER+=("$value") ;; file) R_FILES+=("$value") ;;
     esac
   done < "$1" 2> /dev/null
 }
@@ -92,6 +92,7 @@ check_record() {  # $1: unit. What a caller wrote there is what a record may say
     [[ ${R_NEEDS##*/} =~ ^[A-Za-z0-9._*-]+$ ]] || fail $INVALID "$R_NEEDS names no files"
     in_a_volume "$R_NEEDS"
   fi
+  for each in ${R_AFTER[@]+"${R_AFTER[@]}"}; do require_name "$each"; done
   for each in ${R_OWNS[@]+"${R_OWNS[@]}"}; do require_path "$each"; in_a_volume "$each"; done
   for each in ${R_FILES[@]+"${R_FILES[@]}"}; do
     [[ $each =~ ^[0-9a-f]{64}\ $UNITS/$1/files/[^[:cntrl:]]+$ ]] || fail $INVALID "$each is no file of unit $1"

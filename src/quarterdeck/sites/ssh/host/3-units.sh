@@ -56,13 +56,14 @@ keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be
 }
 
 unit_text() {  # $1: unit whose record was read, $2: its program with its arguments, as systemd wants them written
-  local each
+  local each after=''
+  for each in ${R_AFTER[@]+"${R_AFTER[@]}"}; do after+=" quarterdeck-$each.service"; done
   cat << END
 # Written by quarterdeck, which finds and mends what is changed here by hand.
 [Unit]
 Description=quarterdeck: $1
 Wants=network-online.target
-After=network-online.target local-fs.target time-sync.target
+After=network-online.target local-fs.target time-sync.target$after
 StartLimitIntervalSec=0
 
 [Service]
