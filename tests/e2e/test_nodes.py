@@ -144,6 +144,7 @@ def test_nodes_do_not_notice_that_their_plane_moves_to_another_site(kept: PlaneL
     tell("a migration", calls.calls, calls.slowest, nodes)
 
 
+@pytest.mark.soak  # what a dead machine costs clients is shown by test_healing, and this takes minutes more
 def test_nodes_do_not_notice_that_a_machine_of_the_plane_dies_and_its_replica_is_healed(
     kept: PlaneLab, nodes: Nodes
 ) -> None:
