@@ -84,7 +84,8 @@ class Connection:
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(_looked_at)
         # It goes on when nobody waits for it: a handshake over a long way takes several round trips.
-        await asyncio.wait((self._connecting,), timeout=AGAIN if self._failed is not None else PATIENCE)
+        left = 0.0 if self._failed is not None else PATIENCE - (now - self._tried)
+        await asyncio.wait((self._connecting,), timeout=max(AGAIN, left))
         if not self._connecting.done():
             seen = self._failed.seen if self._failed is not None else f"no connection within {PATIENCE:g} s"
             raise Unavailable(doing, f"{self.name}: {seen}")
