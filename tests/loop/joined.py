@@ -16,7 +16,7 @@ from loop.members import Etcds, Members
 from loop.units import etcd_of, flags_of, replica_of
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.api.site import SiteSpec, SiteStatus
+from quarterdeck.api.site import LocalSpec, SiteStatus
 from quarterdeck.components import controller_manager
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
@@ -157,7 +157,7 @@ class Joined:
         for index, (name, site) in enumerate(self.sites.items()):
             await self.store.create(
                 SiteResource(
-                    metadata=Metadata(name=name), spec=SiteSpec(zones=ZONES), status=SiteStatus(number=index + 1)
+                    metadata=Metadata(name=name), spec=LocalSpec(zones=ZONES), status=SiteStatus(number=index + 1)
                 )
             )
             for machine in await site.machines():

@@ -8,7 +8,7 @@ VRRP_LINE+="| *[}]| +(vrrp_version 3|vrrp_check_unicast_src|state BACKUP|interfa
 VRRP_LINE+="| +(vrrp_garp_master_refresh|priority|virtual_router_id) [0-9]{1,3}"
 VRRP_LINE+="| +weight -?[0-9]{1,3}| +advert_int [0-9.]{1,4}| +(fails|busy_[0-9]+)"
 VRRP_LINE+="| +unicast_src_ip $IPV4| +$IPV4 min_ttl 255 max_ttl 255| +$IPV4/32"
-VRRP_FAILS=3  # looks in a row, a second apart: a load balancer that is held, or started anew, is no failure
+VRRP_FAILS=5  # looks in a row, a second apart: a load balancer that is held, or started anew, is no failure
 
 require_routing() {  # $1: unit whose record was read: the user of that one unit is nobody else's, and it has no volumes
   [ "$R_ACCOUNT" = quarterdeck-vrrp ] || [ "$1" = $VRRP ] || return 0
