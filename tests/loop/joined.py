@@ -15,8 +15,8 @@ from loop.clock import Clock
 from loop.members import Etcds, Members
 from loop.units import etcd_of, flags_of, replica_of
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.site import LocalSpec, SiteStatus
+from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components import controller_manager
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
