@@ -150,6 +150,7 @@ def test_sessions_are_cut_in_each_kind_of_step_and_a_user_loses_his_rights_and_n
     assert len(cut) > 8, cut
 
 
+@pytest.mark.soak  # test_migrate_netns has one that falls silent, and the next but one a host that dies
 def test_a_migration_completes_though_a_source_machine_falls_silent(far: HostsPlanes) -> None:
     planes, hosts = far.planes, far.hosts
     source, target = where(planes)
@@ -198,6 +199,7 @@ def whole(planes: PlaneLab) -> bool:
     return all((each["health"], each["apiserver"]) == ("healthy", "ready") for each in fact["members"])
 
 
+@pytest.mark.soak  # test_migrate_netns cuts who drives off from each site
 def test_a_plane_serves_on_when_its_managers_host_is_cut_off(far: HostsPlanes) -> None:
     """As whoever is at a site himself sees."""
     planes, hosts = far.planes, far.hosts
