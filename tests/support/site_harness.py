@@ -33,7 +33,7 @@ LIMIT = 50 * 2**20  # bytes, of the storage class "small"
 # All of what machines run is there on every Debian, which need not have Python.
 LISTENER = """
 use IO::Socket::INET;
-my $server = IO::Socket::INET->new(LocalAddr => $ARGV[0], LocalPort => $ARGV[1], Listen => 5, ReuseAddr => 1) or die $@;
+my $s = IO::Socket::INET->new(LocalAddr => $ARGV[0], LocalPort => $ARGV[1], Listen => 128, ReuseAddr => 1) or die $@;
 sleep 1000;
 """
 #: Gives a file its size and has it synced, again and again; says who took how many seconds for it.
