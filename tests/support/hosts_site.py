@@ -57,11 +57,11 @@ class LabSite(SshSite):
 
     async def kill_machine(self, machine: str) -> None:
         """See Switches."""
-        await asyncio.to_thread(self.lab.power_off, self._host(machine).name)
+        await asyncio.to_thread(self.lab.power_off, self.host(machine).name)
 
     async def boot_machine(self, machine: str) -> None:
         """See Switches."""
-        if self.lab.is_on(name := self._host(machine).name):
+        if self.lab.is_on(name := self.host(machine).name):
             return
         await asyncio.to_thread(self.lab.power_on, name)
         # It has yet to be seen that the connection from before is gone.
@@ -69,11 +69,11 @@ class LabSite(SshSite):
 
     async def freeze_machine(self, machine: str) -> None:
         """See Switches."""
-        await asyncio.to_thread(self.lab.freeze, self._host(machine).name)
+        await asyncio.to_thread(self.lab.freeze, self.host(machine).name)
 
     async def thaw_machine(self, machine: str) -> None:
         """See Switches."""
-        await asyncio.to_thread(self.lab.thaw, self._host(machine).name)
+        await asyncio.to_thread(self.lab.thaw, self.host(machine).name)
 
 
 @dataclass

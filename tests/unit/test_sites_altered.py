@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from quarterdeck.model.units import UnitFile, UnitSpec
-from quarterdeck.sites.local.records import RECORD, UnitRecord, hashes_of, is_altered, read_record, write_record
+from quarterdeck.model.units import UnitFile, UnitSpec, hashes_of
+from quarterdeck.sites.local.records import RECORD, UnitRecord, is_altered, read_record, write_record
 
 
 @pytest.fixture

@@ -28,6 +28,9 @@ BLOCK: Mapping[str, int] = {
     PortName.SCHEDULER: 10259,
 }
 
+#: The status listener of a load balancer, counted from the port that is its plane's own.
+_STATUS_SHIFT = 20_000
+
 #: What a replica had before every seat had room for an etcd of events.
 _PORTS_OF_BEFORE = tuple(name for name in REPLICA_PORTS if not name.startswith("events-"))
 
@@ -81,6 +84,11 @@ def load_balancer_port(number: int) -> int:
     InvalidInput.
     """
     return BLOCK[PortName.APISERVER] + _shift(number, "giving a plane its port")
+
+
+def balancer_status_port(number: int) -> int:
+    """Where the load balancers of plane ``number`` tell how they are. Raises InvalidInput."""
+    return load_balancer_port(number) + _STATUS_SHIFT
 
 
 def _shift(number: int, doing: str) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from quarterdeck.api.controlplane import ControlPlane, OnFailure, RecoveryPolicy
 from quarterdeck.api.endpoint import EndpointMode, LeadsTo
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.components.ports import load_balancer_port
+from quarterdeck.components import ports
 from quarterdeck.model.bounds import Healing, Settings
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.memory import Replica
@@ -17,18 +17,15 @@ from quarterdeck.model.world import Consent
 from quarterdeck.planner.slots import slots
 from quarterdeck.sites.port import Leads, Site
 
-#: The status listener of a load balancer, counted from the port that is its plane's own.
-_STATUS_SHIFT = 20_000
-
 
 def endpoint_port(plane: ControlPlane) -> int:
     """The port at which clients reach the plane: the user's, or the one that is its own."""
-    return plane.spec.endpoint.port or load_balancer_port(plane.status.port_offset or 0)
+    return plane.spec.endpoint.port or ports.load_balancer_port(plane.status.port_offset or 0)
 
 
 def balancer_status_port(plane: ControlPlane) -> int:
     """Where the plane's load balancers tell how they are."""
-    return load_balancer_port(plane.status.port_offset or 0) + _STATUS_SHIFT
+    return ports.balancer_status_port(plane.status.port_offset or 0)
 
 
 def balancer_ports(plane: ControlPlane) -> tuple[int, ...]:

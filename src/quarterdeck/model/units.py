@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -112,6 +113,17 @@ class UnitSpec:
             state.update(f"\0{file.path}\0{file.mode}\0".encode())
             state.update(hashlib.sha256(file.content).digest())
         return state.hexdigest()[:16]
+
+
+def hashes_of(files: Iterable[UnitFile]) -> tuple[tuple[str, str], ...]:
+    """The files of a unit by path, each with a hash (SHA-256) of its content."""
+    return tuple((str(each.path), hashlib.sha256(each.content).hexdigest()) for each in files)
+
+
+def without_flags(argv: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    """Arguments without those (``--flag=value``) of whose flags there are others."""
+    flags = {each.partition("=")[0] for each in others}
+    return tuple(each for each in argv if each.partition("=")[0] not in flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from support.hosts_lab.cgroups import Group, Hierarchies
 from support.hosts_lab.image import lab_cache
 
 _ENDING = 30.0
+_DISMISSED = 40.0
 _READY = b"."
 _TESTS = Path(__file__).parents[2]
 
@@ -59,6 +60,15 @@ def guarded(name: str) -> tuple[Path, subprocess.Popen[bytes]]:
         assert process.stdout is not None
         assert process.stdout.read(1) == _READY, "the guard of the lab does not start"
         return folder, process
+
+
+def dismissed(guard: subprocess.Popen[bytes]) -> int:
+    """Have a guard take its lab down, and end: its exit code."""
+    assert guard.stdin is not None
+    assert guard.stdout is not None
+    with guard.stdin, guard.stdout:
+        pass
+    return guard.wait(_DISMISSED)
 
 
 def take_down(folder: Path) -> None:

@@ -15,14 +15,13 @@ from types import TracebackType
 from typing import Self
 
 from quarterdeck.sites.netns.layout import Cut
-from support.hosts_lab.guard import group_of, guarded, network_of
+from support.hosts_lab.guard import dismissed, group_of, guarded, network_of
 from support.hosts_lab.image import image
 from support.hosts_lab.keys import Access, KeyPair
 from support.hosts_lab.machine import LabHost, Machine
 from support.hosts_lab.network import Network, Place
 
 _BOOTING = 30.0
-_ENDING = 40.0
 _PROGRAMS = ("apt-get", "debootstrap", "nft", "nsenter", "systemd-nspawn", "unshare")
 
 
@@ -69,11 +68,7 @@ class HostsLab:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._guard.stdin is not None
-        assert self._guard.stdout is not None
-        with self._guard.stdin, self._guard.stdout:
-            pass
-        code = self._guard.wait(_ENDING)
+        code = dismissed(self._guard)
         for machine in self._machines.values():
             machine.power_off()
         assert code == 0, f"the guard of the lab ended with {code}: see {self.folder}"

@@ -15,7 +15,7 @@ from typing import Self
 import yaml
 
 from quarterdeck.sites.netns.lab import Lab
-from support.hosts_lab.guard import group_of, guarded
+from support.hosts_lab.guard import dismissed, group_of, guarded
 from support.hosts_lab.image import image
 from support.hosts_lab.machine import Machine
 from support.hosts_lab.network import Network, Place, done
@@ -24,7 +24,7 @@ from support.nodes_lab.programs import Programs
 
 #: The number of their site in the home's networks: above all that sites of a home are given.
 _SITE = 200
-_BOOTING, _ENDING, _JOINING = 30.0, 40.0, 120.0
+_BOOTING, _JOINING = 30.0, 120.0
 _SETUP = Path(__file__).with_name("setup.sh")
 #: Containers need what nspawn takes from its own: to mount, to make devices, to use keyrings.
 _RIGHTS = ("--capability=all", "--system-call-filter=@keyring bpf", "--bind=/dev/kmsg")
@@ -70,11 +70,7 @@ class NodeMachines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._guard.stdin is not None
-        assert self._guard.stdout is not None
-        with self._guard.stdin, self._guard.stdout:
-            pass
-        code = self._guard.wait(_ENDING)
+        code = dismissed(self._guard)
         for machine in self._machines.values():
             machine.power_off()
             done(Lab(self._network.folder).remove_machine(machine.place.bridge, machine.name))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.files import write_secret
-from quarterdeck.model.units import Priority, UnitFile, UnitSpec
+from quarterdeck.model.units import Priority, UnitSpec, hashes_of, without_flags
 
 #: What a priority is on a host whose processors all units share. Controllers keep their leases on a busy one: they have
 #: a third of the weight of a unit that does not give way.
@@ -70,14 +70,7 @@ class UnitRecord:
         """The same unit, which never starts without ``needs``. ``boot_argv`` (``--flag=value``) take the place of those
         of the same flags.
         """
-        flags = {each.partition("=")[0] for each in boot_argv}
-        kept = tuple(each for each in self.argv if each.partition("=")[0] not in flags)
-        return replace(self, argv=kept + boot_argv, needs=needs, fresh=False)
-
-
-def hashes_of(files: tuple[UnitFile, ...]) -> tuple[tuple[str, str], ...]:
-    """The files of a unit by path, each with a hash of its content."""
-    return tuple((str(each.path), _hash(each.content)) for each in files)
+        return replace(self, argv=without_flags(self.argv, boot_argv) + boot_argv, needs=needs, fresh=False)
 
 
 def write_record(folder: Path, record: UnitRecord) -> None:

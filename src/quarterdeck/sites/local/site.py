@@ -24,6 +24,7 @@ from quarterdeck.model.units import (
     UnitState,
     UnitStatus,
     Volume,
+    hashes_of,
 )
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import seating
@@ -35,7 +36,7 @@ from quarterdeck.sites.local.limits import available_memory, require_inotify
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
-from quarterdeck.sites.local.records import FILES, LOG, NICE, UnitRecord, hashes_of
+from quarterdeck.sites.local.records import FILES, LOG, NICE, UnitRecord
 from quarterdeck.sites.local.round_trip import round_trip
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.supervisor_client import Outdated

@@ -134,7 +134,7 @@ class SshHosts:
     def _facts_of(self, machine: str, look: HostLook | None) -> MachineFacts:
         if look is None or look.state is not MachineState.UP:
             state = look.state if look is not None else MachineState.UNREACHABLE
-            why = self._why.get(self._host(machine).name, "") if look is None else ""
+            why = self._why.get(self.host(machine).name, "") if look is None else ""
             return MachineFacts(machine=machine_of(self._settings, machine, state, why))
         own = self._stands[machine][1] is MachineRole.CONTROL
         return MachineFacts(
@@ -146,7 +146,7 @@ class SshHosts:
 
     async def ask(self, machine: str, *words: str, doing: str, deadline: float = QUICK, body: bytes = b"") -> bytes:
         """What a machine's host answers to a request (host/*.sh). Raises as wire.py says, and Unavailable."""
-        return await self._ask(self._host(machine), *words, doing=doing, deadline=deadline, body=body)
+        return await self._ask(self.host(machine), *words, doing=doing, deadline=deadline, body=body)
 
     async def _ask(
         self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
@@ -184,16 +184,10 @@ class SshHosts:
 
     def host(self, machine: str) -> Host:
         """The host that a machine is. No IO. Raises NotFound."""
-        return self._host(machine)
+        return self._stand(machine)[0]
 
     def storage_class(self, doing: str, name: str) -> SshStorageClass:
         """A storage class of the site. No IO. Raises NotFound."""
-        return self._class(doing, name)
-
-    def _host(self, machine: str) -> Host:
-        return self._stand(machine)[0]
-
-    def _class(self, doing: str, name: str) -> SshStorageClass:
         try:
             return self._classes[name]
         except KeyError:

@@ -24,8 +24,7 @@ from quarterdeck.sites.ssh.commands import Asked, run_command
 from quarterdeck.sites.ssh.hosts import Host, SshStorageClass
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 
-#: Seconds for a host of which nothing was heard lately to say which volumes it has, and to delete what is in one.
-_SILENT = 3.0
+#: Seconds to delete what is in a volume.
 _DELETE = 300.0
 
 
@@ -49,7 +48,7 @@ class SshAttaching(SshHosts):
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
         """See Site."""
         doing = f"attaching volume {name} to machine {machine}"
-        here, there = self._host(machine), self._host(source)
+        here, there = self.host(machine), self.host(source)
         await self._ask(here, "admit", doing=doing, deadline=QUICK)
         async with self._unit_locks["", name]:
             stands = await self._stands_of(doing, name, here)
@@ -149,7 +148,7 @@ class SshAttaching(SshHosts):
 
     async def snapshot_volume(self, machine: str, name: str, snapshot: str) -> None:
         """See Snapshots."""
-        doing, host = f"taking snapshot {snapshot} of volume {name} on machine {machine}", self._host(machine)
+        doing, host = f"taking snapshot {snapshot} of volume {name} on machine {machine}", self.host(machine)
         await self._ask(host, "admit", doing=doing, deadline=QUICK)
         held = await self.stands_at(doing, name, host)
         storage_class = next((self._classes[each] for each, stand in held.items() if stand in _HAS), None)
@@ -162,7 +161,7 @@ class SshAttaching(SshHosts):
 
     async def _create_attached(self, machine: str, name: str, storage_class: SshStorageClass) -> Volume:
         """See Site.create_volume: one that exists in people's storage is attached, unless another host has it."""
-        doing, host, root = f"making volume {name} on machine {machine}", self._host(machine), root_of(storage_class)
+        doing, host, root = f"making volume {name} on machine {machine}", self.host(machine), root_of(storage_class)
         async with self._unit_locks["", name]:
             stands = await self._stands_of(doing, name, host)
             for other, held in stands.items():
@@ -264,7 +263,6 @@ class SshAttaching(SshHosts):
 
     async def _held_at(self, doing: str, name: str, host: Host) -> Mapping[str, tuple[Stand, int]]:
         """The same, each with since when it is to be that host's."""
-        deadline = _SILENT if self._hosts.at(host.login).silent else QUICK
-        said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=deadline)
+        said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=QUICK)
         rows = (line.split() for line in said.decode().splitlines())
         return {storage_class: (Stand(stand), int(*since or ("0",))) for storage_class, stand, *since in rows}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from quarterdeck.components.keepalived import not_usable
-from quarterdeck.components.ports import load_balancer_port, ports_of
+from quarterdeck.components.ports import balancer_status_port, load_balancer_port, ports_of
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import MachineRole
@@ -27,10 +27,6 @@ CLOCK_NOTICED, CLOCK_MOST = 2.0, 30.0
 #: Seconds between hosts of one site: where etcd's heartbeats should be set for it, and where it gets none in time.
 FAR, TOO_FAR = 0.020, 0.180
 DNS_PORT = 53
-#: Below it a port is for root alone.
-LOW_PORTS = 1024
-#: How a load balancer's port and that at which it tells how it is differ.
-STATUS_SHIFT = 20_000
 
 _NUMBER = re.compile(r"\d+")
 
@@ -48,11 +44,9 @@ def ports_of_host(settings: SshSettings, host: Host) -> tuple[int, ...]:
     """The TCP ports that the first plane of a site listens at on a host."""
     found: list[int] = []
     if MachineRole.CONTROL in host.roles:
-        wanted = ports_of(0)
-        wanted[PortName.APISERVER] += settings.apiserver_shift
-        found += wanted.values()
+        found += _of_replica(settings).values()
     if MachineRole.EDGE in host.roles:
-        found += (load_balancer_port(0), load_balancer_port(0) + STATUS_SHIFT)
+        found += (load_balancer_port(0), balancer_status_port(0))
     if MachineRole.DNS in host.roles:
         found.append(DNS_PORT)
     return tuple(sorted(found))
@@ -62,13 +56,19 @@ def ports_between(settings: SshSettings, source: Host, target: Host) -> tuple[in
     """Those of a host's ports that programs on another one connect to."""
     found: list[int] = []
     if MachineRole.CONTROL in target.roles:
-        wanted = ports_of(0)
-        wanted[PortName.APISERVER] += settings.apiserver_shift
+        wanted = _of_replica(settings)
         if MachineRole.CONTROL in source.roles:
             found += (wanted[PortName.ETCD_PEER], wanted[PortName.EVENTS_PEER])
         if MachineRole.EDGE in source.roles:
             found.append(wanted[PortName.APISERVER])
     return tuple(sorted(found))
+
+
+def _of_replica(settings: SshSettings) -> dict[str, int]:
+    """The ports of a replica of a site's first plane, by what they are for."""
+    wanted = ports_of(0)
+    wanted[PortName.APISERVER] += settings.apiserver_shift
+    return wanted
 
 
 def judge_host(host: Host, facts: HostFacts, here: Here) -> Iterator[HostFinding]:
@@ -174,7 +174,7 @@ def judge_ports(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator
     if not used:
         return
     words = f"taken at {host.address}: {', '.join(map(str, used))}"
-    if {load_balancer_port(0), load_balancer_port(0) + STATUS_SHIFT} & {*used} and MachineRole.EDGE in host.roles:
+    if {load_balancer_port(0), balancer_status_port(0)} & {*used} and MachineRole.EDGE in host.roles:
         yield HostFinding(
             host.name, _refuse("ports", f"{words}; load balancers listen there", "stop what listens there")
         )

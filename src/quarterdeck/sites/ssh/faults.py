@@ -30,7 +30,7 @@ class SshFaults(SshHosts):
 
     async def make_fault(self, fault: Fault, seconds: float) -> None:
         """See Faults: the host undoes it when this session ends, or its time is over."""
-        host, doing = self._host(fault.machine), f"having {fault.words}"
+        host, doing = self.host(fault.machine), f"having {fault.words}"
         if why := self.cannot_make(fault.kind):
             raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
         roots, before = self._roots(host), self._made.get(fault.machine)
@@ -66,7 +66,7 @@ class SshFaults(SshHosts):
         if self._made.get(fault.machine) != fault:
             return ""
         doing = f"undoing that {fault.words}"
-        left = await self._ask(self._host(fault.machine), "undo-fault", doing=doing, deadline=4 * QUICK)
+        left = await self._ask(self.host(fault.machine), "undo-fault", doing=doing, deadline=4 * QUICK)
         self._made.pop(fault.machine, None)
         return left.decode(errors="replace").strip()
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import asyncssh
 
+from quarterdeck.components.coredns import LOW_PORTS
 from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.model.findings import Checked, Finding, HostFinding, Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.checks import (
-    LOW_PORTS,
     Here,
     judge_floating,
     judge_host,

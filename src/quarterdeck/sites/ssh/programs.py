@@ -24,9 +24,6 @@ _DEADLINE = 120.0  # seconds, for one part and for the unpacking
 _FETCHING = 1800.0
 _NO_FETCHING = "let it reach that address, or have programs sent from here: fetchOnHost: false"
 
-#: Told of each program as it comes: the host, the program, bytes that have come, bytes in all (packed).
-Progress = Callable[[str, str, int, int], None]
-
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
@@ -40,7 +37,6 @@ class Sender:
     packed, is found out once.
     """
 
-    progress: Progress = lambda _host, _program, _come, _all: None
     origins: Callable[[Path], Origin | None] = lambda _file: None
     _digests: dict[tuple[str, int, int], str] = field(default_factory=dict)
     _packed: dict[tuple[str, str], _Packed] = field(default_factory=dict)
@@ -67,13 +63,11 @@ class Sender:
         """The host has it from where it is released. Whatever comes must be the file that this host has."""
         size = (await asyncio.to_thread(file.stat)).st_size
         words = (digest, program.name, str(size), origin.digest or "-")
-        self.progress(to.login.host, program.name, 0, size)
         body = f"{origin.url}\n{origin.member}\n".encode()
         try:
             await to.ask("fetch", *words, doing=doing, deadline=_FETCHING, body=body)
         except (Unavailable, PreconditionFailed) as error:
             raise type(error)(doing, error.seen, error.next_step or _NO_FETCHING) from error
-        self.progress(to.login.host, program.name, size, size)
 
     async def _sent(self, doing: str, to: Connection, program: Program, file: Path, digest: str) -> None:
         # How it is packed depends on what the host can unpack, which it says when it is first asked.
@@ -89,7 +83,6 @@ class Sender:
                 doing, f"{come} bytes of {whole} have come", "remove /var/lib/quarterdeck/programs/.part-* there"
             )
         while come < whole:
-            self.progress(to.login.host, program.name, come, whole)
             part = packed.content[come : come + PART]
             try:
                 await to.ask("program-part", *words, str(come), doing=doing, deadline=_DEADLINE, body=part)
@@ -98,7 +91,6 @@ class Sender:
                 continue
             come += len(part)
         await to.ask("program-whole", *words, to.packing, doing=doing, deadline=_DEADLINE)
-        self.progress(to.login.host, program.name, whole, whole)
 
     async def _digest(self, doing: str, file: Path) -> str:
         try:

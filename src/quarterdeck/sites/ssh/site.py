@@ -76,13 +76,13 @@ class SshSite(SshAttaching, SshFaults):
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         """See Site."""
-        self._host(machine)
+        self.host(machine)
         return UNITS / unit / "files"
 
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
         """See Site."""
         doing = f"looking at the units of machine {machine}"
-        said = await self._ask(self._host(machine), "look", "-", doing=doing, deadline=QUICK)
+        said = await self._ask(self.host(machine), "look", "-", doing=doing, deadline=QUICK)
         look = read_look(doing, said)
         if look.state is not MachineState.UP:
             raise Unavailable(doing, f"it is {'off' if look.state is MachineState.DOWN else 'standing still'}")
@@ -91,7 +91,7 @@ class SshSite(SshAttaching, SshFaults):
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: a file of this host is sent there, once."""
         doing = f"installing {program.name} on machine {machine}"
-        host = self._host(machine)
+        host = self.host(machine)
         if program.path is None:
             raise PreconditionFailed(doing, f"site {self.name} runs files, not images", "name a file")
         if not await asyncio.to_thread(is_program, program.path):
@@ -128,7 +128,7 @@ class SshSite(SshAttaching, SshFaults):
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
-        host, how = self._host(machine), "kill" if kill else "term"
+        host, how = self.host(machine), "kill" if kill else "term"
         # no lock: a kill must not wait for the stop that takes too long
         await self._ask(host, "stop", unit, how, doing=f"stopping {unit} on machine {machine}", deadline=_DELETE)
 
@@ -136,22 +136,22 @@ class SshSite(SshAttaching, SshFaults):
         """See Site."""
         doing = f"giving {unit} on machine {machine} another share"
         weight = str(WEIGHT[priority])
-        await self._ask(self._host(machine), "priority", unit, weight, doing=doing, deadline=QUICK)
+        await self._ask(self.host(machine), "priority", unit, weight, doing=doing, deadline=QUICK)
 
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Holds: a timer of the host lets it go on."""
         doing = f"holding {unit} on machine {machine}"
-        await self._ask(self._host(machine), "hold", unit, f"{seconds:.3f}", doing=doing, deadline=QUICK)
+        await self._ask(self.host(machine), "hold", unit, f"{seconds:.3f}", doing=doing, deadline=QUICK)
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
         """See Holds."""
         doing = f"letting {unit} on machine {machine} go on"
         with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
-            await self._ask(self._host(machine), "let-go", unit, doing=doing, deadline=QUICK)
+            await self._ask(self.host(machine), "let-go", unit, doing=doing, deadline=QUICK)
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
         """See Site."""
-        host, doing = self._host(machine), f"guarding {unit} on machine {machine}"
+        host, doing = self.host(machine), f"guarding {unit} on machine {machine}"
         async with self._unit_locks[machine, unit]:
             kept = await self._kept(host, unit, doing)
             if kept is not None and (guarded := kept.guarded(str(needs), boot_argv)) != kept:
@@ -165,11 +165,11 @@ class SshSite(SshAttaching, SshFaults):
         """See Site."""
         async with self._unit_locks[machine, unit]:
             doing = f"removing {unit} from machine {machine}"
-            await self._ask(self._host(machine), "remove", unit, doing=doing, deadline=_DELETE)
+            await self._ask(self.host(machine), "remove", unit, doing=doing, deadline=_DELETE)
 
     async def run_job(self, machine: str, job: Job) -> JobResult:
         """See Site: as the user that members of etcd run as."""
-        host, doing = self._host(machine), f"running job {job.name} on machine {machine}"
+        host, doing = self.host(machine), f"running job {job.name} on machine {machine}"
         words = (*(f"{key}={value}" for key, value in job.env), *job.argv)
         body = b"".join(each.encode() + b"\0" for each in words)
         await self._ask(host, "admit", doing=doing, deadline=QUICK)
@@ -197,25 +197,25 @@ class SshSite(SshAttaching, SshFaults):
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
-        host, doing = self._host(machine), f"writing files on machine {machine}"
+        host, doing = self.host(machine), f"writing files on machine {machine}"
         await self._ask(host, "files", doing=doing, deadline=QUICK, body=files_archive(files))
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         """See Site."""
-        host, doing = self._host(machine), f"removing files from machine {machine}"
+        host, doing = self.host(machine), f"removing files from machine {machine}"
         lines = "".join(f"{unit} {path}\n" for unit, path in map(whose, paths))
         await self._ask(host, "remove-files", doing=doing, deadline=QUICK, body=lines.encode())
 
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
         """See Site: of its journal."""
         doing = f"reading the log of {unit} on machine {machine}"
-        said = await self._ask(self._host(machine), "logs", unit, str(lines), doing=doing, deadline=QUICK)
+        said = await self._ask(self.host(machine), "logs", unit, str(lines), doing=doing, deadline=QUICK)
         return said.decode(errors="replace")
 
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
         """See Site."""
-        host, doing = self._host(machine), f"making volume {name} on machine {machine}"
-        wanted = self._class(doing, storage_class)
+        host, doing = self.host(machine), f"making volume {name} on machine {machine}"
+        wanted = self.storage_class(doing, storage_class)
         there = next((each for each in await self.volumes(machine) if each.name == name), None)
         if there is not None and there.storage_class != storage_class:
             raise Conflict(doing, f"it exists, of storage class {there.storage_class}")
@@ -226,18 +226,18 @@ class SshSite(SshAttaching, SshFaults):
 
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
         """See Site."""
-        host, doing = self._host(machine), f"listing the volumes of machine {machine}"
+        host, doing = self.host(machine), f"listing the volumes of machine {machine}"
         return read_volumes(doing, await self._ask(host, "volumes", *self._roots(host), doing=doing, deadline=QUICK))
 
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
         """See Site."""
-        host, doing = self._host(machine), f"listing volume {name} on machine {machine}"
+        host, doing = self.host(machine), f"listing volume {name} on machine {machine}"
         said = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=QUICK)
         return tuple(sorted(said.decode().splitlines()))
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
-        host, doing = self._host(machine), f"deleting volume {name} on machine {machine}"
+        host, doing = self.host(machine), f"deleting volume {name} on machine {machine}"
         if self.reattachable:
             await self._delete_attached(host, name)
         await self._ask(host, "delete", name, *self._local_roots(host), doing=doing, deadline=_DELETE)
@@ -248,8 +248,8 @@ class SshSite(SshAttaching, SshFaults):
 
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         """See Site."""
-        host, doing = self._host(machine), f"reading the free space of machine {machine}"
-        wanted = self._class(doing, storage_class)
+        host, doing = self.host(machine), f"reading the free space of machine {machine}"
+        wanted = self.storage_class(doing, storage_class)
         said = await self._ask(host, "free", root_of(wanted), doing=doing, deadline=QUICK)
         free, used = map(int, said.split())
         return free if wanted.limit_bytes is None else max(0, min(free, wanted.limit_bytes - used))
@@ -261,7 +261,7 @@ class SshSite(SshAttaching, SshFaults):
 
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site. Where any host of the site has load balancers as well, apiservers leave them their ports."""
-        host = self._host(machine)
+        host = self.host(machine)
         if PortName.APISERVER in ports:
             ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + self._settings.apiserver_shift}
         taken = await self._listening(host, machine)
@@ -281,7 +281,7 @@ class SshSite(SshAttaching, SshFaults):
     async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
         """See Site."""
         doing = f"looking who sits where on machine {machine}"
-        said = await self._ask(self._host(machine), "ledger", doing=doing, deadline=QUICK)
+        said = await self._ask(self.host(machine), "ledger", doing=doing, deadline=QUICK)
         return ledger_of(doing, machine, said).taken if said else ()
 
     async def release(self, machine: str, plane: str, replica: str) -> None:
@@ -291,7 +291,7 @@ class SshSite(SshAttaching, SshFaults):
 
     async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
         """The ledger knows the fences as well; the host writes it only in place of the one that was changed."""
-        host = self._host(machine)
+        host = self.host(machine)
         for _ in range(_TRIES):
             said = await self._ask(host, "ledger", doing=doing, deadline=QUICK)
             before = ledger_of(doing, machine, said) if said else Ledger()
@@ -310,7 +310,7 @@ class SshSite(SshAttaching, SshFaults):
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         """See Site."""
-        host = self._host(machine)
+        host = self.host(machine)
         taken = await self._listening(host, machine)
         return tuple(port for port in ports if Endpoint(host.address, port) in taken)
 
@@ -321,14 +321,14 @@ class SshSite(SshAttaching, SshFaults):
 
     async def measure(self, machine: str, what: Measure) -> float:
         """See Site."""
-        host, doing = self._host(machine), f"measuring machine {machine}"
+        host, doing = self.host(machine), f"measuring machine {machine}"
         match what:
             case RoundTrip():
                 words = ("round-trip", what.address, str(what.port))
                 said = await self._ask(host, *words, doing=doing, deadline=QUICK)
                 return statistics.median(map(int, said.split())) / 1e6
             case DiskSync():
-                root = root_of(self._class(doing, what.storage_class))
+                root = root_of(self.storage_class(doing, what.storage_class))
                 said = await self._ask(host, "sync", root, str(_SYNCS), doing=doing, deadline=QUICK)
                 return statistics.median(map(float, said.split()))
             case FreeMemory():

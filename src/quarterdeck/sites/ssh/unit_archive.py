@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from quarterdeck.components.keepalived import KEEPALIVED
 from quarterdeck.errors import Corrupt, InvalidInput
-from quarterdeck.model.units import MachineRole, Priority, UnitFile, UnitSpec
+from quarterdeck.model.units import MachineRole, Priority, UnitFile, UnitSpec, hashes_of, without_flags
 
 UNITS = PurePosixPath("/var/lib/quarterdeck/units")
 #: cgroup v2's CPUWeight, of which 100 is usual: controllers give way, and keep their leases on a busy host.
@@ -60,7 +60,7 @@ class Kept:
             weight=WEIGHT[spec.priority],
             needs=None if spec.needs is None else str(spec.needs),
             owns=tuple(map(str, (*spec.owns, *spec.writes))),
-            files=tuple((str(each.path), hashlib.sha256(each.content).hexdigest()) for each in spec.files),
+            files=hashes_of(spec.files),
             restart_pause=spec.restart_pause,
             low_ports=spec.low_ports,
             after=spec.after,
@@ -93,10 +93,8 @@ class Kept:
 
     def guarded(self, needs: str, boot_argv: tuple[str, ...]) -> Kept:
         """The same unit, which never starts without ``needs``; see ``Site.guard_unit``."""
-        flags = {each.partition("=")[0] for each in boot_argv}
-        kept = tuple(each for each in self.argv if each.partition("=")[0] not in flags)
-        given = len([each for each in self.argv[: self.given] if each.partition("=")[0] not in flags])
-        return replace(self, argv=kept + boot_argv, given=given, needs=needs)
+        given = len(without_flags(self.argv[: self.given], boot_argv))
+        return replace(self, argv=without_flags(self.argv, boot_argv) + boot_argv, given=given, needs=needs)
 
     def as_started(self, before: Kept) -> Kept:
         """The same unit, started as one that runs is: with the arguments of that one's first start, and its data."""

@@ -99,14 +99,23 @@ check_record() {  # $1: unit. What a caller wrote there is what a record may say
   done
 }
 
+is_listed() {  # $1: a file of /etc/quarterdeck, $2: whether it has that line. It is asked in each look: no program is started
+  local each
+  [ -e "$ETC/$1" ] || return 1
+  while read -r each; do [ "$each" != "$2" ] || return 0; done < "$ETC/$1"
+  return 1
+}
+
+list() {  # $1: a file of /etc/quarterdeck, $2: a line that it is to have
+  is_listed "$1" "$2" || put "$ETC/$1" 644 < <([ ! -e "$ETC/$1" ] || cat "$ETC/$1"; echo "$2")
+}
+
 in_a_volume() {  # a unit is given nothing but what is below a folder for volumes
   local each
   [[ $1 != "$LIB"/volumes/*/* ]] || return 0
-  while read -r each; do [[ $1 != "$each"/* ]] || return 0; done < <(allowed_paths)
+  [ ! -e "$ETC/paths" ] || while read -r each; do [[ $1 != "$each"/* ]] || return 0; done < "$ETC/paths"
   fail $INVALID "$1 is in no folder for volumes of this host"
 }
-
-allowed_paths() { [ ! -e "$ETC/paths" ] || cat "$ETC/paths"; }
 
 there() {  # $1: a path whose last part may have a *: whether such a file is there; says "?" where that cannot be known
   local folder=${1%/*} found

@@ -43,12 +43,12 @@ call_allow() {
   mkdir -p "$ETC" && chmod 755 "$ETC"
   for each in "$@"; do
     if [[ $each =~ ^$IPV4$ ]]; then
-      allowed_addresses | grep -qxF -- "$each" || put "$ETC/addresses" 644 < <(allowed_addresses; echo "$each")
+      list addresses "$each"
       continue
     fi
     require_path "$each"
     [[ ! $each =~ ^/(etc|usr|bin|sbin|lib|lib64|boot|dev|proc|sys|run|root|home)(/|$) ]] && [ "$each" != /var ] &&
       [[ ! $LIB/ == "$each"/* ]] || fail $INVALID "$each is no folder for volumes"
-    allowed_paths | grep -qxF -- "$each" || put "$ETC/paths" 644 < <(allowed_paths; echo "$each")
+    list paths "$each"
   done
 }

@@ -117,7 +117,7 @@ class_root() {  # $1: CLASS=PATH, or CLASS=@PATH where each volume is mounted by
   if [[ $ROOT == @* ]]; then MOUNTS=yes ROOT=${ROOT#@}; fi
   [ -n "$ROOT" ] || { ROOT=$LIB/volumes/$CLASS; return 0; }
   require_path "$ROOT"
-  allowed_paths | grep -qxF -- "$ROOT" || fail $PRECONDITION "not-allowed $ROOT"
+  is_listed paths "$ROOT" || fail $PRECONDITION "not-allowed $ROOT"
 }
 
 is_away() {  # a disk that is not mounted is not lost data, but not known

@@ -17,8 +17,6 @@ require_routing() {  # $1: unit whose record was read: the user of that one unit
   fi
 }
 
-allowed_addresses() { [ ! -e "$ETC/addresses" ] || cat "$ETC/addresses"; }
-
 as_vrrp() { setpriv --reuid=quarterdeck-vrrp --regid=quarterdeck-vrrp --clear-groups --no-new-privs -- "$@"; }
 
 take_routing() {  # has keepalived go by what a caller wrote; says what is wrong with that
@@ -27,7 +25,7 @@ take_routing() {  # has keepalived go by what a caller wrote; says what is wrong
   while IFS= read -r line; do
     [[ $line =~ ^($VRRP_LINE)$ ]] || { printf 'its configuration must not say: %s' "${line:0:60}"; return 0; }
     case $line in *unicast_src_ip*) own=${line##* } ;; esac
-    if [[ $line =~ ^\ +($IPV4)/32$ ]] && ! allowed_addresses | grep -qxF -- "${BASH_REMATCH[1]}"; then
+    if [[ $line =~ ^\ +($IPV4)/32$ ]] && ! is_listed addresses "${BASH_REMATCH[1]}"; then
       printf '%s is not allowed to be here' "${BASH_REMATCH[1]}"
       return 0
     fi

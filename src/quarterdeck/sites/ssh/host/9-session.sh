@@ -1,14 +1,3 @@
-ask_about() {  # what a person wants to know of a host before anything is put on it
-  local systemd
-  systemd=$(systemctl --version | head -n 1)
-  printf 'systemd\t%s\nstate\t%s\narchitecture\t%s\nkernel\t%s\ncpus\t%s\n' "$systemd" "$(systemctl is-system-running)" \
-    "$(uname -m)" "$(uname -r)" "$(nproc)"
-  printf 'memory\t%s\n' "$(ask_memory)"
-  printf 'cgroups\t%s\n' "$(stat -f -c %T /sys/fs/cgroup)"
-  printf 'zstd\t%s\n' "$(command -v zstd)"
-  printf 'disk\t%s\n' "$(stat -f -c '%a %S' "$LIB")"
-}
-
 ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and all volumes of these classes
   local machines=$1 name each; shift
   [[ $machines =~ ^[A-Za-z0-9._,-]+$ ]] || fail $INVALID "$machines are no machines"
