@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import os
 import shutil
@@ -27,6 +28,7 @@ from quarterdeck.etcd.kv import Put
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.pki.authority import Request, Usage, create_authority, issue
+from quarterdeck.sites.local.altering import all_stopped
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
@@ -56,6 +58,11 @@ async def eventually(attempt: Callable[[], Awaitable[Result]], within: float = 2
             if loop.time() > until:
                 raise
         await asyncio.sleep(0.05)
+
+
+async def still(pid: int) -> None:
+    """Raises AssertionError as long as any thread of the process runs."""
+    assert all_stopped(pid), pid
 
 
 class Lab(Protocol):
@@ -199,7 +206,10 @@ class RealLab:
         process.wait()
 
     async def freeze(self, address: MemberAddress) -> None:
-        self.processes[address.name].send_signal(signal.SIGSTOP)
+        process = self.processes[address.name]
+        process.send_signal(signal.SIGSTOP)
+        # On a busy machine its threads run on for a moment.
+        await eventually(functools.partial(still, process.pid))
 
     async def write(self, count: int) -> None:
         async with EtcdMember((await leader(self)).client_url, self.tls) as member:
