@@ -10,9 +10,9 @@ from pathlib import Path
 
 from filelock import AsyncFileLock
 
+from quarterdeck.progress import Silent
 from quarterdeck.upstream.gotool import GoTools
 from quarterdeck.upstream.process import run
-from quarterdeck.upstream.progress import Silent
 
 _FLAGS = ("-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w")
 _DEADLINE = 1_200.0

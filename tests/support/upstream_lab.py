@@ -52,12 +52,16 @@ class Heard:
     """A Progress that remembers."""
 
     started: dict[str, int | None] = field(default_factory=dict)
+    resized: dict[str, list[int]] = field(default_factory=dict)
     done: dict[str, list[int]] = field(default_factory=dict)
     finished: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def start(self, task: str, total: int | None) -> None:
         self.started[task] = total
+
+    def resize(self, task: str, total: int) -> None:
+        self.resized.setdefault(task, []).append(total)
 
     def advance(self, task: str, done: int) -> None:
         self.done.setdefault(task, []).append(done)

@@ -19,14 +19,14 @@ from quarterdeck.app import driving as followers
 from quarterdeck.app.driving import followed
 from quarterdeck.app.reach import manager_of
 from quarterdeck.engine.conditions import READY, RECONCILING, stalled
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.home import SENDS_PROGRAM, Home
 from quarterdeck.engine.leases import lease_name, manager_lease
 from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
 from quarterdeck.model.steps import Plan
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.memory import MemoryStore
-from quarterdeck.stores.port import JournalEntry, Lease, Outcome
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome
 
 OTHER = "elsewhere:1 (quarterdeck migrate alpha)"
 
@@ -48,6 +48,9 @@ class Seen:
 
     def wants(self, wish: str) -> None:
         self.said.append(f"wants {wish}")
+
+    def notes(self, words: str) -> None:
+        self.said.append(f"notes: {words}")
 
     def warns(self, words: str) -> None:
         self.said.append(f"warns: {words}")
@@ -191,6 +194,11 @@ async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
                     plane="alpha", time=1.0, kind="Step", text="a step", outcome=outcome, operation="x", detail=detail
                 )
                 await store.append(entry)
+            now = datetime.now(UTC).timestamp()
+            sends = Event(
+                plane="alpha", type=EventType.NORMAL, reason=SENDS_PROGRAM, message="sending", first=now, last=now
+            )
+            await store.record(sends)
             await so(store, RECONCILING, ConditionStatus.TRUE, "waiting for rain")
             await asyncio.sleep(0.05)
             await phase(store, OperationPhase.SUCCEEDED)
@@ -201,7 +209,13 @@ async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
     assert follower.hands == [Hand(MANAGER, "alpha-apply-1")], "it is the manager's before it has taken it up"
     assert not follower.drove.is_set()
     said = list(dict.fromkeys(follower.seen.said))
-    assert said == ["begins to a step", "a step failed: busy", "did a step in 2 s", "waiting for rain"]
+    assert said == [
+        "begins to a step",
+        "a step failed: busy",
+        "did a step in 2 s",
+        "notes: sending",
+        "waiting for rain",
+    ]
 
 
 async def test_what_a_manager_has_not_seen_yet_is_no_end(store: MemoryStore, sees: list[Plan]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 
+import structlog
 from rich.console import Console
 
 from quarterdeck.cli.fetching import RichProgress
+from quarterdeck.cli.logged import LoggedProgress
 
 
 def shown(*, terminal: bool) -> str:
@@ -19,6 +21,38 @@ def shown(*, terminal: bool) -> str:
         progress.finish("downloading [kubectl]", "60 MB")
         progress.finish("building etcd 3.6.16", "done")
     return stream.getvalue()
+
+
+def test_off_a_terminal_what_takes_long_is_told_each_ten_seconds() -> None:
+    stream, now = io.StringIO(), [0.0]
+    with RichProgress(Console(file=stream, width=120), lambda: now[0]) as progress:
+        progress.start("sending to cp-1 of rack", 9_000_000)
+        for second in range(1, 25):
+            now[0] = second
+            progress.advance("sending to cp-1 of rack", second * 400_000)
+            if second == 12:
+                progress.resize("sending to cp-1 of rack", 12_000_000)
+        progress.finish("sending to cp-1 of rack", "2 programs, 9.6 MB")
+    assert stream.getvalue().splitlines() == [
+        "sending to cp-1 of rack ...",
+        "sending to cp-1 of rack: 4.0 of 9.0 MB",
+        "sending to cp-1 of rack: 8.0 of 12.0 MB",
+        "sending to cp-1 of rack: 2 programs, 9.6 MB (24 s)",
+    ]
+
+
+def test_a_log_has_the_beginning_and_the_end() -> None:
+    log, now = structlog.testing.CapturingLogger(), [0.0]
+    progress = LoggedProgress(structlog.wrap_logger(log, processors=[]), lambda: now[0])
+    progress.start("sending to cp-1 of rack", 9_000_000)
+    progress.advance("sending to cp-1 of rack", 1_000_000)
+    progress.resize("sending to cp-1 of rack", 12_000_000)
+    now[0] = 14.04
+    progress.finish("sending to cp-1 of rack", "2 programs, 12.0 MB")
+    assert [each.kwargs for each in log.calls] == [
+        {"event": "sending to cp-1 of rack", "bytes": 9_000_000},
+        {"event": "sending to cp-1 of rack", "outcome": "2 programs, 12.0 MB", "seconds": 14.0},
+    ]
 
 
 def test_off_a_terminal_there_are_plain_lines_in_order() -> None:

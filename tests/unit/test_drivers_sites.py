@@ -62,7 +62,7 @@ def driver() -> Driver:
 
 @pytest.fixture
 def sites(driver: Driver) -> Sites:
-    return Sites(Path("/nowhere"), {"local": lambda _: driver})
+    return Sites(Path("/nowhere"), {"local": lambda _, __: driver})
 
 
 def east(**spec: object) -> SiteResource:

@@ -11,9 +11,9 @@ import pytest
 from support.upstream_lab import AMD64, Heard, elf
 
 from quarterdeck.errors import Corrupt, InvalidInput, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.progress import Progress
 from quarterdeck.upstream.cache import Cache, State
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Version, Versions
-from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.sources import CannotGive, Order
 from quarterdeck.upstream.upstream import Upstream, cache_root
 

@@ -37,9 +37,9 @@ from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.model.components import Component
 from quarterdeck.planner.dry_run import DryRun
+from quarterdeck.progress import Progress
 from quarterdeck.stores.identity import this_process
 from quarterdeck.stores.sealing import Key
-from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.upstream import Upstream
 
 if TYPE_CHECKING:  # probes and reports take long to load, and most commands need neither
@@ -99,14 +99,15 @@ class Quarterdeck(Looks):
         """The home in ``folder``, made with its two default sites if it is new.
 
         What is not given is as the environment says: QUARTERDECK_HOME (``folder``), QUARTERDECK_KEY_FILE (``key``),
-        QUARTERDECK_BIN_DIR, QUARTERDECK_CACHE and QUARTERDECK_MIRROR (``upstream``; ``progress`` is told what it
-        fetches). ``asker`` is who asks for operations and holds leases, in words: this user and process if not given.
+        QUARTERDECK_BIN_DIR, QUARTERDECK_CACHE and QUARTERDECK_MIRROR (``upstream``). ``progress`` is told what it
+        fetches, and what is sent to hosts. ``asker`` is who asks for operations and holds leases, in words: this user
+        and process if not given.
 
         Raises InvalidInput for an environment that makes no sense, Corrupt for a damaged store or one of a newer
         version, Unavailable when it cannot be written, PreconditionFailed when somebody else may write to it, or it is
         sealed by another key.
         """
-        async with opened(folder, key) as home:
+        async with opened(folder, key, progress) as home:
             yield cls(home, asker=asker or _this_program(), upstream=upstream, progress=progress)
 
     # looking: see ``Looks``

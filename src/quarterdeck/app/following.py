@@ -12,6 +12,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.engine import operations
 from quarterdeck.engine.conditions import READY, RECONCILING, why_stalled
+from quarterdeck.engine.home import SENDS_PROGRAM
 from quarterdeck.errors import Paused, QuarterdeckError
 from quarterdeck.stores.port import EventType, JournalEntry, Outcome, Store
 
@@ -38,6 +39,10 @@ class Onlooker(Protocol):
 
     def wants(self, wish: str) -> None:
         """What a person is asked for."""
+        ...
+
+    def notes(self, words: str) -> None:
+        """What goes on, and may take a while."""
         ...
 
     def warns(self, words: str) -> None:
@@ -82,6 +87,8 @@ class Progressed:
                 self._warned.add(event.message)
                 if event.reason == "RecordWanted":
                     self.onlooker.wants(event.message)
+                elif event.reason == SENDS_PROGRAM:
+                    self.onlooker.notes(event.message)
                 elif event.type is EventType.WARNING and event.reason not in _TOLD_ELSEWHERE:
                     self.onlooker.warns(event.message)
         so = find_condition(plane.status.conditions, RECONCILING) if plane is not None else None

@@ -20,6 +20,7 @@ from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.home_folder import home_folder, home_key
 from quarterdeck.engine.places import network_of
+from quarterdeck.progress import Progress
 from quarterdeck.stores.port import Event
 from quarterdeck.stores.sealing import Key
 
@@ -31,10 +32,12 @@ __all__ = ["Looks", "Status", "summary"]
 
 
 @asynccontextmanager
-async def opened(folder: Path | None, key: Key | None) -> AsyncIterator[Home]:
+async def opened(folder: Path | None, key: Key | None, progress: Progress | None = None) -> AsyncIterator[Home]:
     """A home for the block. What is not given is as the environment says."""
     home = await Home.open(
-        home_folder(os.environ) if folder is None else folder, key=home_key(os.environ) if key is None else key
+        home_folder(os.environ) if folder is None else folder,
+        key=home_key(os.environ) if key is None else key,
+        progress=progress,
     )
     try:
         yield home

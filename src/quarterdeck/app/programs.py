@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.progress import Progress
 from quarterdeck.upstream.cache import Entry
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Version, Versions
-from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.upstream import Upstream, version_of
 
 

@@ -99,6 +99,10 @@ class LiveProgress:
         """See ``Onlooker``."""
         self._console.print(f"{self._at()}  [yellow]?[/yellow] {escape(wish)}", soft_wrap=True)
 
+    def notes(self, words: str) -> None:
+        """See ``Onlooker``."""
+        self._console.print(f"{self._at()}    {escape(words)}", soft_wrap=True)
+
     def warns(self, words: str) -> None:
         """See ``Onlooker``."""
         self._console.print(f"{self._at()}  [yellow]![/yellow] {escape(words)}", soft_wrap=True)

@@ -15,6 +15,7 @@ import typer
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import RESTARTED_BY, Parent, Quarterdeck, asker, home_key, inside_argv
 from quarterdeck.cli.context import INSIDE, here, run
+from quarterdeck.cli.logged import LoggedProgress
 from quarterdeck.cli.notify import notify
 
 app = typer.Typer()
@@ -55,7 +56,9 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
         return ("env", f"{INSIDE}=1", f"{RESTARTED_BY}=quarterdeck serve", *argv)
 
     try:
-        async with Quarterdeck.open(here(), key=home_key(os.environ), asker=asker("quarterdeck serve")) as quarterdeck:
+        async with Quarterdeck.open(
+            here(), key=home_key(os.environ), asker=asker("quarterdeck serve"), progress=LoggedProgress(log)
+        ) as quarterdeck:
             notify("READY=1")
             await quarterdeck.serve(
                 network,

@@ -12,6 +12,7 @@ from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.ssh import SshSites
 from quarterdeck.model.findings import Checked
 from quarterdeck.sites.port import Site
+from quarterdeck.sites.telling import Telling
 
 
 class SiteDriver(Protocol):
@@ -52,8 +53,10 @@ class SiteDriver(Protocol):
         ...
 
 
-#: By ``spec.driver``. Each is given the home's folder.
-SITE_DRIVERS: Mapping[str, Callable[[Path], SiteDriver]] = {"local": LocalSites, "ssh": SshSites}
+#: How a driver is opened: it is given the home's folder, and who is told of what takes long.
+OpenDriver = Callable[[Path, Telling], SiteDriver]
+#: By ``spec.driver``.
+SITE_DRIVERS: Mapping[str, OpenDriver] = {"local": lambda folder, _: LocalSites(folder), "ssh": SshSites}
 #: Whose the hub of an address space is.
 _HUBS: Mapping[AddressSpace, str] = {
     AddressSpace.LOOPBACK: "local",
@@ -65,8 +68,11 @@ _HUBS: Mapping[AddressSpace, str] = {
 class Sites:
     """The sites of one home, each opened when it is first asked for, and anew when it was declared otherwise."""
 
-    def __init__(self, folder: Path, drivers: Mapping[str, Callable[[Path], SiteDriver]] = SITE_DRIVERS) -> None:
+    def __init__(
+        self, folder: Path, drivers: Mapping[str, OpenDriver] = SITE_DRIVERS, telling: Telling | None = None
+    ) -> None:
         self._folder = folder
+        self._telling = telling or Telling()
         self._kinds = drivers
         self._drivers: dict[str, SiteDriver] = {}
         self._opened: dict[str, tuple[SiteSpec, Site]] = {}
@@ -119,5 +125,5 @@ class Sites:
 
     def _driver(self, kind: str) -> SiteDriver:
         if kind not in self._drivers:
-            self._drivers[kind] = self._kinds[kind](self._folder)
+            self._drivers[kind] = self._kinds[kind](self._folder, self._telling)
         return self._drivers[kind]

@@ -19,6 +19,7 @@ from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.port import Site
+from quarterdeck.sites.telling import Telling
 
 if TYPE_CHECKING:  # few homes have such sites, and what connects takes long to load
     from quarterdeck.sites.ssh import hosts as ssh
@@ -32,8 +33,9 @@ _HUB = f"hub-{AddressSpace.HOSTS}"
 class SshSites:
     """Opens the ssh sites of one home, which share their connections, and what is known of programs that they have."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, telling: Telling | None = None) -> None:
         self._folder = folder
+        self._telling = telling or Telling()
         self._shared: tuple[Hosts, Sender] | None = None
 
     def open(self, resource: SiteResource) -> SshSite:
@@ -94,7 +96,8 @@ class SshSites:
         from quarterdeck.upstream.origins import Origins
 
         if self._shared is None:
-            self._shared = Hosts(owner_of(self._folder)), Sender(origins=Origins.from_environment(os.environ))
+            sender = Sender(origins=Origins.from_environment(os.environ), telling=self._telling)
+            self._shared = Hosts(owner_of(self._folder)), sender
         return self._shared
 
 

@@ -35,10 +35,15 @@ from quarterdeck.http import Http
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
+from quarterdeck.progress import Progress, Silent
 from quarterdeck.sites.port import Floats, LedFromOutside, Site
+from quarterdeck.sites.telling import Telling
 from quarterdeck.stores.lease import LeaseGuard
-from quarterdeck.stores.port import Lease, Store
+from quarterdeck.stores.port import Event, EventType, Lease, Store
 from quarterdeck.stores.sealing import Key
+
+#: The reason of an event: a host is about to have a program that it does not have yet, which may take a while.
+SENDS_PROGRAM = "SendsProgram"
 
 
 @dataclass(kw_only=True)
@@ -47,20 +52,22 @@ class Home:
 
     folder: Path
     store: Store
+    progress: Progress = field(default_factory=Silent)
     sites: Sites = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sites = Sites(self.folder)
+        self.sites = Sites(self.folder, telling=Telling(progress=self.progress, event=self._sends))
 
     @classmethod
-    async def open(cls, folder: Path, *, key: Key | None = None) -> Home:
-        """The home in ``folder``, made with its two default sites if it is new. ``key``: what its keys are sealed by.
+    async def open(cls, folder: Path, *, key: Key | None = None, progress: Progress | None = None) -> Home:
+        """The home in ``folder``, made with its two default sites if it is new. ``key``: what its keys are sealed by;
+        ``progress`` is told of programs that are sent to hosts.
 
         Raises Corrupt for a damaged store or one of a newer version, Unavailable when it cannot be written,
         PreconditionFailed when somebody else may write to it, or it is sealed by another key.
         """
         make_folder(folder)
-        home = cls(folder=folder, store=open_store(folder, key=key))
+        home = cls(folder=folder, store=open_store(folder, key=key), progress=progress or Silent())
         if not await home.store.list(SiteResource):
             for site in default_sites():
                 await home.store.create(site)
@@ -72,6 +79,12 @@ class Home:
             await self.sites.close()
         finally:
             await self.store.close()
+
+    async def _sends(self, plane: str, words: str) -> None:
+        """See ``Telling``: for those who look on from other processes."""
+        now = time.time()
+        happened = Event(plane=plane, type=EventType.NORMAL, reason=SENDS_PROGRAM, message=words, first=now, last=now)
+        await self.store.record(happened)
 
     async def site(self, name: str) -> SiteResource:
         """A site's resource; raises NotFound that names the sites there are."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from quarterdeck.progress import Progress, Silent
 from quarterdeck.upstream.cache import Entry, State
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
-from quarterdeck.upstream.progress import Progress, Silent
 from quarterdeck.upstream.upstream import Upstream, cache_root
 
 __all__ = [

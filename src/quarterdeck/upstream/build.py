@@ -10,12 +10,12 @@ from pathlib import Path
 
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.files import write_atomic
+from quarterdeck.progress import Progress
 from quarterdeck.upstream.catalog import Program
 from quarterdeck.upstream.gomod import build_module, executable, known_sums, linker_flags, module, package
 from quarterdeck.upstream.gotool import OLDEST, GoTools, parse_go
 from quarterdeck.upstream.pins import MODULES
 from quarterdeck.upstream.process import Outcome, run
-from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.sources import CannotGive, Order
 
 MODULES_DEADLINE = 1800.0

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from quarterdeck.progress import Progress
 from quarterdeck.upstream.process import run
-from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.sources import CannotGive
 
 GoVersion = tuple[int, int, int]

