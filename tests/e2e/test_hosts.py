@@ -15,6 +15,8 @@ from support.hosts_planes import HostsPlanes, hosts_planes
 from support.plane_lab import Command, PlaneLab, did
 from support.watched import CLIENTS, watched
 
+from quarterdeck.api.memory import memory_from_status
+from quarterdeck.model.seats import PortName
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.netns.layout import OUTSIDE, Cut
 from quarterdeck.stores.port import JournalEntry
@@ -31,28 +33,30 @@ SILENT = 20.0
 
 
 def machines() -> dict[LabHost, tuple[str, ...]]:
-    """Two sites of three zones, each with a spare machine, and two hosts that are edges and DNS servers."""
-    found: dict[LabHost, tuple[str, ...]] = {}
-    for site in SITES:
-        found |= {LabHost(f"{site}-{zone}", site, zone): ("control",) for zone in "abc"}
-        found |= {LabHost(f"{site}-edge-{zone}", site, zone): ("edge", "dns") for zone in "ab"}
+    """Two sites of three zones: one that has two edges, which are DNS servers too, and a spare machine, and one whose
+    hosts are edges besides.
+    """
+    found: dict[LabHost, tuple[str, ...]] = {LabHost(f"north-{zone}", "north", zone): ("control",) for zone in "abc"}
+    found |= {LabHost(f"north-edge-{zone}", "north", zone): ("edge", "dns") for zone in "ab"}
     found[LabHost("north-spare", "north", "a")] = ("control",)
-    return found
+    return found | {LabHost(f"south-{zone}", "south", zone): ("control", "edge") for zone in "abc"}
+
+
+def edge(site: str, zone: str) -> str:
+    """A host of load balancers."""
+    return f"{site}-edge-{zone}" if site == "north" else f"{site}-{zone}"
 
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[HostsPlanes]:
-    """The plane, at site north of two whose machines have all programs."""
+    """The plane, at site north of two. Programs are sent there as for anybody; the other one's machines have them then."""
     if why := why_not():
         pytest.skip(why)
     with hosts_planes(machines()) as hosts:
         for site in SITES:
             hosts.add_site(site)
-        hosts.planes.run("create", "first", "--site", "north", "--replicas", "1")  # programs are sent as for anybody
+        hosts.planes.run("create", NAME, "--site", "north")
         hosts.share_programs()
-        hosts.planes.run("delete", "first", "--yes")
-        done = hosts.planes.run("create", NAME, "--site", "north")
-        print(f"\n3 replicas on hosts that have the programs: {done.seconds:.1f} s")
         yield hosts
 
 
@@ -91,12 +95,14 @@ def settled(planes: PlaneLab, moving: Command, target: str) -> None:
     assert done.code == 0, str(done)
     fact = planes.status(NAME, code=0)
     assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target
+    seats = [each.seat for each in memory_from_status(planes.plane(NAME).status.memory).replicas]
+    assert {each.listen(PortName.APISERVER).port for each in seats if each is not None} == {16443}, "as at the source"
 
 
 def test_a_plane_is_spread_over_hosts_and_its_units_are_confined(far: HostsPlanes) -> None:
     source, _ = where(far.planes)
     assert {*far.planes.machines(source)} <= {f"{source}-{zone}" for zone in ("a", "b", "c", "spare")}
-    for name in (f"{source}-b", f"{source}-edge-a"):
+    for name in (f"{source}-b", edge(source, "a")):
         said = far.hosts.sh(name, "systemd-analyze security --no-pager | grep quarterdeck-")
         exposures = {line.split()[0]: float(line.split()[1]) for line in said.splitlines()}
         print(f"\n{exposures}")
@@ -206,15 +212,13 @@ def test_a_plane_serves_on_when_its_managers_host_is_cut_off(far: HostsPlanes) -
     site, other = where(planes)
     manager = planes.start("serve", "--log-format", "json")
     until(lambda: '"serving"' in manager.said, "it serves")
-    asks = (
-        f"for i in $(seq 20); do curl -skf -m 2 https://{hosts.address(f'{site}-edge-a')}:6443/readyz || exit 1; done"
-    )
+    asks = f"for i in $(seq 20); do curl -skf -m 2 https://{hosts.address(edge(site, 'a'))}:6443/readyz || exit 1; done"
     for name in SITES:
         hosts.cut_sites(OUTSIDE, name, Cut.BOTH)
     try:
         end = time.monotonic() + 20.0  # longer than any grace
         while time.monotonic() < end:
-            assert hosts.sh(f"{other}-edge-b", asks) == "ok" * 20
+            assert hosts.sh(edge(other, "b"), asks) == "ok" * 20
     finally:
         for name in SITES:
             hosts.cut_sites(OUTSIDE, name, Cut.NONE)

@@ -16,14 +16,17 @@ from quarterdeck.actions.seats import settle_seats, take_seat
 from quarterdeck.actions.status import refresh
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.endpoint import LeadsTo
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import LAST_BLOCK, completed, ports_of, seat_at, seat_of_before, seat_with
 from quarterdeck.errors import Unavailable
+from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import TakenSeat
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
 from quarterdeck.pki.codec import encode
+from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.memory import MemoryStore
 
 A1 = "east-a1"
@@ -59,6 +62,20 @@ async def test_a_placed_replica_has_its_seat_written_down_with_it() -> None:
     small = await small_plane(replicas=0)
     await carry_out(small.plane, NEW, small.world)
     assert await stored(small) == await who(small) == {"east-9": 6443}
+
+
+@pytest.mark.parametrize(("leads_to", "port"), [("load-balancers", 16443), ("apiservers", 6443)])
+async def test_where_hosts_may_have_load_balancers_too_apiservers_are_at_another_port_unless_clients_come_there(
+    leads_to: str, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeSite, "capabilities", NEEDED | {Capability.ONE_ADDRESS})
+    small = await small_plane(replicas=0)
+    endpoint = small.plane.resource.spec.endpoint.model_copy(update={"leads_to": LeadsTo(leads_to)})
+    spec = small.plane.resource.spec.model_copy(update={"endpoint": endpoint})
+    small.plane.resource = small.plane.resource.model_copy(update={"spec": spec})
+    seat = await take_seat(small.plane, NEW.slot.site, NEW.machine, NEW.replica)
+    assert seat.listen("kube-apiserver").port == port
+    assert seat.listen("etcd-peer").port == 2380
 
 
 async def test_a_replica_that_was_not_written_down_gets_the_same_seat_again() -> None:

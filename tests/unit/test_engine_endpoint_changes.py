@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.endpoint import Endpoint
@@ -28,7 +30,7 @@ BY_HAND = {"mode": "unmanaged", "name": HOST}
 SITE = cast("Site", SimpleNamespace(spec=SimpleNamespace(space="loopback")))
 
 
-def plane(endpoint: dict[str, object], *blocks: int) -> ControlPlane:
+def plane(endpoint: Mapping[str, object], *blocks: int) -> ControlPlane:
     """One whose replicas have the ports of these blocks."""
     made = new_control_plane("demo", site="east")
     replicas = tuple(
@@ -38,7 +40,7 @@ def plane(endpoint: dict[str, object], *blocks: int) -> ControlPlane:
         for block in blocks
     )
     status = made.status.model_copy(update={"port_offset": 0, "memory": memory_to_status(Memory(replicas=replicas))})
-    spec = made.spec.model_copy(update={"endpoint": Endpoint.model_validate_json(json.dumps(endpoint))})
+    spec = made.spec.model_copy(update={"endpoint": Endpoint.model_validate_json(json.dumps({**endpoint}))})
     return made.model_copy(update={"spec": spec, "status": status})
 
 
@@ -71,6 +73,14 @@ async def test_whether_an_address_is_promoted_is_decided_once() -> None:
         with pytest.raises(PreconditionFailed, match="is decided when it is created"):
             await admit_change(home(), plane(after), plane(before), SITE)
     await admit_change(home(), plane(promoted), plane(promoted), SITE)
+
+
+async def test_on_hosts_it_is_decided_once_whether_clients_come_to_apiservers() -> None:
+    straight = plane({"leadsTo": "apiservers"}, 0)
+    for before, after in ((plane({}, 0), straight), (straight, plane({}, 0))):
+        await admit_change(home(), after, before, SITE)
+        with pytest.raises(PreconditionFailed, match="decided when it is created"):
+            await admit_change(home(), after, before, host_site(host("one1")))
 
 
 async def test_clients_are_led_to_apiservers_only_if_all_listen_at_the_port_that_they_come_to() -> None:

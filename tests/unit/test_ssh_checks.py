@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.errors import Corrupt
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import HostFinding, Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.checks import (
@@ -196,11 +197,15 @@ def test_what_planes_listen_at_themselves_is_not_taken_and_a_foreign_etcd_is_nam
     ]
 
 
-def test_apiservers_leave_load_balancers_their_ports_where_hosts_have_both() -> None:
+def test_apiservers_leave_load_balancers_their_ports_at_all_sites_that_may_have_these() -> None:
     assert {6443, 26443, 16443} <= {*ports_of_host(SITE, ONE)}
     assert 6443 not in ports_of_host(SITE, TWO)
     apart = SshSettings(name="apart", hosts=(TWO, host("edge4", MachineRole.EDGE)))
-    assert 6443 in ports_of_host(apart, TWO)
+    assert 16443 in ports_of_host(apart, TWO)
+    outside = replace(apart, hosts=(TWO,), external=ExternalLoadBalancer(("198.51.100.7",)))
+    assert 16443 in ports_of_host(outside, TWO)
+    alone = replace(apart, hosts=(TWO,))
+    assert {6443, 16443} & {*ports_of_host(alone, TWO)} == {6443}, "clients come to apiservers themselves there"
     assert ports_of_host(SITE, DNS) == (53,)
 
 

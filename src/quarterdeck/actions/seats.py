@@ -14,9 +14,11 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember_seats
 from quarterdeck.actions.together import together
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.endpoint import LeadsTo
 from quarterdeck.api.memory import memory_from_status
-from quarterdeck.components.ports import completed, ports_of
+from quarterdeck.components.ports import beside_balancers, completed, ports_of
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
+from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.units import MachineRole, MachineState
@@ -30,7 +32,9 @@ async def take_seat(plane: Plane, at: str, machine: str, replica: str) -> Seat:
     ledgers keep their ports. What planes that are gone left there is let go.
 
     Wherever they are free, the ports of the plane's own number are given: Kubernetes has one list of ports for all
-    apiservers of a plane in the Endpoints of its Service ``kubernetes``, so that these are best all at one port.
+    apiservers of a plane in the Endpoints of its Service ``kubernetes``, so that these are best all at one port. So it
+    is the same whether the machines of a site have load balancers besides or not; where clients come to apiservers
+    themselves it is the one that they come to.
     """
     site = plane.site(at)
     taken = await site.seats(machine)  # before the planes are listed, so that none of a new plane seems to be left
@@ -48,6 +52,8 @@ async def take_seat(plane: Plane, at: str, machine: str, replica: str) -> Seat:
                 if has not in taken:
                     await site.occupy(machine, has)
     wanted = ports_of(plane.resource.status.port_offset or 0)
+    if Capability.ONE_ADDRESS in site.capabilities and plane.resource.spec.endpoint.leads_to is not LeadsTo.APISERVERS:
+        wanted = beside_balancers(wanted)
     return await site.allocate(machine, _owner(plane.resource), replica, wanted)
 
 

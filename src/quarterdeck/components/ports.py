@@ -28,6 +28,9 @@ BLOCK: Mapping[str, int] = {
     PortName.SCHEDULER: 10259,
 }
 
+#: How far from that apiservers are where they may have the address of load balancers, which have it then.
+_BESIDE_BALANCERS = 10_000
+
 #: The status listener of a load balancer, counted from the port that is its plane's own.
 _STATUS_SHIFT = 20_000
 
@@ -42,6 +45,11 @@ def ports_of(block: int, names: Iterable[str] = REPLICA_PORTS) -> dict[str, int]
     if unknown:
         raise InvalidInput("giving a replica its ports", f"no port is called {unknown}", f"name {', '.join(BLOCK)}")
     return {str(name): BLOCK[name] + shift for name in names}
+
+
+def beside_balancers(ports: Mapping[str, int]) -> dict[str, int]:
+    """The same, with the apiserver where no load balancer is."""
+    return {**ports, PortName.APISERVER: ports[PortName.APISERVER] + _BESIDE_BALANCERS}
 
 
 def seat_with(machine: str, host: str, ports: Mapping[str, int]) -> Seat:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import memory_from_status
-from quarterdeck.api.site import Site
+from quarterdeck.api.site import AddressSpace, Site
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.settings import endpoint_port, leads_to_apiservers
 from quarterdeck.errors import PreconditionFailed
@@ -17,6 +17,7 @@ async def admit_change(home: Home, wanted: ControlPlane, current: ControlPlane, 
     Raises PreconditionFailed, and what asking the DNS servers of both raises.
     """
     _is_led_as_it_was(wanted, current)
+    _has_the_ports(wanted, current, site)
     _listens_where_clients_come(wanted, current)
     await _is_answered_alike(home, wanted, current, site)
 
@@ -30,6 +31,16 @@ def _is_led_as_it_was(wanted: ControlPlane, current: ControlPlane) -> None:
         raise PreconditionFailed(
             f"changing the endpoint of plane {wanted.name}",
             "whether its address is promoted, and which one, is decided when it is created",
+            "make another plane",
+        )
+
+
+def _has_the_ports(wanted: ControlPlane, current: ControlPlane, site: Site) -> None:
+    """On hosts apiservers have the port that clients come to only where these are led to them."""
+    if site.spec.space is AddressSpace.HOSTS and leads_to_apiservers(wanted) != leads_to_apiservers(current):
+        raise PreconditionFailed(
+            f"changing the endpoint of plane {wanted.name}",
+            "on hosts apiservers have another port where clients are led to them: that is decided when it is created",
             "make another plane",
         )
 

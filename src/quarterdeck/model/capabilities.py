@@ -13,6 +13,7 @@ class Capability(StrEnum):
     HOLDS = "holds"  # units can be held where they stand, and are let go by themselves (``Holds``)
     FLOATS = "floats"  # its edges take over each other's addresses (``Floats``)
     LEADS = "leads"  # an address can be led from machine to machine (``Leads``)
+    ONE_ADDRESS = "one-address"  # replicas may have the address of load balancers, and so no port that these have
     FAULTS = "faults"  # things can be made to fail, for tests and drills (``Faults``)
 
 

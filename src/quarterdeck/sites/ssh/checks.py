@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from quarterdeck.components.keepalived import not_usable
-from quarterdeck.components.ports import balancer_status_port, load_balancer_port, ports_of
+from quarterdeck.components.ports import balancer_status_port, beside_balancers, load_balancer_port, ports_of
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import MachineRole
@@ -66,9 +66,7 @@ def ports_between(settings: SshSettings, source: Host, target: Host) -> tuple[in
 
 def _of_replica(settings: SshSettings) -> dict[str, int]:
     """The ports of a replica of a site's first plane, by what they are for."""
-    wanted = ports_of(0)
-    wanted[PortName.APISERVER] += settings.apiserver_shift
-    return wanted
+    return beside_balancers(ports_of(0)) if settings.balanced else ports_of(0)
 
 
 def judge_host(host: Host, facts: HostFacts, here: Here) -> Iterator[HostFinding]:

@@ -60,10 +60,6 @@ class SshStorageClass:
         return PurePosixPath(self.path) if self.path else VOLUMES / self.name
 
 
-#: Where a host has load balancers as well as replicas, apiservers are so far from those ports.
-_BESIDE_BALANCERS = 10_000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
     """A site. The first storage class is the default. ``fetch_on_host``: hosts download released programs by
@@ -80,10 +76,9 @@ class SshSettings:
     external: ExternalLoadBalancer | None = None
 
     @property
-    def apiserver_shift(self) -> int:
-        """How far from their usual ports the apiservers of the site listen."""
-        shared = any({MachineRole.CONTROL, MachineRole.EDGE} <= {*each.roles} for each in self.hosts)
-        return _BESIDE_BALANCERS if shared else 0
+    def balanced(self) -> bool:
+        """Whether planes can have load balancers there."""
+        return bool(self.edges()) or self.external is not None
 
     def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
         """The machines by name, each with its host and its role there."""

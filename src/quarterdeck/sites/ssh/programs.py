@@ -96,9 +96,10 @@ class Sender:
             raise type(error)(doing, error.seen, error.next_step or _NO_FETCHING) from error
 
     async def _sent(self, errand: Errand, digest: str) -> None:
-        # How it is packed depends on what the host can unpack, which it says when it is first asked.
         doing, to, name = errand.doing, errand.to, errand.program.name
-        await to.ask("ping", doing=doing, deadline=_DEADLINE)
+        if await self._come(errand, (digest, name, digest)) is None:
+            return  # without packing it, which takes longer than all else
+        # How it is packed depends on what the host can unpack, which it has said by now.
         packed = await self._pack(doing, errand.file, digest, to.packing)
         words, whole = (digest, name, packed.digest), len(packed.content)
         come = await self._come(errand, words)

@@ -24,7 +24,7 @@ from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
 from quarterdeck.model.promises import Promise
-from quarterdeck.model.seats import Endpoint, PortName, Seat, TakenSeat
+from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import (
     MachineState,
     Priority,
@@ -266,10 +266,8 @@ class SshSite(SshAttaching, SshFaults):
         return "each host has its own"
 
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
-        """See Site. Where any host of the site has load balancers as well, apiservers leave them their ports."""
+        """See Site."""
         host = self.host(machine)
-        if PortName.APISERVER in ports:
-            ports = {**ports, PortName.APISERVER: ports[PortName.APISERVER] + self._settings.apiserver_shift}
         taken = await self._listening(host, machine)
 
         def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
