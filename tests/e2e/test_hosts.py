@@ -49,7 +49,7 @@ def edge(site: str, zone: str) -> str:
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[HostsPlanes]:
-    """The plane, at site north of two. Programs are sent there as for anybody; the other one's machines have them then."""
+    """The plane, at site north of two. Programs are sent as for anybody; all machines have them then."""
     if why := why_not():
         pytest.skip(why)
     with hosts_planes(machines()) as hosts:

@@ -131,6 +131,7 @@ async def test_what_is_there_is_not_told_of(sending: Sending) -> None:
     await sending.install("etcd")
     await sending.install("etcd", fetch=True)
     assert (sending.heard, sending.events) == (Heard(), [])
+    assert sending.sender._packed == {}, "that would take longer than all else"
 
 
 async def test_after_a_cut_it_goes_on_where_it_was(sending: Sending) -> None:
