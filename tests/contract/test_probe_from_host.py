@@ -252,6 +252,16 @@ async def test_nobody_can_tell_what_fails_while_the_way_to_the_host_stalls(lab: 
         assert tunnel.lag() > 1.0
 
 
+async def test_an_answer_that_nobody_waited_for_vouches_for_nothing(lab: HostsLab, tunnel: Tunnel) -> None:
+    lab.freeze(HOST)
+    first, second = (asyncio.create_task(tunnel.confirm(float("inf"))) for _ in range(2))
+    await asyncio.wait((first, second), timeout=0.2)
+    first.cancel()
+    assert await asyncio.wait((second,), timeout=0.3) == (set(), {second})
+    lab.thaw(HOST)
+    await second
+
+
 @pytest.mark.parametrize(
     ("user", "says"), [("stranger", "no key of user stranger"), ("nobody", "user nobody can run no program there")]
 )
