@@ -5,23 +5,38 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 #: Seconds after which the next address is tried as well, while the ones before it have not answered.
 _NEXT = 0.25
 
 
-async def connected(addresses: Sequence[str], port: int) -> tuple[str, socket.socket]:
+async def connect(address: str, port: int) -> socket.socket:
+    """A TCP connection of this host. Raises OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        await asyncio.get_running_loop().sock_connect(made, (address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+async def connected(
+    addresses: Sequence[str], port: int, by: Callable[[str, int], Awaitable[socket.socket]] = connect
+) -> tuple[str, socket.socket]:
     """A TCP connection to whichever of some IP addresses takes one first, and that address. Each is tried as soon as
-    the one before it refuses, or has not answered for a moment. Raises the OSError of the last that refused.
+    the one before it refuses, or has not answered for a moment. ``by``: what connects to one of them. Raises the
+    OSError of the last that refused, and what else ``by`` raises.
     """
-    waiting, trying = deque(addresses), dict[asyncio.Task[socket.socket], str]()
+    waiting, trying = deque(addresses), dict[asyncio.Future[socket.socket], str]()
     refused = OSError("it has no address")
     try:
         while waiting or trying:
             if waiting:
                 address = waiting.popleft()
-                trying[asyncio.create_task(_connect(address, port))] = address
+                trying[asyncio.ensure_future(by(address, port))] = address
             done, _ = await asyncio.wait(
                 trying, timeout=_NEXT if waiting else None, return_when=asyncio.FIRST_COMPLETED
             )
@@ -36,18 +51,7 @@ async def connected(addresses: Sequence[str], port: int) -> tuple[str, socket.so
         await _leave([*trying])
 
 
-async def _connect(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    try:
-        await asyncio.get_running_loop().sock_connect(made, (address, port))
-    except BaseException:
-        made.close()
-        raise
-    return made
-
-
-async def _leave(tasks: Sequence[asyncio.Task[socket.socket]]) -> None:
+async def _leave(tasks: Sequence[asyncio.Future[socket.socket]]) -> None:
     """Try no longer; one that came second has been for nothing."""
     for task in tasks:
         task.cancel()

@@ -21,6 +21,7 @@ from quarterdeck.engine.access import probe_target
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.settings import endpoint_port
 from quarterdeck.errors import Unavailable
+from quarterdeck.probe.network import Direct
 from quarterdeck.probe.resolve import resolver_for
 from quarterdeck.probe.target import ProbeTarget
 
@@ -94,7 +95,7 @@ async def asked(home: Home) -> ProbeTarget:
 
 def resolves(target: ProbeTarget) -> bool:
     try:
-        return bool(asyncio.run(resolver_for(target, time.monotonic).resolve()))
+        return bool(asyncio.run(resolver_for(target, time.monotonic, Direct()).resolve()))
     except Unavailable:
         return False
 

@@ -112,13 +112,25 @@ def test_a_plane_is_spread_over_hosts_and_its_units_are_confined(far: HostsPlane
         assert "root" not in owners
 
 
+def test_clients_at_a_host_of_the_other_site_see_no_failure(far: HostsPlanes) -> None:
+    _, other = where(far.planes)
+    done = far.planes.run("probe", NAME, "--from", f"{other}-b", "--for", "3", "-o", "json")
+    seen = done.json
+    failed = (seen["failures"], seen["writes"]["lost"], seen["watches"]["missed"])
+    assert (seen["from"], failed) == (f"{other}/{other}-b", ([], 0, 0)), str(done)
+    assert seen["writes"]["acknowledged"] > 0
+    assert seen["periods"][0]["overall"]["p50_ms"] > 80, "the sites are that far apart"
+
+
 @pytest.mark.soak  # the next one is worse, and fails no request either
 def test_no_client_sees_a_failure_in_a_migration_80_ms_away(far: HostsPlanes) -> None:
     source, target = where(far.planes)
-    done = far.planes.run("migrate", NAME, "--to", target, "--yes", "--probe", "--quiet", "3")
+    watcher = f"{source}-edge-a"
+    done = far.planes.run("migrate", NAME, "--to", target, "--yes", "--probe-from", watcher, "--quiet", "3")
     report = Report.model_validate_json(far.planes.run("report", NAME, "-o", "json").out)
     assert report.outcome is Outcome.SUCCEEDED
     assert report.probe is not None
+    assert report.probe.source == f"{source}/{watcher}"
     failed = [f"{each.kind} {each.request}: {each.reason}" for each in report.probe.failures]
     assert (failed, report.probe.writes.lost, report.probe.watches.missed) == ([], 0, 0), str(done)
     left = far.hosts.sh(f"{source}-a", "systemctl list-units --all --plain --no-legend 'quarterdeck-demo-*'")

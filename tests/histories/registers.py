@@ -14,6 +14,7 @@ from typing import Any
 from histories.operations import Op, Operation, Outcome
 from quarterdeck.probe import client as probe
 from quarterdeck.probe.dial import Dialer, Http, tls_context
+from quarterdeck.probe.network import Direct
 from quarterdeck.probe.resolve import resolver_for
 from quarterdeck.probe.target import ProbeTarget
 from quarterdeck.probe.wire import Request
@@ -208,8 +209,8 @@ async def register_clients(
     shared, contexts = Registers(), {http: tls_context(target, http) for http in Http}
 
     def client(number: int, http: Http) -> RegisterClient:
-        resolver = resolver_for(target, time.monotonic)
-        dialer = Dialer(target=target, resolver=resolver, context=contexts[http], http=http)
+        resolver = resolver_for(target, time.monotonic, Direct())
+        dialer = Dialer(target=target, resolver=resolver, network=Direct(), context=contexts[http], http=http)
         dialled = probe.Client(dialer, timeout=_PATIENCE)
         return RegisterClient(number, random.Random(f"{seed}/{number}"), dialled, namespace, shared)
 

@@ -188,6 +188,7 @@ def test_a_second_plane_of_a_name_is_refused(cli: Cli) -> None:
         (("--to", "north"), MISSING, ("'north'", "east, west")),
         (("--to", "west", "--replicas", "2"), INVALID, ("2 replicas", "1, 3, 5 or 7")),
         (("--to", "west", "--probe", "--detach"), INVALID, ("--probe and --detach",)),
+        (("--to", "west", "--probe-from", "cp-1", "--detach"), INVALID, ("--probe and --detach",)),
     ],
 )
 def test_a_migration_that_makes_no_sense_is_refused(

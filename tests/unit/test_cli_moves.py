@@ -18,6 +18,8 @@ from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, changes, inplace
 from quarterdeck.engine import forecasts, operations, preconditions
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.watchers import Watchers
+from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import StopBalancer
@@ -34,6 +36,8 @@ class FakeProbe:
     """A probe that remembers what it was told."""
 
     told: list[str] = field(default_factory=list)
+    host: str | None = None
+    lost: QuarterdeckError | None = None
 
     async def mark(self, label: str) -> float:
         self.told.append(label)
@@ -41,9 +45,13 @@ class FakeProbe:
 
     async def retire(self, kind: Kind) -> None:
         self.told.append(f"retire {kind}")
+        if self.lost is not None:
+            raise self.lost
 
     async def stop(self) -> ProbeResult:
         self.told.append("stop")
+        if self.lost is not None:
+            raise self.lost
         seen = probe_result()
         quiet, during = seen.periods
         return replace(seen, periods=(quiet, replace(during, label=self.told[0])))
@@ -88,7 +96,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         await books(face._home, watchers)
 
     @asynccontextmanager
-    async def probing(*_: object, **__: object) -> AsyncIterator[FakeProbe]:
+    async def probing(*_: object, host: str | None = None, **__: object) -> AsyncIterator[FakeProbe]:
+        made.probe.host = host
         yield made.probe
 
     async def admit(*_: object, **__: object) -> None: ...
@@ -109,8 +118,7 @@ async def books(home: Home, watchers: Sequence[Watcher] = ()) -> None:
     """What is under way is done, as far as the books say."""
     running = await operations.current(home.store, "demo")
     assert running is not None
-    for each in watchers:
-        await each.begins(StopBalancer(site="east", why=""))
+    await Watchers(watchers).tell(lambda each: each.begins(StopBalancer(site="east", why="")))
     begun = await operations.begin(home.store, running, ASKER)
     await operations.finish(home.store, begun, OperationPhase.SUCCEEDED, "as wanted", ASKER)
 
@@ -151,6 +159,21 @@ def test_clients_look_at_the_quiet_plane_then_at_the_move_and_its_report_has_the
     assert lab.probe.told == ["change", "retire pinned", "after", "stop"]
     report = lab.cli("report", "demo", "-o", "json").out
     assert '"probe": {' in report
+
+
+def test_clients_may_be_those_of_a_host(lab: Lab) -> None:
+    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe-from", "cp-1", "--quiet", "0")
+    assert (said.code, lab.probe.host) == (0, "cp-1"), said
+    assert "clients run from host cp-1; looking" in said.err
+
+
+def test_a_migration_whose_probe_ends_goes_on_and_its_report_has_none(lab: Lab) -> None:
+    lab.probe.lost = Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent")
+    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--quiet", "0")
+    assert (said.code, lab.site()) == (6, "west"), said
+    assert said.err.splitlines()[-1] == f"error: {lab.probe.lost}"
+    assert lab.operations()[-1].status.phase is OperationPhase.SUCCEEDED
+    assert '"probe": null' in lab.cli("report", "demo", "-o", "json").out
 
 
 def test_an_abort_brings_the_plane_back_and_says_so(lab: Lab) -> None:

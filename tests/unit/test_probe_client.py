@@ -14,6 +14,7 @@ from quarterdeck.probe.client import Client
 from quarterdeck.probe.dial import Dialer, Http, tls_context
 from quarterdeck.probe.http2 import FrameSplitter, GoAway
 from quarterdeck.probe.ledger import Slot
+from quarterdeck.probe.network import Direct
 from quarterdeck.probe.objects import Requests
 from quarterdeck.probe.resolve import PinnedResolver, resolver_for
 from quarterdeck.probe.target import ProbeTarget
@@ -32,10 +33,11 @@ async def server() -> AsyncIterator[FakeApiserver]:
 def client_of(
     target: ProbeTarget, http: Http = Http.ONE, *, pinned: bool = False, keep: bool = True, timeout: float = 5.0
 ) -> Client:
-    resolver = resolver_for(target, time.monotonic)
+    resolver = resolver_for(target, time.monotonic, Direct())
     dialer = Dialer(
         target=target,
         resolver=PinnedResolver(resolver) if pinned else resolver,
+        network=Direct(),
         context=tls_context(target, http),
         http=http,
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,7 +13,8 @@ from dataclasses import replace
 import pytest
 from probe_lab import Act, Exchange, FakeApiserver, until
 
-from quarterdeck.errors import Unavailable
+from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.probe.network import Direct, Network, SourceLost
 from quarterdeck.probe.result import Failure, ProbeResult
 from quarterdeck.probe.run import Probe
 from quarterdeck.probe.target import DEFAULT_CLIENTS, Kind, ProbeConfig, ProbeSettings
@@ -42,11 +45,12 @@ class Lab:
 
 
 @asynccontextmanager
-async def lab(settings: ProbeSettings = SETTINGS) -> AsyncIterator[Lab]:
+async def lab(settings: ProbeSettings = SETTINGS, network: Network | None = None) -> AsyncIterator[Lab]:
     failures: list[Failure] = []
     async with FakeApiserver() as server:
         probe = Probe(
             ProbeConfig(target=server.target(), settings=settings),
+            network=network or Direct(),
             now=time.monotonic,
             random_source=random.Random(1),
             on_failure=failures.append,
@@ -279,6 +283,7 @@ async def test_a_server_that_refuses_the_probe_is_an_error_that_says_so() -> Non
         server.act = lambda exchange: Act.GONE
         probe = Probe(
             ProbeConfig(target=server.target(), settings=SETTINGS),
+            network=Direct(),
             now=iter(range(0, 10_000, 20)).__next__,  # patience runs out at once
             random_source=random.Random(1),
             on_failure=lambda failure: None,
@@ -286,3 +291,60 @@ async def test_a_server_that_refuses_the_probe_is_an_error_that_says_so() -> Non
         with pytest.raises(Unavailable, match=r"POST /api/v1/namespaces at plane.test: status 410"):
             await probe.prepare()
         await probe.abandon()
+
+
+class Elsewhere(Direct):
+    """A host that can be lost, and keeps its clients waiting for a while."""
+
+    def __init__(self) -> None:
+        self.lost = False
+
+    async def connect(self, address: str, port: int) -> socket.socket:
+        await self.confirm(0.0)
+        return await super().connect(address, port)
+
+    async def confirm(self, since: float) -> None:
+        if self.lost:
+            raise SourceLost("probing from host rack/cp-1", "the connection to it was lost")
+
+    def lag(self) -> float:
+        return 3.0
+
+
+async def test_when_the_host_is_lost_that_is_probed_from_no_request_has_failed_and_there_is_no_result() -> None:
+    host = Elsewhere()
+    seen: list[Lab] = []
+    with pytest.raises(SourceLost):
+        async with lab(network=host) as it:
+            seen.append(it)
+            host.lost = True
+            it.server.cut_connections()
+            async with asyncio.timeout(10.0):
+                await asyncio.wait((it.probe.crashed,))
+    assert seen[0].failures == []
+    assert seen[0].server.namespaces == set(), "it is cleaned up from here"
+
+
+async def test_what_a_lost_host_has_not_heard_of_is_not_missed() -> None:
+    host = Elsewhere()
+    with pytest.raises(SourceLost):
+        async with lab(replace(SETTINGS, timeout=1.0), network=host) as it:
+            it.server.edit = lambda events: []  # nothing comes any more
+            await it.writes(2)
+            host.lost = True
+
+
+async def test_a_host_that_may_make_no_connections_ends_it_at_once() -> None:
+    class Forbidden(Direct):
+        async def connect(self, address: str, port: int) -> socket.socket:
+            raise PreconditionFailed("probing from host rack/cp-1", "its sshd opens no connection")
+
+    with pytest.raises(PreconditionFailed, match="opens no connection"):
+        async with lab(network=Forbidden()):
+            pass
+
+
+async def test_what_the_way_to_the_host_takes_is_the_probes_own_lag() -> None:
+    async with lab(network=Elsewhere()) as it:
+        await it.writes(2)
+    assert it.result.periods[0].own_lag_ms == 3000.0

@@ -89,7 +89,7 @@ def test_a_stall_in_which_the_probe_itself_stood_still_says_so() -> None:
     it = probe_result()
     frozen = replace(it.periods[1], own_lag_ms=60.0)
     part = probe_part(replace(it, periods=(it.periods[0], frozen)), ZERO, "migrate")
-    assert verdicts(part, None, Limits())[-1].measured.endswith("; the probe itself did not get to run for 60 ms")
+    assert verdicts(part, None, Limits())[-1].measured.endswith("; the probe itself was held up for 60 ms")
     assert "itself" not in verdicts(probe_part(it, ZERO, "migrate"), None, Limits())[-1].measured
 
 
@@ -105,6 +105,18 @@ def test_an_operation_that_runs_is_reported_so_far() -> None:
     assert headline(made) == "demo is being moved east → west, 3.0 s so far"
     assert summary(made).endswith("no probe was running")
     assert not made.holds
+
+
+def test_a_report_says_where_clients_were_and_one_of_before_has_them_here() -> None:
+    seen = replace(probe_result(), source="rack/cp-1")
+    made = build(operation(), journal(), machine=MACHINE, now=STARTED, probe=seen)
+    assert "requests from host rack/cp-1, 0 failed" in summary(made)
+    document = json.loads(dump(made))
+    assert document["probe"].pop("from") == "rack/cp-1"
+    before = load(json.dumps(document).encode())
+    assert before.probe is not None
+    assert before.probe.source is None
+    assert " from host" not in summary(before)
 
 
 def test_an_operation_that_has_not_begun_has_no_report() -> None:

@@ -35,6 +35,11 @@ def test_the_user_may_run_one_program_and_the_key_does_nothing_else() -> None:
     assert subprocess.run(("sh", "-n"), input=text, text=True, check=False).returncode == 0
 
 
+def test_a_host_that_may_be_probed_from_lets_that_key_make_connections() -> None:
+    text = bootstrap_script(user="quarterdeck", keys=[KEY], probe=True)
+    assert f"\nrestrict,port-forwarding {KEY}\n" in text
+
+
 def test_the_script_that_it_puts_there_is_the_one_that_is_asked_for() -> None:
     text = bootstrap_script(user="quarterdeck", keys=[KEY])
     _, _, rest = text.partition("cat > /usr/local/lib/quarterdeck/host.new << 'END-OF-QUARTERDECK'\n")
@@ -56,6 +61,7 @@ def test_bad_input_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Non
     cli.refused(*argv, "--user", "a b", code=INVALID, says=("user: 'a b' is not the name of a user",))
     cli.refused(*argv, "--apply", code=4, says=("nobody to ask", "--yes"))
     assert cli(*argv).out.startswith("#!/bin/sh\n")
+    assert f"\nrestrict,port-forwarding {KEY}\n" in cli(*argv, "--allow-probe").out
 
 
 def test_a_check_names_a_site_or_an_inventory(cli: Cli) -> None:

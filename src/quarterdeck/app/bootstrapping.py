@@ -12,9 +12,10 @@ from quarterdeck.errors import InvalidInput
 _KINDS = ("ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-")
 
 
-def bootstrap_script(*, user: str, keys: Sequence[str], paths: Sequence[str] = ()) -> str:
+def bootstrap_script(*, user: str, keys: Sequence[str], paths: Sequence[str] = (), probe: bool = False) -> str:
     """What root is to run on a host, so that ``user`` can be logged in as with any of these public ``keys`` (lines, as
     files have them) and may do what quarterdeck does. ``paths``: where volumes may be besides its own folder.
+    ``probe``: that user may make connections through the host's sshd as well, as clients of a probe from there do.
 
     Raises InvalidInput for what is no public key.
     """
@@ -23,7 +24,7 @@ def bootstrap_script(*, user: str, keys: Sequence[str], paths: Sequence[str] = (
         raise InvalidInput(
             "making the script that sets up a host", "that is no public key", "name a file such as id.pub"
         )
-    return ssh.bootstrap_script(user, lines, paths)
+    return ssh.bootstrap_script(user, lines, paths, probe=probe)
 
 
 async def bootstrapped(login: SshLogin, address: str, script: str) -> str:

@@ -273,15 +273,21 @@ class Quarterdeck(Looks):
         name: str,
         *,
         rate: float = 20.0,
+        host: str | None = None,
         on_failure: Callable[[Failure], None] | None = None,
         on_summary: Callable[[Summary], None] | None = None,
     ) -> AbstractAsyncContextManager[ProbeSession]:
         """Real clients that ask a plane from outside for as long as the block lasts, at ``rate`` requests a second
         each; ``await session.stop()`` gives their result. ``Onlookers`` has them look on while the plane is changed.
+
+        ``host``: the host of an ssh site (HOST, or SITE/HOST) that makes their connections, instead of this one. Raises
+        NotFound, InvalidInput where it reaches no such plane, Unavailable when it cannot be reached, PreconditionFailed
+        when its sshd lets nobody in, or opens no connections. When it is lost, that is an error (Unavailable) and not
+        the plane's failure.
         """
         from quarterdeck.app import onlookers
 
-        return onlookers.probing(self._home, name, rate=rate, on_failure=on_failure, on_summary=on_summary)
+        return onlookers.probing(self._home, name, rate=rate, host=host, on_failure=on_failure, on_summary=on_summary)
 
     async def plan_drill(self, name: str, wish: Wish, *, hold: float | None = None) -> DrillPlan:
         """What a drill would strike, for at most ``hold`` seconds (None: as long as such a failure takes to be found),

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.hosts import Host
+from quarterdeck.api.site import AddressSpace, Site, SshSpec
 from quarterdeck.app.reach import require_in_reach
+from quarterdeck.drivers.ssh import login_of
 from quarterdeck.engine import operations
 from quarterdeck.engine.access import probe_target
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.watchers import Unwatched
+from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.model.steps import Step, StopBalancer
 from quarterdeck.probe.result import Failure, ProbeResult, Summary
 from quarterdeck.probe.session import ProbeSession
-from quarterdeck.probe.target import Kind, ProbeSettings
+from quarterdeck.probe.target import Kind, ProbeSettings, Source
 
 #: The periods of a probe that looks on; before them is the quiet plane.
 DURING = "change"
@@ -30,16 +35,42 @@ async def probing(
     name: str,
     *,
     rate: float,
+    host: str | None = None,
     on_failure: Callable[[Failure], None] | None,
     on_summary: Callable[[Summary], None] | None,
 ) -> AsyncIterator[ProbeSession]:
     """Clients that ask a plane. See ``Quarterdeck.probing``."""
     plane = await operations.existing(home.store, name)
+    source = await _source(home, plane, host) if host is not None else None
     await require_in_reach(home, plane)
     target = await probe_target(home, plane)
     settings = ProbeSettings(id=uuid.uuid4().hex[:8], rate=rate)
-    async with ProbeSession(target, settings, on_summary=on_summary, on_failure=on_failure) as session:
+    async with ProbeSession(target, settings, source=source, on_summary=on_summary, on_failure=on_failure) as session:
         yield session
+
+
+async def _source(home: Home, plane: ControlPlane, host: str) -> Source:
+    """The host of that name, or SITE/HOST. Raises InvalidInput (no host reaches the plane; hosts of several sites are
+    called so), NotFound.
+    """
+    doing = f"probing plane {plane.metadata.name} from host {host}"
+    if (await home.site(plane.spec.placement.site)).spec.space is not AddressSpace.HOSTS:
+        raise InvalidInput(doing, "the plane is on machines that are parts of this host", "probe it from here")
+    known = dict(_hosts(await home.store.list(Site)))
+    found = [name for name in known if host in (name, name.partition("/")[2])]
+    if not found:
+        raise NotFound(doing, "no site has such a host", f"hosts: {', '.join(known) or 'none'}")
+    if len(found) > 1:
+        raise InvalidInput(doing, f"there are {', '.join(found)}", "name the site, too")
+    chosen = known[found[0]]
+    return Source(name=found[0], login=login_of(chosen.ssh, chosen.address))
+
+
+def _hosts(sites: Sequence[Site]) -> Iterator[tuple[str, Host]]:
+    """All hosts of sites, by SITE/HOST."""
+    for site in sites:
+        if isinstance(site.spec, SshSpec):
+            yield from ((f"{site.metadata.name}/{each.name}", each) for each in site.spec.hosts)
 
 
 class Onlookers(Unwatched):

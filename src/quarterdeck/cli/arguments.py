@@ -38,6 +38,9 @@ SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=F
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see 'wait'.")]
+HOST_HELP = "A host of an ssh site (HOST, or SITE/HOST) that makes the clients' connections, instead of this one."
+ProbeOption = Annotated[bool, typer.Option("--probe", help="Watch it with real clients from outside.")]
+ProbeFrom = Annotated[str | None, typer.Option("--probe-from", help=f"The same. {HOST_HELP}", show_default=False)]
 FileOption = Annotated[
     Path, typer.Option("-f", "--file", help="YAML or JSON; - for standard input.", show_default=False)
 ]

@@ -9,7 +9,7 @@ import typer
 from quarterdeck.api.differences import differences, shown
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Abort, Examined, Migrate, Request, Scale, Verdict
-from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
+from quarterdeck.cli.arguments import Detach, Name, OutputOption, ProbeFrom, ProbeOption, Yes
 from quarterdeck.cli.context import Output, err, out, run
 from quarterdeck.cli.opening import go_inside_to_drive, opened
 from quarterdeck.cli.output import document
@@ -31,13 +31,15 @@ def migrate(
     allow_distance: Annotated[
         bool, typer.Option("--allow-distance", help="Go over more than 180 ms of round trip.")
     ] = False,
-    probe: Annotated[bool, typer.Option("--probe", help="Watch it with real clients from outside.")] = False,
+    probe: ProbeOption = False,
+    probe_from: ProbeFrom = None,
     quiet: Annotated[float, typer.Option(help="Seconds that the probe looks at the quiet plane before.")] = 10.0,
     yes: Yes = False,
     detached: Detach = False,
 ) -> None:
     """Move a plane live to another site: plan, question, progress, report."""
     go_inside_to_drive(name)
+    probe = probe or probe_from is not None
     if probe and detached:
         raise InvalidInput(f"migrating plane {name}", "--probe and --detach exclude each other", "use one of them")
 
@@ -48,7 +50,7 @@ def migrate(
     show_examined(examined)
     confirm(f"move plane {name} to {to}?", yes=yes)
     if probe:
-        run(probed_drive(name, quiet=quiet, ask=lambda: asked(examined)))
+        run(probed_drive(name, quiet=quiet, ask=lambda: asked(examined), host=probe_from))
     else:
         bring_about(examined, detached=detached)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quarterdeck.cli.arguments import Name, OutputOption
+from quarterdeck.cli.arguments import HOST_HELP, Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, out, run
 from quarterdeck.cli.opening import opened
 from quarterdeck.cli.watching import tell as tell_failure
@@ -25,20 +25,23 @@ def probe(
     name: Name,
     seconds: Annotated[float | None, typer.Option("--for", help="How long; until Ctrl-C without it.")] = None,
     rate: Annotated[float, typer.Option(help="Requests per second and client.")] = 20.0,
+    host: Annotated[str | None, typer.Option("--from", help=HOST_HELP, show_default=False)] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Watch a plane with real clients from outside. Exit code 1 if any of them saw a failure or a loss."""
     go_inside(name)
-    result = run(_probe(name, seconds, rate))
+    result = run(_probe(name, seconds, rate, host))
     if output in (Output.JSON, Output.YAML):
-        out.print_json(json.dumps(asdict(result) | {"samples": None}, default=str))
+        found = asdict(result) | {"samples": None}
+        found["from"] = found.pop("source") or None
+        out.print_json(json.dumps(found, default=str))
     else:
         _print(result)
     if result.failed or result.writes.lost or result.watches.missed:
         raise typer.Exit(1)
 
 
-async def _probe(name: str, seconds: float | None, rate: float) -> ProbeResult:
+async def _probe(name: str, seconds: float | None, rate: float, host: str | None) -> ProbeResult:
     with err.status("starting clients") as line:
 
         def tell(summary: Summary) -> None:
@@ -49,10 +52,10 @@ async def _probe(name: str, seconds: float | None, rate: float) -> ProbeResult:
 
         async with (
             opened() as quarterdeck,
-            quarterdeck.probing(name, rate=rate, on_summary=tell, on_failure=tell_failure) as session,
+            quarterdeck.probing(name, rate=rate, host=host, on_summary=tell, on_failure=tell_failure) as session,
         ):
             try:
-                await asyncio.sleep(seconds if seconds is not None else float("inf"))
+                await session.look(seconds)
             except asyncio.CancelledError:  # Ctrl-C ends the probe, not its result
                 task = asyncio.current_task()
                 assert task is not None
@@ -66,6 +69,8 @@ def _print(result: ProbeResult) -> None:
 
     out.print(clients_table(probe_part(result, result.started)))
     writes, watches = result.writes, result.watches
+    if result.source:
+        out.print(f"from host {result.source}", highlight=False)
     out.print(
         f"writes: {writes.acknowledged:,} acknowledged, {writes.lost} lost, {writes.stale_reads} stale reads; "
         f"watch events: {watches.events:,}, {watches.missed} missed, {watches.duplicated} twice, "

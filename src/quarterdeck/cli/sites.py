@@ -185,6 +185,9 @@ def bootstrap(
     path: Annotated[
         list[str] | None, typer.Option(help="A folder for volumes besides its own; may be said often.")
     ] = None,
+    probe: Annotated[
+        bool, typer.Option("--allow-probe", help="Let that user make connections through sshd: see 'probe --from'.")
+    ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Run it there, as a user who may.")] = False,
     login: Annotated[str | None, typer.Option(help="That user, with --apply: root, or one who may run sudo.")] = None,
     port: Annotated[int | None, typer.Option(help="Of the host's sshd.")] = None,
@@ -198,7 +201,7 @@ def bootstrap(
     with explained(doing, SshLogin):
         SshLogin(user=user)
         way = SshLogin(host=host, user=login, port=port)
-    text = bootstrap_script(user=user, keys=[text_of(key or _own_key(doing))], paths=path or ())
+    text = bootstrap_script(user=user, keys=[text_of(key or _own_key(doing))], paths=path or (), probe=probe)
     if not apply:
         out.print(text, end="", highlight=False, markup=False, soft_wrap=True)
         return

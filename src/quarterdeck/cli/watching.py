@@ -10,22 +10,34 @@ from quarterdeck.cli.context import Output, err, out
 from quarterdeck.cli.opening import opened
 from quarterdeck.cli.output import show_one
 from quarterdeck.cli.work import drive_alone
+from quarterdeck.errors import QuarterdeckError
 
 if TYPE_CHECKING:
     from quarterdeck.app import Failure, ProbeResult
     from quarterdeck.report.schema import Report
 
 
-async def probed_drive(name: str, *, quiet: float, ask: Callable[[], Awaitable[Operation]]) -> Report:
-    """Watch the quiet plane for ``quiet`` seconds, have the change asked for, drive it, and report."""
+async def probed_drive(
+    name: str, *, quiet: float, ask: Callable[[], Awaitable[Operation]], host: str | None = None
+) -> Report:
+    """Watch the quiet plane for ``quiet`` seconds, have the change asked for, drive it, and report. ``host``: see
+    ``Quarterdeck.probing``.
+
+    Where the probe ends meanwhile the change goes on; then the report has none, and what ended it is raised.
+    """
     from quarterdeck.app import Onlookers
 
-    async with opened() as quarterdeck, quarterdeck.probing(name, on_failure=tell) as probe:
+    async with opened() as quarterdeck, quarterdeck.probing(name, host=host, on_failure=tell) as probe:
         onlookers = Onlookers(probe)
-        err.print(f"clients run; looking at the quiet plane for {quiet:.0f} s", highlight=False)
+        where = f" from host {host}" if host is not None else ""
+        err.print(f"clients run{where}; looking at the quiet plane for {quiet:.0f} s", highlight=False)
         await onlookers.quiet(quiet)
         operation = await drive_alone(name, (onlookers,), ask)
-        result = await onlookers.result()
+        try:
+            result = await onlookers.result()
+        except QuarterdeckError:
+            await write_report(operation)
+            raise
     return await write_report(operation, probe=result)
 
 

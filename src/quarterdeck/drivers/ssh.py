@@ -154,12 +154,12 @@ def login_of(login: SshLogin, address: str) -> ssh.Login:
     return Login(host=login.host or address, port=login.port, user=login.user or "", identity=identity)
 
 
-def bootstrap_script(user: str, keys: Sequence[str], paths: Sequence[str]) -> str:
+def bootstrap_script(user: str, keys: Sequence[str], paths: Sequence[str], *, probe: bool) -> str:
     """What root is to run on a host to set it up."""
     from quarterdeck.sites.ssh.bootstrap import bootstrap_script as made
     from quarterdeck.sites.ssh.script import script
 
-    return made(user=user, keys=keys, script=script().decode(), paths=paths)
+    return made(user=user, keys=keys, script=script().decode(), paths=paths, probe=probe)
 
 
 async def bootstrapped(login: SshLogin, address: str, script: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from asyncio import timeout as deadline
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ class Client:
 
     It never retries, except as RFC 9112 (section 9.3.1) has every HTTP client do: an idempotent request on a
     reused connection that closes before any byte of the response is sent once more on a new connection; likewise
-    (RFC 9113, section 8.7) what a server says it has not looked at.
+    (RFC 9113, section 8.7) what a server says it has not looked at. Where the host is lost from which is probed, a
+    request has not failed: SourceLost is raised.
     """
 
     def __init__(self, dialer: Dialer, *, timeout: float, keep: bool = True) -> None:
@@ -59,6 +61,7 @@ class Client:
         """Send a request; the body of a success is left to ``pieces`` unless ``whole``."""
         self._resent = False
         self._address = ""
+        began = get_running_loop().time()
         try:
             async with deadline(self._timeout):
                 connection, status = await self._exchange(request)
@@ -66,10 +69,10 @@ class Client:
                 if whole or not 200 <= status < 300:
                     body = b"".join([piece async for piece in _pieces(connection)])
         except TimeoutError:
-            return await self._failed(f"no answer within {self._timeout:g} s")
+            return await self._failed(f"no answer within {self._timeout:g} s", began)
         except Unavailable as error:
             # What was being done is plain from the request, except for what went before it.
-            return await self._failed(error.seen if isinstance(error, Cut) else f"{error.doing}: {error.seen}")
+            return await self._failed(error.seen if isinstance(error, Cut) else f"{error.doing}: {error.seen}", began)
         except BaseException:
             await self.drop()  # cancelled halfway: nobody can tell what comes next on this connection
             raise
@@ -109,8 +112,9 @@ class Client:
         self._address = self._connection.address
         return self._connection
 
-    async def _failed(self, reason: str) -> Outcome:
+    async def _failed(self, reason: str, began: float) -> Outcome:
         await self.drop()
+        await self._dialer.network.confirm(began)
         return Outcome(reason=reason, resent=self._resent, address=self._address)
 
 

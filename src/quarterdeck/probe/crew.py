@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from quarterdeck.probe.client import Client
 from quarterdeck.probe.dial import Dialer, Http, tls_context
 from quarterdeck.probe.ledger import Ledger
+from quarterdeck.probe.network import Network
 from quarterdeck.probe.objects import Requests
 from quarterdeck.probe.order import EventCheck
 from quarterdeck.probe.pace import Pace
@@ -49,20 +50,24 @@ class Crew:
         self,
         config: ProbeConfig,
         *,
+        network: Network,
         now: Callable[[], float],
         random_source: random.Random,
         on_failure: Callable[[Failure], None],
     ) -> None:
         self._target = config.target
         self._settings = config.settings
+        self._network = network
         self._now = now
         self._random = random_source
         self._on_failure = on_failure
         self._contexts = {http: tls_context(config.target, http) for http in Http}
 
-    def clerk(self) -> Client:
-        """A client whose requests are not counted: it prepares, audits and cleans up."""
-        return Client(self._dialer(Http.ONE), timeout=self._settings.timeout)
+    def clerk(self, network: Network | None = None) -> Client:
+        """A client whose requests are not counted: it prepares, audits and cleans up. It is where the others are unless
+        ``network`` is given.
+        """
+        return Client(self._dialer(Http.ONE, network or self._network), timeout=self._settings.timeout)
 
     def hire(self, tally: Tally, ledger: Ledger, requests: Requests) -> tuple[Runner, ...]:
         """All clients, ready to start."""
@@ -72,7 +77,7 @@ class Crew:
         checks = [EventCheck() for _ in range(self._settings.count(Kind.WATCHER))]
         for kind, count in self._settings.clients:
             for index in range(count):
-                dialer = self._dialer(_protocol(kind, index), pinned=kind is Kind.PINNED)
+                dialer = self._dialer(_protocol(kind, index), self._network, pinned=kind is Kind.PINNED)
                 client = Client(dialer, timeout=self._settings.timeout, keep=kind is not Kind.NEW_CONNECTION)
                 reporter = Reporter(
                     name=f"{kind}-{index}",
@@ -94,11 +99,12 @@ class Crew:
                     work = Reader(reporter=reporter, requests=requests, ledger=ledger)
                 yield Runner(kind=kind, dialer=dialer, client=client, pace=self._pace(), work=work)
 
-    def _dialer(self, http: Http, *, pinned: bool = False) -> Dialer:
-        resolver = resolver_for(self._target, self._now)
+    def _dialer(self, http: Http, network: Network, *, pinned: bool = False) -> Dialer:
+        resolver = resolver_for(self._target, self._now, network)
         return Dialer(
             target=self._target,
             resolver=PinnedResolver(resolver) if pinned else resolver,
+            network=network,
             context=self._contexts[http],
             http=http,
         )

@@ -12,6 +12,7 @@ from quarterdeck.dialing import connected
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.probe.http1 import Http1Connection, close_stream, describe
 from quarterdeck.probe.http2 import Http2Connection
+from quarterdeck.probe.network import Network
 from quarterdeck.probe.resolve import Resolver
 from quarterdeck.probe.target import ProbeTarget
 from quarterdeck.probe.wire import Connection
@@ -50,17 +51,18 @@ class Dialer:
 
     target: ProbeTarget
     resolver: Resolver
+    network: Network
     context: ssl.SSLContext
     http: Http
     opened: int = 0
 
     async def dial(self) -> Connection:
-        """A new connection, after TCP and TLS handshakes. Raises Unavailable."""
+        """A new connection, after TCP and TLS handshakes. Raises Unavailable, and what ``Network`` does."""
         addresses = await self.resolver.resolve()
         host, port = self.target.host, self.target.port
         doing = f"connecting to {' or '.join(addresses)} port {port}"
         try:
-            address, reached = await connected(addresses, port)
+            address, reached = await connected(addresses, port, self.network.connect)
             reader, writer = await asyncio.open_connection(
                 sock=reached, ssl=self.context, server_hostname=host, ssl_shutdown_timeout=_GOODBYE
             )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
-import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import dns.asyncquery
 import dns.exception
 import dns.message
 import dns.rcode
 import dns.rdatatype
 
 from quarterdeck.errors import Unavailable
+from quarterdeck.probe.network import Network
 from quarterdeck.probe.target import ProbeTarget
 
 _DEADLINE = 2.0  # seconds per query
@@ -42,14 +40,17 @@ class FixedResolver:
 
 
 class DnsResolver:
-    """Asks one server over UDP, once (no retry); the next one where it gives no answer, and that one first from then
-    on. Keeps the answer for its time to live.
+    """Asks one server once (no retry); the next one where it gives no answer, and that one first from then on. Keeps
+    the answer for its time to live.
     """
 
-    def __init__(self, host: str, servers: Sequence[tuple[str, int]], now: Callable[[], float]) -> None:
+    def __init__(
+        self, host: str, servers: Sequence[tuple[str, int]], now: Callable[[], float], network: Network
+    ) -> None:
         self._host = host
         self._servers = deque(servers)
         self._now = now
+        self._network = network
         self._addresses: tuple[str, ...] = ()
         self._until = float("-inf")
 
@@ -73,12 +74,11 @@ class DnsResolver:
 
     async def _ask_first(self, kind: dns.rdatatype.RdataType, deadline: float) -> bool:
         doing = f"resolving {self._host}"
-        address, port = self._servers[0]
         asked = self._now()
         query = dns.message.make_query(self._host, kind)
         try:
-            reply = await dns.asyncquery.udp(query, address, deadline, port)
-        except dns.exception.Timeout as error:
+            reply = await self._network.ask(query, self._servers[0], deadline)
+        except TimeoutError as error:
             raise Unavailable(doing, f"no answer within {deadline:g} s") from error
         except (dns.exception.DNSException, OSError) as error:
             raise Unavailable(doing, str(error) or type(error).__name__) from error
@@ -93,19 +93,18 @@ class DnsResolver:
 
 
 class SystemResolver:
-    """Asks this host's resolver for each connection: it keeps its own cache, and tells no time to live."""
+    """Asks the host's own resolver for each connection: it keeps its own cache, and tells no time to live."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, network: Network) -> None:
         self._host = host
-        self._port = port
+        self._network = network
 
     async def resolve(self) -> tuple[str, ...]:
         """All addresses."""
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            return await self._network.lookup(self._host)
         except OSError as error:
             raise Unavailable(f"resolving {self._host}", error.strerror or str(error)) from error
-        return tuple(str(each[4][0]) for each in found)
 
 
 class PinnedResolver:
@@ -121,7 +120,7 @@ class PinnedResolver:
         return self._addresses
 
 
-def resolver_for(target: ProbeTarget, now: Callable[[], float]) -> Resolver:
+def resolver_for(target: ProbeTarget, now: Callable[[], float], network: Network) -> Resolver:
     """A new resolver with an empty cache. ``now`` is in seconds."""
     if target.address is not None:
         return FixedResolver(target.address)
@@ -130,5 +129,5 @@ def resolver_for(target: ProbeTarget, now: Callable[[], float]) -> Resolver:
     except ValueError:
         pass
     if target.dns_servers:
-        return DnsResolver(target.host, target.dns_servers, now)
-    return SystemResolver(target.host, target.port)
+        return DnsResolver(target.host, target.dns_servers, now, network)
+    return SystemResolver(target.host, network)

@@ -34,8 +34,8 @@ class Figures:
 class Period:
     """The time from one mark to the next.
 
-    ``own_lag_ms`` is the longest time for which the probe itself did not get to run: no stall can be measured
-    more finely than that.
+    ``own_lag_ms`` is the longest time for which the probe itself did not get to run, or the way to the host that it
+    probes from took longer than at its best: no stall can be measured more finely than that.
     """
 
     label: str
@@ -115,7 +115,8 @@ class Samples:
 class ProbeResult:
     """All that a probe found. ``failures`` has the first ones; the periods count all.
 
-    ``connections`` are those opened by each kind; ``left_behind`` names the namespace if it could not be deleted.
+    ``connections`` are those opened by each kind; ``left_behind`` names the namespace if it could not be deleted;
+    ``source`` is the host (SITE/HOST) that they were made from, "" for this one.
     """
 
     id: str
@@ -130,6 +131,7 @@ class ProbeResult:
     connections: tuple[tuple[Kind, int], ...]
     samples: Samples
     left_behind: str = ""
+    source: str = ""
 
     def period(self, label: str) -> Period | None:
         """The first period of that name."""

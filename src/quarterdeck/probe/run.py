@@ -8,10 +8,11 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.probe.client import Outcome
 from quarterdeck.probe.crew import Crew, Runner
 from quarterdeck.probe.ledger import Ledger, Slot
+from quarterdeck.probe.network import Direct, Network, SourceLost
 from quarterdeck.probe.objects import Requests, parse_list
 from quarterdeck.probe.result import Failure, ProbeResult, Summary
 from quarterdeck.probe.tally import Tally
@@ -28,20 +29,24 @@ _HOPELESS = (400, 401, 403, 422)  # trying again changes nothing
 
 
 class Probe:
-    """Prepare, start, mark as often as wished, finish. ``now`` is in Unix seconds and never goes back."""
+    """Prepare, start, mark as often as wished, finish. ``now`` is in Unix seconds and never goes back. ``network``:
+    where its clients are; all that waits for them raises what that does.
+    """
 
     def __init__(
         self,
         config: ProbeConfig,
         *,
+        network: Network,
         now: Callable[[], float],
         random_source: random.Random,
         on_failure: Callable[[Failure], None],
     ) -> None:
         self.crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._config = config
+        self._network = network
         self._now = now
-        self._crew = Crew(config, now=now, random_source=random_source, on_failure=on_failure)
+        self._crew = Crew(config, network=network, now=now, random_source=random_source, on_failure=on_failure)
         self._requests = Requests(config.settings.namespace, config.settings.id)
         self._clerk = self._crew.clerk()
         self._ledger = Ledger()
@@ -71,17 +76,25 @@ class Probe:
         for runner in self._runners:
             if isinstance(runner.work, Watcher):
                 runner.start(self._ended)
-        try:
-            async with asyncio.timeout(_PREPARING):
-                for watcher in self._watchers():
-                    await watcher.watching.wait()
-        except TimeoutError as error:
-            seen = self._tally.failures[-1].reason if self._tally.failures else "no answer"
-            raise TimedOut(f"opening a watch at {self._config.target.host}", seen) from error
+        await self._until_watching()
         for runner in self._runners:
             if runner.task is None:
                 runner.start(self._ended)
         self._lag = asyncio.create_task(self._measure_lag(), name="probe-lag")
+
+    async def _until_watching(self) -> None:
+        watching = [asyncio.create_task(each.watching.wait()) for each in self._watchers()]
+        both = asyncio.gather(*watching)
+        try:
+            await asyncio.wait((both, self.crashed), timeout=_PREPARING, return_when=asyncio.FIRST_COMPLETED)
+            done = both.done()
+        finally:
+            both.cancel()
+        if not done:
+            if self.crashed.done():
+                self.crashed.result()  # raises what went wrong
+            seen = self._tally.failures[-1].reason if self._tally.failures else "no answer"
+            raise TimedOut(f"opening a watch at {self._config.target.host}", seen)
 
     def mark(self, label: str) -> float:
         """Begin a new period; returns when."""
@@ -140,12 +153,17 @@ class Probe:
             connections=tuple(self._connections().items()),
             samples=self._tally.samples.samples(),
             left_behind=left_behind,
+            source=self._config.source.name if self._config.source is not None else "",
         )
 
     async def abandon(self) -> None:
         """End at once and delete what was written, for when nobody wants the result."""
         await self._stop_tasks()
-        await self._clean_up()
+        try:
+            await self._clean_up()
+        except (SourceLost, PreconditionFailed):  # no way leads over that host: this one may reach the plane
+            self._clerk = self._crew.clerk(Direct())
+            await self._clean_up()
 
     async def _stop_tasks(self) -> None:
         if self._lag is not None:
@@ -156,9 +174,12 @@ class Probe:
     async def _until_caught_up(self) -> None:
         waiting = [asyncio.create_task(each.until_caught_up()) for each in self._watchers()]
         if waiting:
+            began = asyncio.get_running_loop().time()
             _, late = await asyncio.wait(waiting, timeout=self._config.settings.timeout)
             for task in late:  # what they did not see counts as missed
                 task.cancel()
+            if late:
+                await self._network.confirm(began)
 
     async def _audit(self) -> None:
         try:
@@ -198,7 +219,7 @@ class Probe:
         while True:
             due = loop.time() + _LAG_TICK
             await asyncio.sleep(_LAG_TICK)
-            self._tally.lag(1e3 * (loop.time() - due))
+            self._tally.lag(1e3 * max(loop.time() - due, self._network.lag()))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None and not self.crashed.done():

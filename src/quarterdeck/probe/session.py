@@ -34,7 +34,7 @@ from quarterdeck.probe.protocol import (
     StopCommand,
 )
 from quarterdeck.probe.result import Failure, ProbeResult, Summary
-from quarterdeck.probe.target import Kind, ProbeConfig, ProbeSettings, ProbeTarget
+from quarterdeck.probe.target import Kind, ProbeConfig, ProbeSettings, ProbeTarget, Source
 
 _LONGEST_LINE = 1 << 26  # bytes: a result with all its samples
 _READY = 60.0  # seconds
@@ -49,7 +49,8 @@ class ProbeSession:
     """``async with ProbeSession(target, settings) as probe: ...; result = await probe.stop()``.
 
     Entering returns when all clients run; leaving without ``stop`` throws the result away. When the worker dies,
-    every call raises Unavailable with its last words. ``on_summary`` is called each second, ``on_failure`` at once.
+    every call raises Unavailable with its last words. ``source``: the host that makes the clients' connections, if it
+    is not this one; when it is lost the probe ends so. ``on_summary`` is called each second, ``on_failure`` at once.
     """
 
     def __init__(
@@ -57,13 +58,15 @@ class ProbeSession:
         target: ProbeTarget,
         settings: ProbeSettings,
         *,
+        source: Source | None = None,
         on_summary: Callable[[Summary], None] | None = None,
         on_failure: Callable[[Failure], None] | None = None,
     ) -> None:
-        self._config = ProbeConfig(target=target, settings=settings)
+        self._config = ProbeConfig(target=target, settings=settings, source=source)
         self._on_summary = on_summary
         self._on_failure = on_failure
         self._process: asyncio.subprocess.Process | None = None
+        self._died: asyncio.Future[QuarterdeckError] = asyncio.get_running_loop().create_future()
         self._answers: asyncio.Queue[Ready | Marked | Retired | Finished | QuarterdeckError] = asyncio.Queue()
         self._stderr: deque[str] = deque(maxlen=10)
         self._reading: asyncio.Task[None] | None = None
@@ -106,6 +109,12 @@ class ProbeSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._leave()
+
+    async def look(self, seconds: float | None) -> None:
+        """Returns after that time, None: never. Raises what ends the probe before that."""
+        await asyncio.wait((self._died,), timeout=seconds)
+        if self._died.done():
+            raise self._died.result()
 
     async def mark(self, label: str) -> float:
         """Begin a new period; returns when (Unix seconds)."""
@@ -155,12 +164,18 @@ class ProbeSession:
             async for line in process.stdout:
                 self._take(REPORT.validate_json(line))
         except ValidationError as error:
-            self._answers.put_nowait(Unavailable("reading from the probe", f"it said what is no report: {error}"))
+            self._die(Unavailable("reading from the probe", f"it said what is no report: {error}"))
         code = await process.wait()
         await complaints
         words = " | ".join(self._stderr) or "no last words"
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        self._answers.put_nowait(Unavailable("probing", f"the probe's process {how}: {words}", "run the probe again"))
+        self._die(Unavailable("probing", f"the probe's process {how}: {words}", "run the probe again"))
+
+    def _die(self, error: QuarterdeckError) -> None:
+        """What ended it is the first that was seen; the rest follows from that."""
+        if not self._died.done():
+            self._died.set_result(error)
+            self._answers.put_nowait(error)
 
     async def _keep_last_words(self, stderr: asyncio.StreamReader) -> None:
         async for line in stderr:
@@ -176,7 +191,7 @@ class ProbeSession:
                 self._on_failure(report.failure)
         elif isinstance(report, Broken):
             kind = getattr(errors, report.error, Unavailable)
-            self._answers.put_nowait(kind(report.doing, report.seen, report.next_step))
+            self._die(kind(report.doing, report.seen, report.next_step))
         else:
             self._answers.put_nowait(report)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from quarterdeck.errors import InvalidInput
+from quarterdeck.sites.ssh.hosts import Login
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 
@@ -40,8 +41,8 @@ class ProbeTarget:
     """A kube-apiserver's endpoint, as a kubeconfig gives it.
 
     ``host`` is what the serving certificate is checked against. Connections go to ``address`` if one is given,
-    else to what the first of ``dns_servers`` (address, port) that answers says of ``host``, else to what this host's
-    resolver says.
+    else to what the first of ``dns_servers`` (address, port) that answers says of ``host``, else to what the resolver
+    says of the host that is probed from.
     """
 
     host: str
@@ -87,8 +88,17 @@ class ProbeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A host that makes the clients' connections, reached over ssh. ``name``: SITE/HOST, for people."""
+
+    name: str
+    login: Login
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeConfig:
-    """All that a worker needs; has secrets, so it only ever travels through a pipe."""
+    """All that a worker needs; has secrets, so it only ever travels through a pipe. No ``source``: this host."""
 
     target: ProbeTarget
     settings: ProbeSettings
+    source: Source | None = None

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from quarterdeck.errors import InvalidInput, QuarterdeckError
+from quarterdeck.probe.network import Network, opened
 from quarterdeck.probe.protocol import (
     COMMAND,
     CONFIG,
@@ -33,6 +34,7 @@ from quarterdeck.probe.protocol import (
     StopCommand,
 )
 from quarterdeck.probe.run import Probe
+from quarterdeck.probe.target import ProbeConfig
 from quarterdeck.turns import take_short_turns
 
 _LONGEST_LINE = 1 << 22  # bytes
@@ -97,14 +99,22 @@ async def work() -> int:
 
 
 async def _serve(commands: asyncio.StreamReader, output: Output) -> Finished | None:
-    now = anchored_clock()
     try:
         config = CONFIG.validate_json(await commands.readline())
     except ValidationError as error:
         fields = ", ".join(".".join(map(str, each["loc"])) for each in error.errors())  # never the values: secrets
         raise InvalidInput("reading the probe's config", f"not valid: {fields}") from None
+    async with opened(config.source) as network:
+        return await _probe(config, network, commands, output)
+
+
+async def _probe(
+    config: ProbeConfig, network: Network, commands: asyncio.StreamReader, output: Output
+) -> Finished | None:
+    now = anchored_clock()
     probe = Probe(
         config,
+        network=network,
         now=now,
         random_source=random.Random(config.settings.id),
         on_failure=lambda failure: output.say(Failed(failure=failure)),

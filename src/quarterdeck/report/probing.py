@@ -22,6 +22,7 @@ def probe_part(result: probed.ProbeResult, started: float, during: str | None = 
     samples = result.samples
     return Probe(
         host=result.host,
+        source=result.source or None,
         rate=result.rate,
         periods=periods,
         compared=(labels[0], chosen),

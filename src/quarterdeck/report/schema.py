@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, Literal
 
-from pydantic import AwareDatetime, ConfigDict, ValidationError
+from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
 from quarterdeck.api.base import Model
 from quarterdeck.errors import Corrupt
@@ -183,7 +183,8 @@ class Period(Part):
     end: float
     """When it ended."""
     own_lag_ms: float
-    """The longest time for which the probe itself did not get to run: what can't be told from a stall."""
+    """The longest time for which the probe itself was held up (it did not get to run, or the way to the host that it
+    probes from took longer than at its best): what can't be told from a stall."""
     overall: Figures
     """All clients together."""
     kinds: dict[str, Figures]
@@ -271,6 +272,8 @@ class Probe(Part):
 
     host: str
     """The name or address that they connected to."""
+    source: str | None = Field(default=None, validation_alias="from", serialization_alias="from")
+    """The host of a site that made their connections, as SITE/HOST; null for the one that quarterdeck ran on."""
     rate: float
     """Requests per second and client."""
     periods: tuple[Period, ...]

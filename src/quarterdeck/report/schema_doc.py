@@ -41,7 +41,8 @@ def _enum(values: type[enum.Enum]) -> str:
 
 
 def _row(field: FieldInfo) -> str:
-    return f"| `{field.alias}` | {_type(field.annotation)} | {' '.join((field.description or '').split())} |"
+    meaning = " ".join((field.description or "").split())
+    return f"| `{field.serialization_alias}` | {_type(field.annotation)} | {meaning} |"
 
 
 def _type(annotation: object) -> str:

@@ -67,7 +67,7 @@ def _stall(probe: Probe, limits: Limits) -> Verdict:
     longest = max(period.overall.stall_ms for period in probe.judged)
     lag = max(period.own_lag_ms for period in probe.judged)
     # A machine that stands still as a whole (its hypervisor has other work) is no stall of the plane.
-    own = f"; the probe itself did not get to run for {milliseconds(lag)}" if lag > longest / 2 else ""
+    own = f"; the probe itself was held up for {milliseconds(lag)}" if lag > longest / 2 else ""
     return Verdict(
         claim=f"the longest stall is at most {limits.stall_ratio:g} x the quiet one and {limits.stall_ms:g} ms",
         measured=f"{milliseconds(longest)}, {times(longest, quiet)} of {milliseconds(quiet)}{own}",

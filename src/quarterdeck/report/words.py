@@ -74,14 +74,15 @@ def _where(source: Place | None, target: Place | None, verb: str) -> str:
 
 
 def summary(report: Report) -> str:
-    """Such as ``2,310 requests, 0 failed, 0 lost writes, longest stall 92 ms (quiet 61 ms)``."""
+    """Such as ``2,310 requests from host rack/cp-1, 0 failed, 0 lost writes, longest stall 92 ms (quiet 61 ms)``."""
     if report.probe is None:
         return f"{count(len(report.steps))} steps; no probe was running"
     probe = report.probe
     quiet, during = probe.quiet.overall, probe.during.overall
     requests, failed = totals(probe)
+    where = f" from host {probe.source}" if probe.source is not None else ""
     return (
-        f"{count(requests)} requests, {count(failed)} failed, {count(probe.writes.lost)} lost writes, "
+        f"{count(requests)} requests{where}, {count(failed)} failed, {count(probe.writes.lost)} lost writes, "
         f"longest stall {milliseconds(during.stall_ms)} (quiet {milliseconds(quiet.stall_ms)})"
     )
 

@@ -62,14 +62,18 @@ def sudoers(user: str) -> str:
     return f"Defaults:{user} !requiretty\n{user} ALL=(root) NOPASSWD: {INSTALLED} serve *"
 
 
-def bootstrap_script(*, user: str, keys: Sequence[str], script: str, paths: Sequence[str] = ()) -> str:
-    """What root runs on a host. ``keys``: lines of public keys that are let in, which can do nothing but run programs.
-    ``script``: quarterdeck's part of a host. ``paths``: where volumes may be, besides its own folder.
+def bootstrap_script(
+    *, user: str, keys: Sequence[str], script: str, paths: Sequence[str] = (), probe: bool = False
+) -> str:
+    """What root runs on a host. ``keys``: lines of public keys that are let in, which can do nothing but run programs,
+    and with ``probe`` make connections through sshd. ``script``: quarterdeck's part of a host. ``paths``: where volumes
+    may be, besides its own folder.
     """
     assert _END not in script
+    options = "restrict,port-forwarding" if probe else "restrict"
     return _SCRIPT.format(
         user=shlex.quote(user),
-        keys="\n".join(f"restrict {each}" for each in keys),
+        keys="\n".join(f"{options} {each}" for each in keys),
         folder=PurePosixPath(INSTALLED).parent,
         installed=INSTALLED,
         script=script.rstrip("\n"),

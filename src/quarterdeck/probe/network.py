@@ -1,0 +1,93 @@
+"""Where the probe's clients are: what makes their connections, and asks DNS servers for them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import dns.asyncquery
+import dns.exception
+import dns.message
+
+from quarterdeck import dialing
+from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.probe.target import Source
+
+
+class SourceLost(QuarterdeckError):
+    """The host from which is probed is not there any more. That says nothing of the plane, so it is no Unavailable,
+    which clients count as a failed request.
+    """
+
+    exit_code = Unavailable.exit_code
+
+
+class Network(Protocol):
+    """A place in the network. All of it raises SourceLost when that place is lost."""
+
+    async def connect(self, address: str, port: int) -> socket.socket:
+        """A connection to an IP address; it does not block. Raises OSError, PreconditionFailed where it may not."""
+        ...
+
+    async def ask(self, query: dns.message.Message, server: tuple[str, int], deadline: float) -> dns.message.Message:
+        """What a DNS server (address, port) answers. Raises TimeoutError after ``deadline`` seconds, OSError,
+        DNSException.
+        """
+        ...
+
+    async def lookup(self, host: str) -> tuple[str, ...]:
+        """The IP addresses of a name as the resolver there has them. Raises OSError."""
+        ...
+
+    async def confirm(self, since: float) -> None:
+        """Returns if this place has been there all the time since then (by the loop's clock), and is there now: what
+        has failed meanwhile has failed for every client there. Raises SourceLost otherwise.
+        """
+        ...
+
+    def lag(self) -> float:
+        """Seconds for which this place kept its clients waiting, at worst since this was last asked."""
+        ...
+
+
+class Direct:
+    """This host."""
+
+    async def connect(self, address: str, port: int) -> socket.socket:
+        """See ``Network``."""
+        return await dialing.connect(address, port)
+
+    async def ask(self, query: dns.message.Message, server: tuple[str, int], deadline: float) -> dns.message.Message:
+        """See ``Network``: over UDP, once."""
+        address, port = server
+        try:
+            return await dns.asyncquery.udp(query, address, deadline, port)
+        except dns.exception.Timeout as error:
+            raise TimeoutError from error
+
+    async def lookup(self, host: str) -> tuple[str, ...]:
+        """See ``Network``."""
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return tuple(str(each[4][0]) for each in found)
+
+    async def confirm(self, since: float) -> None:
+        """See ``Network``: it is where the probe itself is."""
+
+    def lag(self) -> float:
+        """See ``Network``."""
+        return 0.0
+
+
+@asynccontextmanager
+async def opened(source: Source | None) -> AsyncIterator[Network]:
+    """The place to probe from: that host, or this one. Raises what entering a ``Tunnel`` does."""
+    if source is None:
+        yield Direct()
+        return
+    from quarterdeck.probe.tunnel import Tunnel  # what connects over ssh takes long to load
+
+    async with Tunnel(source) as tunnel:
+        yield tunnel

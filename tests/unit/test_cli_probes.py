@@ -1,0 +1,67 @@
+"""The probe as a command: where its clients are, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from report_lab import probe_result
+from support.cli_lab import Cli
+
+from quarterdeck.app import Quarterdeck
+from quarterdeck.errors import Unavailable
+from quarterdeck.probe.result import ProbeResult
+
+UNAVAILABLE = 6
+
+
+@dataclass
+class FakeSession:
+    """Clients at a host, that are there until it is lost."""
+
+    host: str | None
+    lost: Unavailable | None
+
+    async def look(self, seconds: float | None) -> None:
+        assert seconds == 3.0
+        if self.lost is not None:
+            raise self.lost
+
+    async def stop(self) -> ProbeResult:
+        return replace(probe_result(), source=self.host or "")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    made = Cli(tmp_path, monkeypatch, capsys)
+    made.plane()
+    return made
+
+
+def probed(cli: Cli, lost: Unavailable | None = None) -> None:
+    @asynccontextmanager
+    async def probing(*_: object, host: str | None, **__: object) -> AsyncIterator[FakeSession]:
+        yield FakeSession(host, lost)
+
+    cli.monkeypatch.setattr(Quarterdeck, "probing", probing)
+
+
+def test_its_result_says_from_where_was_probed(cli: Cli) -> None:
+    probed(cli)
+    argv = ("probe", "demo", "--for", "3")
+    said = cli(*argv, "--from", "rack/cp-1")
+    assert (said.code, "from host rack/cp-1\n" in said.out) == (0, True), said
+    assert json.loads(cli(*argv, "--from", "rack/cp-1", "-o", "json").out)["from"] == "rack/cp-1"
+    assert json.loads(cli(*argv, "-o", "json").out)["from"] is None
+    assert "from host" not in cli(*argv).out
+
+
+def test_a_host_that_is_lost_is_no_failure_of_the_plane(cli: Cli) -> None:
+    probed(cli, Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent"))
+    said = cli("probe", "demo", "--for", "3", "--from", "cp-1")
+    assert (said.code, said.out) == (UNAVAILABLE, ""), said
+    assert "error: probing from host rack/cp-1: the connection to it was lost" in said.err
