@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.conditions import until
 from support.hosts_lab import why_not
-from support.nodes_lab.machines import NodeMachines
+from support.nodes_lab.joined import joined
 from support.nodes_lab.programs import programs
 from support.nodes_lab.steady import Nodes, used
 from support.plane_lab import PlaneLab, plane_lab
 
-from quarterdeck.api.endpoint import DEFAULT_ZONE
-from quarterdeck.api.site import Isolation
-from quarterdeck.drivers.names import name_servers
-from quarterdeck.upstream.catalog import Program, Versions
-from quarterdeck.upstream.upstream import Upstream
+from quarterdeck.api.site import AddressSpace
+from quarterdeck.upstream.catalog import Versions
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(600)]
 
 NAME = "crewed"
-KUBEADM, ALONE = ("node-1", "node-2"), "node-3"
+KUBEADM, ALONE = ("node-1",), "node-2"
 #: Seconds until nobody waits any more for a machine that says nothing: failed checks of a load balancer, then clients'
 #: own deadlines.
 SILENT = 20.0
@@ -73,49 +68,11 @@ def kept() -> Iterator[PlaneLab]:
 
 @pytest.fixture(scope="module")
 def nodes(kept: PlaneLab) -> Iterator[Nodes]:
-    """Three nodes that have joined it."""
-    upstream = Upstream.from_environment(os.environ)
-    coredns = asyncio.run(upstream.ensure((Program.COREDNS,), Versions()))[Program.COREDNS]
-    servers = kept.read(lambda home: name_servers(home.sites.hub(Isolation.NETNS)))
-    names = (*KUBEADM, ALONE)
-    with NodeMachines(
-        kept.home,
-        names,
-        asyncio.run(programs()),
-        dns=coredns.parent,
-        zone=DEFAULT_ZONE,
-        resolvers=[f"{each.ip}:{each.port}" for each in servers],
-    ) as machines:
-        join(kept, machines)
-        made = Nodes(kept, NAME, names)
-        try:
-            until(lambda: ready(kept) == dict.fromkeys(names, True), "all nodes are ready", seconds=90.0, pause=0.3)
-            made.start_pods(f"https://{NAME}.{DEFAULT_ZONE}:6443")
-        except AssertionError as error:
-            for name in names:
-                error.add_note(f"{name}:\n{machines.logs(name, 'kubelet')}\n{machines.logs(name, 'containerd', 10)}")
-            raise
+    """Nodes that have joined it."""
+    build = asyncio.run(programs())
+    space = AddressSpace.NETNS
+    with joined(kept, NAME, build, space=space, networks=kept.home, by_kubeadm=KUBEADM, alone=ALONE) as made:
         yield made
-
-
-def join(lab: PlaneLab, machines: NodeMachines) -> None:
-    """Two by stock kubeadm, with one token; one by its kubelet alone, with another one."""
-    command = lab.run("node", "token", NAME, "--ttl", "10m", "--print-join-command").out.strip()
-    config, kubeconfig = lab.scratch(), lab.scratch()
-    lab.run("node", "token", NAME, "--ttl", "10m", "--kubeconfig", str(kubeconfig))
-    config.write_text(lab.kubectl(lab.client(NAME), "-n", "kube-system", "get", "configmap", "kubelet-config",
-                                  "-o", "jsonpath={.data.kubelet}"))  # fmt: skip
-    with ThreadPoolExecutor() as pool:
-        alone = pool.submit(machines.bootstrap, ALONE, kubeconfig.read_text(), config.read_text())
-        for said in pool.map(lambda name: machines.join(name, command), KUBEADM):
-            assert "This node has joined the cluster" in said
-        alone.result()
-    for each in lab.run("node", "token", "list", NAME, "-o", "json").json:
-        lab.run("node", "token", "delete", NAME, each["token"])
-
-
-def ready(lab: PlaneLab) -> dict[str, bool | None]:
-    return {each["node"]: each["ready"] for each in lab.run("node", "list", NAME, "-o", "json").json}
 
 
 def test_nodes_join_by_kubeadm_and_by_themselves_and_run_pods(kept: PlaneLab, nodes: Nodes) -> None:
@@ -126,7 +83,7 @@ def test_nodes_join_by_kubeadm_and_by_themselves_and_run_pods(kept: PlaneLab, no
         pass
     requests = json.loads(kept.kubectl(nodes.client, "get", "csr", "-o", "json"))["items"]
     kinds = sorted(each["spec"]["signerName"].rpartition("/")[2] for each in requests)
-    assert kinds == ["kube-apiserver-client-kubelet"] * 3 + ["kubelet-serving"] * 3
+    assert kinds == ["kube-apiserver-client-kubelet"] * 2 + ["kubelet-serving"] * 2
     assert all(each["status"]["certificate"] for each in requests)
     assert kept.run("node", "token", "list", NAME, "-o", "json").json == []
 

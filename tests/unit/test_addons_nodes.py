@@ -11,6 +11,7 @@ import yaml
 
 from quarterdeck.addons.content import decoded
 from quarterdeck.addons.nodes import GROUP, Joined, for_nodes
+from quarterdeck.model.seats import Endpoint
 
 JOINED = Joined(
     plane="demo",
@@ -111,6 +112,18 @@ def test_kubelets_ask_for_certificates_and_have_what_the_user_says_besides() -> 
 @pytest.mark.parametrize(("cidr", "dns"), [("10.96.0.0/29", None), ("fd00::/112", ["fd00::a"])])
 def test_the_clusters_dns_has_its_usual_address_where_there_is_one(cidr: str, dns: list[str] | None) -> None:
     assert config("kube-system/kubelet-config", "kubelet", replace(JOINED, service_cidr=cidr)).get("clusterDNS") == dns
+
+
+def test_apiservers_with_other_ports_have_endpoints_of_their_own_in_the_service_kubernetes() -> None:
+    """A slice for each port and kind of address: it has one list of ports."""
+    beside = (Endpoint("192.0.2.1", 14313), Endpoint("192.0.2.2", 14313), Endpoint("2001:db8::1", 14313))
+    found = objects(replace(JOINED, beside=beside))
+    four = found["EndpointSlice.discovery.k8s.io default/kubernetes-ipv4-14313"]
+    assert four["metadata"]["labels"]["kubernetes.io/service-name"] == "kubernetes"
+    assert [each["addresses"] for each in four["endpoints"]] == [["192.0.2.1"], ["192.0.2.2"]]
+    assert four["ports"] == [{"name": "https", "port": 14313, "protocol": "TCP"}]
+    six = found["EndpointSlice.discovery.k8s.io default/kubernetes-ipv6-14313"]
+    assert (six["addressType"], [each["addresses"] for each in six["endpoints"]]) == ("IPv6", [["2001:db8::1"]])
 
 
 def test_it_is_kept_as_any_add_on_is() -> None:

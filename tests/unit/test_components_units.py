@@ -22,7 +22,7 @@ from quarterdeck.components.credentials import (
     SigningKeys,
 )
 from quarterdeck.components.etcd import holds_a_log
-from quarterdeck.components.ports import LAST_BLOCK, load_balancer_port, seat_at, seat_of_before
+from quarterdeck.components.ports import LAST_BLOCK, has_own_ports, load_balancer_port, seat_at, seat_of_before
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import (
@@ -315,6 +315,20 @@ def test_endpoints_are_kept_except_on_loopback(build: Build, address: str, recon
     found = flags(build(Component.APISERVER, address=address))
     assert found["endpoint-reconciler-type"] == reconciler
     assert found["bind-address"] == found["advertise-address"] == address
+
+
+@pytest.mark.parametrize(
+    ("block", "nodes", "reconciler"), [(0, True, "lease"), (LAST_BLOCK, True, "none"), (LAST_BLOCK, False, "lease")]
+)
+def test_an_apiserver_with_other_ports_than_the_planes_sets_no_ports_for_all_endpoints(
+    secrets: PlaneSecrets, certificates: ReplicaSecrets, block: int, nodes: bool, reconciler: str
+) -> None:
+    """Unless nothing else would keep its own."""
+    seat = seat_at("east-a1", "10.0.0.1", block)
+    replica = replace(replica_at("10.0.0.1"), seat=seat, own_ports=has_own_ports(seat, 0))
+    plane = replace(PLANE, node_bootstrap=nodes)
+    found = flags(component_unit(Component.APISERVER, plane, replica, secrets, certificates, FOUNDING))
+    assert found["endpoint-reconciler-type"] == reconciler
 
 
 def test_an_apiserver_that_has_its_machine_for_itself_may_listen_everywhere_and_says_where_it_is(

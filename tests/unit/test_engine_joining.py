@@ -7,11 +7,13 @@ from pydantic import ValidationError
 from support.addons_lab import addon, config_map
 from support.joining_lab import JoiningLab
 
+from quarterdeck.actions.status import remember_seats
 from quarterdeck.api.addons import NODES_ADDON
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, Placement, new_control_plane
 from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
+from quarterdeck.components.ports import LAST_BLOCK, seat_at
 from quarterdeck.components.settings import Baseline
 from quarterdeck.engine import operations
 from quarterdeck.engine.addon_duty import DRIFT_EVERY
@@ -52,6 +54,18 @@ async def test_what_somebody_deletes_or_changes_is_put_back(lab: JoiningLab) -> 
     assert lab.there(BOUND)
     assert "demo.quarterdeck.internal" in str(lab.value(INFO, "data", "kubeconfig"))
     assert lab.value(INFO, "data", "jws-kubeconfig-abcdef") == "signed", "that is the signer's"
+
+
+async def test_an_apiserver_with_other_ports_than_the_planes_has_endpoints_as_long_as_it_is_there(
+    lab: JoiningLab,
+) -> None:
+    await remember_seats(lab.plane, {"east-2": seat_at("m-east-2", "192.0.2.2", LAST_BLOCK)})
+    await lab.turn()
+    (path,) = (each for each in lab.objects.objects if "endpointslices" in each)
+    assert lab.value(path, "endpoints") == [{"addresses": ["192.0.2.2"], "conditions": {"ready": True}}]
+    await remember_seats(lab.plane, {"east-2": seat_at("m-east-2", "192.0.2.2", 0)})
+    await lab.turn()
+    assert not lab.there(path)
 
 
 async def test_what_the_user_says_of_kubelets_is_in_it_at_once(lab: JoiningLab) -> None:

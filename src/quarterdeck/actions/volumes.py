@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.actions.addresses import at_its_machines, seat_of
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components.ports import load_balancer_port
+from quarterdeck.components.ports import has_own_ports, load_balancer_port
 from quarterdeck.components.settings import ReplicaSettings
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.model.clusters import CLUSTER, Cluster
@@ -99,6 +99,7 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
         folders={each: site.folder(record.machine, plane.unit(record, each)) for each in Component},
         programs={component: await site.install(record.machine, program)},
         everywhere=plane.resource.spec.endpoint.promoted and at_its_machines(plane, record),
+        own_ports=has_own_ports(seat_of(plane, record), plane.resource.status.port_offset or 0),
     )
 
 

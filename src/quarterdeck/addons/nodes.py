@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import Manifest, wanted_of
 from quarterdeck.api.addons import NODES_ADDON
+from quarterdeck.model.seats import Endpoint
 from quarterdeck.yaml_text import dumped
 
 #: Whom a token lets in: a group that may ask for a node's certificate, and little else.
@@ -37,7 +38,8 @@ _DNS = 10
 class Joined:
     """What nodes join. ``server`` is ``https://HOST:PORT``, which leads to the plane as long as it lives, ``ca`` all
     authorities that are trusted (PEM), ``kubernetes`` a version (``v1.36.3``), ``kubelet`` the user's own fields of the
-    KubeletConfiguration, as JSON.
+    KubeletConfiguration, as JSON. ``beside``: where the apiservers are reached (addresses) that keep out of the
+    endpoints of the Service ``kubernetes``, since they have other ports than the plane's.
     """
 
     plane: str
@@ -47,12 +49,13 @@ class Joined:
     service_cidr: str
     cluster_domain: str
     kubelet: str = "{}"
+    beside: tuple[Endpoint, ...] = ()
 
 
 @lru_cache(maxsize=64)
 def for_nodes(joined: Joined) -> Content:
     """The objects."""
-    manifests = (*_discovery(joined), *_configuration(joined), *_rights())
+    manifests = (*_discovery(joined), *_configuration(joined), *_rights(), *_endpoints(joined))
     found = (wanted_of(each, "", {}) for each in manifests)
     return Content(NODES_ADDON, tuple(sorted(found, key=lambda each: each.ref)))
 
@@ -138,6 +141,33 @@ def _rights() -> tuple[Manifest, ...]:
         ("kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin", "User", _APISERVER),
     )
     return (role, *(_binding("", name, "ClusterRole", what, {kind: (who,)}) for name, what, kind, who in bound))
+
+
+def _endpoints(joined: Joined) -> tuple[Manifest, ...]:
+    """Further endpoints of the Service ``kubernetes``: each slice has one list of ports, and one kind of addresses."""
+    kinds = {4: "IPv4", 6: "IPv6"}
+    slices: dict[tuple[int, int], list[JsonValue]] = {}
+    for each in joined.beside:
+        found = slices.setdefault((ipaddress.ip_address(each.host).version, each.port), [])
+        found.append({"addresses": [each.host], "conditions": {"ready": True}})
+    return tuple(
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": f"kubernetes-ipv{version}-{port}",
+                "namespace": "default",
+                "labels": {
+                    "kubernetes.io/service-name": "kubernetes",
+                    "endpointslice.kubernetes.io/managed-by": "quarterdeck",
+                },
+            },
+            "addressType": kinds[version],
+            "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+            "endpoints": ends,
+        }
+        for (version, port), ends in slices.items()
+    )
 
 
 def _config_map(namespace: str, name: str, key: str, text: str) -> Manifest:

@@ -39,6 +39,7 @@ def apiserver_unit(
     folder = Folder(replica.folders[Component.APISERVER])
     owned = {
         **_serving(replica, folder, certificates),
+        "endpoint-reconciler-type": "lease" if _keeps_endpoints(plane, replica) else "none",
         **_authentication(plane, folder, secrets),
         **_clients(plane, replica, folder, secrets, certificates),
         **_shutdown(plane),
@@ -77,17 +78,27 @@ def apiserver_unit(
 
 
 def _serving(replica: ReplicaSettings, folder: Folder, certificates: ReplicaSecrets) -> dict[str, str]:
-    """Where it listens. Endpoints of loopback addresses are refused by validation, so none are kept there."""
+    """Where it listens."""
     listen, advertised = replica.seat.listen(PortName.APISERVER), replica.seat.advertised(PortName.APISERVER)
-    loopback = ipaddress.ip_address(advertised.host).is_loopback
     return {
         "bind-address": "0.0.0.0" if replica.everywhere else listen.host,  # noqa: S104 - of a machine of its own
         "advertise-address": advertised.host,
         "secure-port": str(listen.port),
         "tls-cert-file": folder.file("server.crt", certificates.apiserver.certificate),
         "tls-private-key-file": folder.file("server.key", certificates.apiserver.key),
-        "endpoint-reconciler-type": "none" if loopback else "lease",
     }
+
+
+def _keeps_endpoints(plane: PlaneSettings, replica: ReplicaSettings) -> bool:
+    """Whether it keeps its address in the endpoints of the Service ``kubernetes``.
+
+    Those of loopback addresses are refused by validation. They have one list of ports, which an apiserver sets for all
+    of them when it stops (kubernetes: leaseEndpointReconciler.RemoveEndpoints): one with other ports than the plane's
+    keeps out of them, and has endpoints of its own (``addons/nodes.py``) where the plane takes nodes.
+    """
+    if ipaddress.ip_address(replica.seat.advertised(PortName.APISERVER).host).is_loopback:
+        return False
+    return replica.own_ports or not plane.node_bootstrap
 
 
 def _authentication(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:

@@ -72,6 +72,14 @@ def seat_of_before(machine: str, host: str, number: int) -> Seat:
     return seat_with(machine, host, ports_of(number, _PORTS_OF_BEFORE))
 
 
+def has_own_ports(seat: Seat, number: int) -> bool:
+    """Whether a seat has the ports of plane ``number`` (0 - 787), as all its replicas have where these are free. Raises
+    InvalidInput.
+    """
+    own = BLOCK[PortName.ETCD_CLIENT] + _shift(number, "comparing a replica's ports with its plane's")
+    return seat.listen(PortName.ETCD_CLIENT).port == own
+
+
 def completed(seat: Seat) -> Seat:
     """The seat with all ports that seats have by now: those of its block that it has not yet."""
     first = seat.port(PortName.ETCD_CLIENT)

@@ -133,7 +133,8 @@ class ReplicaSettings:
     ``seat`` says where its programs listen and are reached. ``volume`` is the folder of the volume of the member that
     the unit is (of other units: of its member of the main cluster), ``audit`` that of the audit log of its seat (None
     for units that write none). ``folders`` says where on the machine a component's files go, ``programs`` where its
-    program is (absolute). ``everywhere``: its apiserver listens at all addresses of its machine.
+    program is (absolute). ``everywhere``: its apiserver listens at all addresses of its machine. ``own_ports``: its
+    ports are the plane's, as those of all its replicas are where these were free.
     """
 
     name: str
@@ -143,6 +144,7 @@ class ReplicaSettings:
     folders: Mapping[Component, PurePosixPath]
     programs: Mapping[Component, PurePosixPath]
     everywhere: bool = False
+    own_ports: bool = True
 
 
 class ClusterState(StrEnum):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.nodes import Joined, for_nodes
+from quarterdeck.components.ports import has_own_ports
 from quarterdeck.components.settings import url
 from quarterdeck.engine.settings import endpoint_port
 from quarterdeck.engine.templates import takes_nodes
+from quarterdeck.model.seats import Endpoint, PortName
 
 
 def kept_for_nodes(plane: Plane) -> Content | None:
@@ -27,5 +30,16 @@ def kept_for_nodes(plane: Plane) -> Content | None:
             service_cidr=spec.service_cidr,
             cluster_domain=plane.settings.cluster_domain,
             kubelet=json.dumps(spec.nodes.kubelet_configuration, sort_keys=True),
+            beside=_beside(plane),
         )
     )
+
+
+def _beside(plane: Plane) -> tuple[Endpoint, ...]:
+    """Where the apiservers are reached that have other ports than the plane's; none at loopback addresses, which no
+    endpoint may have.
+    """
+    seats = (each.seat for each in plane.memory.replicas if each.seat is not None)
+    others = (each for each in seats if not has_own_ports(each, plane.resource.status.port_offset or 0))
+    ends = (each.advertised(PortName.APISERVER) for each in others)
+    return tuple(sorted(each for each in ends if not ipaddress.ip_address(each.host).is_loopback))

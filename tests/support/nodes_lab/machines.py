@@ -1,4 +1,4 @@
-"""Machines that can join a plane, on the networks of its home."""
+"""Machines that can join a plane, on the networks that it is on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.hosts_lab.network import Network, Place, done
 from support.nodes_lab.images import archive
 from support.nodes_lab.programs import Programs
 
-#: The number of their site in the home's networks: above all that sites of a home are given.
+#: The number of their site in a lab's networks: above all that others are given.
 _SITE = 200
 _BOOTING, _JOINING = 30.0, 120.0
 _SETUP = Path(__file__).with_name("setup.sh")
@@ -31,16 +31,16 @@ _RIGHTS = ("--capability=all", "--system-call-filter=@keyring bpf", "--bind=/dev
 
 
 class NodeMachines:
-    """Machines, by name, that run while the block does. ``home``: whose networks they are on; ``resolvers``: who knows
-    the names of planes in ``zone`` (host:port); ``dns``: the folder of a coredns.
+    """Machines, by name, that run while the block does. ``networks``: the folder of the lab of networks that they are
+    on; ``resolvers``: who knows the names of planes in ``zone`` (host:port).
     """
 
     def __init__(
-        self, home: Path, names: Sequence[str], programs: Programs, *, dns: Path, zone: str, resolvers: Sequence[str]
+        self, networks: Path, names: Sequence[str], programs: Programs, *, zone: str, resolvers: Sequence[str]
     ) -> None:
         self.names = tuple(names)
-        self._network, self._programs = Network(home), programs
-        self._dns, self._zone, self._resolvers = dns, zone, tuple(resolvers)
+        self._network, self._programs = Network(networks), programs
+        self._zone, self._resolvers = zone, tuple(resolvers)
         self._machines: dict[str, Machine] = {}
 
     def __enter__(self) -> Self:
@@ -48,8 +48,7 @@ class NodeMachines:
         self._folder, self._guard = guarded(secrets.token_hex(4))
         try:
             group_of(self._folder).make()
-            folders = {**self._programs.folders, "dns": self._dns}
-            binds = tuple(f"--bind-ro={path}:/opt/{name}" for name, path in folders.items())
+            binds = tuple(f"--bind-ro={path}:/opt/{name}" for name, path in self._programs.folders.items())
             for number, name in enumerate(self.names, 1):
                 self._machines[name] = Machine(
                     Place("nodes", "a", name, (_SITE, number)),
@@ -75,10 +74,6 @@ class NodeMachines:
             machine.power_off()
             done(Lab(self._network.folder).remove_machine(machine.place.bridge, machine.name))
         assert code == 0, f"the guard of the machines ended with {code}: see {self._folder}"
-
-    def address(self, name: str) -> str:
-        """A machine's address."""
-        return self._machines[name].place.address
 
     def join(self, name: str, command: str) -> str:
         """Have a machine run what ``node token --print-join-command`` said; what kubeadm says."""

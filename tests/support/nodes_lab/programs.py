@@ -1,14 +1,18 @@
-"""What nodes run, built once of published Go modules and kept beside the upstream programs."""
+"""What nodes run, built once of published Go modules and kept beside the upstream programs; their DNS server is one of
+those.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from quarterdeck.upstream.catalog import Project, Versions
+from quarterdeck.upstream.catalog import Program, Project, Versions
 from quarterdeck.upstream.gomod import linker_flags, tools_module
+from quarterdeck.upstream.upstream import Upstream
 from support.go_programs import built, module_file
 
 _KUBERNETES = "k8s.io/kubernetes"
@@ -23,7 +27,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Folders of programs: ``kubernetes`` has kubelet and kubeadm, ``runtime`` runc as ``plain`` runs it."""
+    """Folders of programs: ``kubernetes`` has kubelet and kubeadm, ``plain`` what runs runc, ``dns`` coredns."""
 
     kubernetes: Path
     containerd: Path
@@ -31,6 +35,7 @@ class Programs:
     plain: Path
     cni: Path
     work: Path
+    dns: Path
 
     @property
     def folders(self) -> Mapping[str, Path]:
@@ -49,7 +54,13 @@ async def programs() -> Programs:
         plain=await _own("runtime"),
         cni=await _published(_CNI, _CNI_VERSION, "1.24.2", ("main/ptp", "main/loopback", "ipam/host-local"), "plugins"),
         work=await _own("work"),
+        dns=await _dns(),
     )
+
+
+async def _dns() -> Path:
+    found = await Upstream.from_environment(os.environ).ensure((Program.COREDNS,), Versions())
+    return found[Program.COREDNS].parent
 
 
 async def _kubernetes() -> Path:

@@ -15,9 +15,12 @@ from typing import Any
 
 import httpx2
 
+from quarterdeck.api.memory import memory_from_status
+from quarterdeck.model.seats import PortName
 from support.clients import CONFIGMAPS, Client, Failed
 from support.conditions import until
 from support.nodes_lab.images import IMAGE
+from support.nodes_lab.machines import NodeMachines
 from support.plane_lab import PlaneLab, kubectl_program
 
 COUNTER = "counter"
@@ -25,6 +28,10 @@ _PAUSE = 0.3
 _WRITES = 0.2
 #: Seconds that a call of kubectl may take: longer than a load balancer takes to find out that an apiserver is gone.
 _CALL = 30.0
+_SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+#: Seconds after a change until the Service ``kubernetes`` leads to all apiservers, and to no other: what one that died
+#: has left is gone after 15 (kubernetes: DefaultEndpointReconcilerTTL), and others look every 10.
+_LED = 20.0
 
 
 @dataclass
@@ -33,9 +40,13 @@ class Nodes:
 
     lab: PlaneLab
     plane: str
-    names: tuple[str, ...]
+    machines: NodeMachines
     _wrote: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     written: list[int] = field(default_factory=list)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.machines.names
 
     @property
     def client(self) -> Client:
@@ -104,13 +115,37 @@ class Nodes:
         self.written.append(number)
 
     def check_watches(self) -> None:
-        """Every pod's own watch has seen every number, in order and once."""
+        """Every pod's own watch has seen every number whose write was acknowledged, in order and once. (What became of
+        a write that failed nobody knows.)
+        """
         last = self.written[-1]
         for name in self.names:
-            until(lambda name=name: self._seen(name)[-1:] == [last], f"{name} has seen {last}", seconds=30.0)
-            seen = self._seen(name)
-            assert seen == list(range(seen[0], last + 1)), f"the pod on {name} has missed something: {seen}"
-            assert seen[0] <= self.written[0], f"the pod on {name} began to watch late"
+            until(lambda name=name: last in self._seen(name), f"{name} has seen {last}", seconds=30.0)
+            seen = [each for each in self._seen(name) if each in self.written]
+            assert seen == self.written, f"the pod on {name} has not seen {self.written}, but {seen}"
+
+    def led_to(self) -> set[tuple[str, int]]:
+        """The addresses and ports that the Service ``kubernetes`` leads pods to; never none."""
+        with self.client.http() as http:
+            answer = http.get(_SLICES, params={"labelSelector": "kubernetes.io/service-name=kubernetes"})
+            answer.raise_for_status()
+        found = answer.json()["items"]
+        made = {
+            (address, port["port"])
+            for one in found
+            for port in one["ports"] or ()
+            for each in one["endpoints"] or ()
+            for address in each["addresses"]
+        }
+        assert made, f"the Service kubernetes leads nowhere: {found}"
+        return made
+
+    def check_service(self) -> None:
+        """The Service ``kubernetes`` leads to each apiserver of the plane, and nowhere else."""
+        replicas = memory_from_status(self.lab.plane(self.plane).status.memory).replicas
+        seats = [each.seat for each in replicas if each.seat is not None]
+        wanted = {(end.host, end.port) for end in (each.advertised(PortName.APISERVER) for each in seats)}
+        until(lambda: self.led_to() == wanted, f"the Service kubernetes leads to {wanted}", seconds=_LED, pause=0.3)
 
     def ends(self, name: str) -> list[str]:
         """How the watches of a pod ended that did, in its own words."""
@@ -169,13 +204,14 @@ class Used:
         bad = [each for each in self.failures if not any(each.began < end and each.at > since
                                                          for since, end in self._excuses)]  # fmt: skip
         assert not bad, f"of {self.calls}, excused {self._excuses}: {[(each.began, str(each)) for each in bad]}"
-        assert all(self.calls[each] > 3 for each in ("exec", "logs", "write")), self.calls
+        assert all(self.calls[each] > 3 for each in ("exec", "logs", "write", "service")), self.calls
 
 
 @contextmanager
 def used(nodes: Nodes) -> Iterator[Used]:
-    """Have somebody run programs in pods, read their logs and change what pods watch, all through the block; at its end
-    nodes and pods are as they were before, and no pod has missed anything.
+    """Have somebody run programs in pods, read their logs, change what pods watch and ask where the Service
+    ``kubernetes`` leads, all through the block; at its end nodes and pods are as they were before, no pod has missed
+    anything, and that leads to the plane's apiservers.
     """
     before, seen, stop = nodes.state(), Used(), threading.Event()
     assert all(any(each[:2] == ("Ready", "True") for each in one[1]) for one in before["nodes"].values()), before
@@ -184,6 +220,7 @@ def used(nodes: Nodes) -> Iterator[Used]:
         "exec": (lambda: _exec(nodes, next(turns)), _PAUSE),
         "logs": (lambda: _logs(nodes, next(turns)), _PAUSE),
         "write": (nodes.write, _WRITES),
+        "service": (lambda: _service(nodes), _PAUSE),
     }
     threads = [
         threading.Thread(target=_again, args=(name, call, pause, seen, stop), name=name, daemon=True)
@@ -203,6 +240,7 @@ def used(nodes: Nodes) -> Iterator[Used]:
     assert nodes.state() == before, "nodes or pods are not as they were"
     seen.check()
     nodes.check_watches()
+    nodes.check_service()
 
 
 def _again(name: str, call: Callable[[], None], pause: float, seen: Used, stop: threading.Event) -> None:
@@ -226,6 +264,10 @@ def _exec(nodes: Nodes, name: str) -> None:
 def _logs(nodes: Nodes, name: str) -> None:
     said = _kubectl(nodes, "logs", name, "-c", "tick", "--tail=1")
     assert re.fullmatch(r"tick \d+", said.strip()), said
+
+
+def _service(nodes: Nodes) -> None:
+    nodes.led_to()
 
 
 def _kubectl(nodes: Nodes, *argv: str) -> str:
