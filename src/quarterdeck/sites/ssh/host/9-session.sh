@@ -38,6 +38,9 @@ prepare() {
   done
   [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}" | systemd-sysusers - || return 1
   find "$LIB/tmp" -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
+  while read -r each; do  # folders of sessions that were killed
+    flock -n "$each" true && rm -rf "$each"
+  done < <(find "$RUN" -maxdepth 1 -name 'session.*' -mmin +1)
 }
 
 PIECE=3500  # bytes: what is written at once to a pipe stays together (pipe(7): PIPE_BUF)
@@ -86,6 +89,7 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   fi
   SESSION=$(mktemp -d "$RUN/session.XXXXXX") || exit 1
   trap 'rm -rf "$SESSION"' EXIT
+  exec {LIVES}< "$SESSION" && flock -n "$LIVES"
   mkfifo "$SESSION/life"
   exec {LIFE_W}<> "$SESSION/life"
   exec {REPLIES}>&1 > /dev/null
