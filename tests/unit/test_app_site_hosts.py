@@ -34,7 +34,8 @@ def hosts() -> HostSites:
 @pytest.fixture
 async def face(tmp_path: Path, hosts: HostSites) -> AsyncIterator[Quarterdeck]:
     async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="ann@desk")) as made:
-        made._home.sites = Drivers(made._home.folder, {"local": LocalSites, "ssh": lambda _: hosts})
+        opened = {"local": lambda folder, _: LocalSites(folder), "ssh": lambda _, __: hosts}
+        made._home.sites = Drivers(made._home.folder, opened)
         await made.sites.add(RACK)
         yield made
 
