@@ -27,8 +27,6 @@ SITES = ("north", "south")
 KUBEADM, ALONE = ("node-1",), "node-2"
 #: Seconds until nobody waits any more for a machine that says nothing.
 SILENT = 20.0
-#: Kubelets ask for the next certificate after 1 to 3 minutes: signers date certificates 5 minutes back.
-SIGNED_FOR = "4m"
 PLANE = f"""
 apiVersion: quarterdeck.dev/v1alpha1
 kind: ControlPlane
@@ -37,8 +35,6 @@ spec:
   replicas: 3
   placement: {{site: north}}
   healing: {{budget: 9}}
-  extraArgs:
-    kubeControllerManager: {{cluster-signing-duration: {SIGNED_FOR}}}
   nodes:
     kubeletConfiguration: {{failCgroupV1: false}}
 """
@@ -104,10 +100,12 @@ def test_nodes_do_not_notice_that_a_replica_is_exchanged_on_its_own_host(kept: H
 
 def test_nodes_do_not_notice_that_their_plane_moves_to_other_hosts(kept: HostsPlanes, nodes: Nodes) -> None:
     with streams(nodes) as opened:
-        with used(nodes) as calls:
-            kept.planes.run("migrate", NAME, "--to", "south", "--yes")
-        opened.check()
-        print(f"\nstreams that were open before: {opened}")
+        try:
+            with used(nodes) as calls:
+                kept.planes.run("migrate", NAME, "--to", "south", "--yes")
+            opened.check()
+        finally:
+            print(f"\nstreams that were open before: {opened}")
     assert kept.planes.status(NAME, code=0)["site"] == "south"
     print(f"a migration: {calls}")
 
@@ -132,22 +130,8 @@ def test_nodes_do_not_notice_that_a_host_dies_and_its_replica_is_healed(kept: Ho
     print(f"\na host that died: {calls}")
 
 
-def test_kubelets_have_rotated_their_certificates_meanwhile(kept: HostsPlanes, nodes: Nodes) -> None:
-    """Each of them twice, and no node was ever not ready."""
-    with used(nodes):
-        for name in nodes.names:
-            until(lambda name=name: rotations(nodes, name) >= 2, f"{name} rotates", seconds=600.0, pause=2.0)
-    print(f"\nrotations: {[rotations(nodes, name) for name in nodes.names]}")
-
-
 def healed(planes: PlaneLab, lost: str) -> bool:
     """Whether the plane is whole, without that replica."""
     rows = planes.status(NAME)["members"]
     whole = {each["replica"] for each in rows if each["apiserver"] == "ready" and each["member"] in ("leader", "voter")}
     return len(whole) == 3 and lost not in whole
-
-
-def rotations(nodes: Nodes, name: str) -> int:
-    """How often a kubelet got another certificate for itself as a client."""
-    found = nodes.machines.sh(name, "ls /var/lib/kubelet/pki/kubelet-client-2*.pem | wc -l")
-    return int(found) - 1

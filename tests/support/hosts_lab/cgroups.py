@@ -19,6 +19,8 @@ from pathlib import Path
 
 _NEEDED = ("cpuset.cpus", "cpuset.mems")
 """What a group of version 1 must be given before anybody can be in it."""
+_WEIGHTS = {"cpu.shares": (1024, 262_144), "cpu.weight": (100, 10_000)}
+"""What a session of the host's own weighs in version 1 and 2 (sched(7): autogroups), and the most that a group may."""
 _POLL = 0.005
 
 
@@ -74,6 +76,13 @@ class Group:
             return
         offered = (self._unified / "cgroup.controllers").read_text().split()
         (self._unified / "cgroup.subtree_control").write_text(" ".join(f"+{each}" for each in offered))
+
+    def weigh(self, sessions: int) -> None:
+        """Have it get as much of the processors, where they are short, as so many sessions of the host's own."""
+        for folder in self.folders:
+            for name, (each, most) in _WEIGHTS.items():
+                if (folder / name).exists():
+                    (folder / name).write_text(str(min(each * sessions, most)))
 
     def pids(self) -> Iterator[int]:
         """All that run in it, and below."""

@@ -18,7 +18,7 @@ from quarterdeck.sites.netns.layout import Cut
 from support.hosts_lab.guard import dismissed, group_of, guarded, network_of
 from support.hosts_lab.image import image
 from support.hosts_lab.keys import Access, KeyPair
-from support.hosts_lab.machine import LabHost, Machine
+from support.hosts_lab.machine import SESSIONS, LabHost, Machine
 from support.hosts_lab.network import Network, Place
 
 _BOOTING = 30.0
@@ -114,6 +114,7 @@ class HostsLab:
         for each in hosts:
             self._machines[each.name].make_disk()
         self._tell()
+        group_of(self.folder).weigh(SESSIONS * len(self._machines))
         self.power_on(*(each.name for each in hosts))
 
     def power_on(self, *names: str) -> None:

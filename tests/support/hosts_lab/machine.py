@@ -17,6 +17,9 @@ from support.hosts_lab.network import Place
 
 _POWER = Path(__file__).with_name("power.sh")
 _DYING = 20.0  # seconds
+#: How many sessions of this host a machine is worth, where processors are short: those of a replica's programs, as many
+#: as these are at a site on this host. A lab is one group of the kernel's, and would be worth one session.
+SESSIONS = 4
 _ENVIRONMENT = {
     "HOME": "/root",
     "LANG": "C.UTF-8",

@@ -17,7 +17,7 @@ import yaml
 from quarterdeck.sites.netns.lab import Lab
 from support.hosts_lab.guard import dismissed, group_of, guarded
 from support.hosts_lab.image import image
-from support.hosts_lab.machine import Machine
+from support.hosts_lab.machine import SESSIONS, Machine
 from support.hosts_lab.network import Network, Place, done
 from support.nodes_lab.images import archive
 from support.nodes_lab.programs import Programs
@@ -59,6 +59,7 @@ class NodeMachines:
                     unified=False,
                     arguments=(*_RIGHTS, *binds),
                 )
+            group_of(self._folder).weigh(SESSIONS * len(self.names))
             with ThreadPoolExecutor() as pool:
                 list(pool.map(self._boot, self.names))
         except BaseException:

@@ -141,9 +141,11 @@ class Nodes:
         return made
 
     def check_service(self) -> None:
-        """The Service ``kubernetes`` leads to each apiserver of the plane, and nowhere else."""
+        """The Service ``kubernetes`` leads to each apiserver of the plane that serves, and nowhere else."""
+        rows = self.lab.status(self.plane)["members"]
+        serving = {each["replica"] for each in rows if each["apiserver"] == "ready"}
         replicas = memory_from_status(self.lab.plane(self.plane).status.memory).replicas
-        seats = [each.seat for each in replicas if each.seat is not None]
+        seats = [each.seat for each in replicas if each.seat is not None and each.name in serving]
         wanted = {(end.host, end.port) for end in (each.advertised(PortName.APISERVER) for each in seats)}
         until(lambda: self.led_to() == wanted, f"the Service kubernetes leads to {wanted}", seconds=_LED, pause=0.3)
 

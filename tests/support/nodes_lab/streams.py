@@ -33,9 +33,10 @@ class Stream:
 
     def end(self) -> None:
         """End it, if nothing else did."""
-        self.process.terminate()
-        for each in self._threads:
-            each.join(10.0)
+        with self.process:
+            self.process.terminate()
+            for each in self._threads:
+                each.join(10.0)
 
     def _read(self) -> None:
         assert self.process.stdout is not None

@@ -1,0 +1,67 @@
+"""Kubelets get another certificate for themselves before theirs ends, and their nodes are ready all the time."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import pytest
+from support.conditions import until
+from support.hosts_lab import why_not
+from support.nodes_lab.joined import joined
+from support.nodes_lab.programs import programs
+from support.nodes_lab.steady import Nodes, used
+from support.plane_lab import plane_lab
+
+from quarterdeck.api.site import AddressSpace
+
+NAME = "brief"
+#: Kubelets ask for the next certificate 1 to 3 minutes after they got one (70 to 90 % of its time): signers date
+#: certificates of such a short time 5 minutes back (kubernetes: PermissiveSigningPolicy).
+PLANE = f"""
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {{name: n1}}
+spec: {{isolation: netns}}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: ControlPlane
+metadata: {{name: {NAME}}}
+spec:
+  replicas: 1
+  placement: {{site: n1}}
+  extraArgs:
+    kubeControllerManager: {{cluster-signing-duration: 4m}}
+  nodes:
+    kubeletConfiguration: {{failCgroupV1: false}}
+"""
+
+
+@pytest.mark.soak  # it takes as long as two certificates do, about 7 minutes
+@pytest.mark.netns
+@pytest.mark.timeout(1200)
+def test_nodes_do_not_notice_that_their_certificates_are_exchanged_twice() -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    build = asyncio.run(programs())
+    with plane_lab() as lab:
+        lab.run("apply", "-f", str(lab.file(PLANE)), "--yes")
+        lab.run("wait", NAME)
+        manager = lab.start("serve", "--log-format", "json")
+        until(lambda: '"serving"' in manager.said, "it serves")
+        space = AddressSpace.NETNS
+        with (
+            joined(lab, NAME, build, space=space, networks=lab.home, by_kubeadm=("node-1",), alone="node-2") as nodes,
+            used(nodes) as calls,
+        ):
+            for name in nodes.names:
+                until(lambda name=name: rotations(nodes, name) >= 2, f"{name} rotates", seconds=600.0, pause=2.0)
+        print(f"\n{calls}")
+        manager.process.send_signal(signal.SIGTERM)
+        manager.end(30)
+
+
+def rotations(nodes: Nodes, name: str) -> int:
+    """How often a kubelet got another certificate for itself as a client."""
+    found = nodes.machines.sh(name, "ls /var/lib/kubelet/pki/kubelet-client-2*.pem | wc -l")
+    return int(found) - 1
