@@ -16,7 +16,7 @@ from support.endpoint_lab import MANAGER, SERVER_NAME, Authority, Backend, conne
 from support.hosts_lab import HostsLab, LabHost, why_not
 
 from quarterdeck.components.envoy import BalancerSettings
-from quarterdeck.components.keepalived import KEEPALIVED, keepalived_unit, served_file
+from quarterdeck.components.keepalived import KEEPALIVED, keepalived_unit, router_settings, served_file
 from quarterdeck.endpoint.envoy import EnvoyBalancer, Floating, issue_balancer_tls
 from quarterdeck.errors import Unavailable
 from quarterdeck.http import Http
@@ -222,6 +222,32 @@ async def test_keepalived_that_is_killed_leaves_no_second_address(edges: Edges) 
     edges.lab.sh(E1, "systemctl kill -s KILL quarterdeck-keepalived")
     await edges.are(E1)
     await eventually(edges.answers)
+
+
+async def test_one_more_edge_is_made_known_while_the_address_stays_where_it_is(edges: Edges) -> None:
+    await edges.are(E1)
+    third = {**{each: edges.lab.address(each) for each in EDGES}, "east-e3": "192.0.2.3"}
+    folder = edges.site.folder(E1, KEEPALIVED)
+    client = await connect(edges.address, PORT, edges.authority.anonymous())
+    for edge in EDGES:
+        pid = edges.lab.sh(edge, "pgrep -o -x keepalived")
+        settings = router_settings(edge, third, (edges.address,))
+        await edges.site.reload_unit(edge, keepalived_unit(settings, folder))
+
+        async def told(edge: str = edge) -> bool:
+            said = edges.lab.sh(edge, "journalctl -q -o cat -u quarterdeck-keepalived | grep -c Reloading || true")
+            return int(said) > 0
+
+        await eventually(told)
+        until = time.monotonic() + 3.0  # a few advertisements
+        while time.monotonic() < until:
+            assert edges.holders == [E1]
+            assert await client.ask() == "r1"
+            assert await edges.ask() == "r1"
+        assert edges.lab.sh(edge, "pgrep -o -x keepalived") == pid
+        assert "192.0.2.3" in edges.lab.sh(edge, "cat /run/quarterdeck/keepalived.conf")
+        assert not next(each for each in await edges.site.units(edge) if each.name == KEEPALIVED).altered
+    await client.close()
 
 
 async def test_it_is_confined(edges: Edges) -> None:

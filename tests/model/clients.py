@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import LeadTo, RemoveRecord, SetRecord, Step
-from quarterdeck.planner.things import apiserver_of, edge, second
+from quarterdeck.planner.things import apiserver_of
 from quarterdeck.planner.truth import Truth
 
 #: Seconds by which sums of floating point numbers that stand for the same moment may differ.
@@ -54,7 +54,7 @@ class Clients:
         return frozenset(map(apiserver_of, themselves)) | frozenset(
             name
             for site in self.sites(truth) - {APISERVERS}
-            for name in ((edge(site), second(site)) if site in truth.twins else (edge(site),))
+            for name in truth.addresses(site)
             if name not in lacked or truth.now - lacked[name] < patience
         )
 

@@ -237,7 +237,8 @@ def mends(truth: Truth) -> Iterator[tuple[str, Truth]]:
 def _back(name: str, before: Truth, after: Truth) -> Iterator[tuple[str, Truth]]:
     """An edge is back; where another one has its address, that may stay there, as clients are connected to it."""
     yield f"{name} is back", after
-    if before.holder(name) != name and name not in after.away:
+    its_own = name not in map(second, before.shared)
+    if its_own and before.holder(name) != name and name not in after.away:
         yield f"{name} is back without its address", replace(after, away=after.away | {name})
 
 
@@ -321,7 +322,7 @@ def _sites(truth: Truth) -> Iterator[Fault]:
             lost = replace(truth, dead_seconds=truth.dead_seconds | {site})
             yield Fault(Kind.EDGE_DIES, f"{second(site)} dies", lost)
             dark = replace(dark, dead_seconds=lost.dead_seconds)
-        for name in (edge(site), second(site)) if site in truth.floating else ():
+        for name in truth.addresses(site) if site in truth.floating else ():
             if truth.holder(name) == name and (gone := replace(truth, away=truth.away | {name})).holder(name) != name:
                 yield Fault(Kind.ADDRESS_GOES, f"the address of the {name} goes to the other one", gone)
         there = {machine.name for machine in truth.machines if machine.site == site}

@@ -966,9 +966,7 @@ def _check_twin(truth: Truth, door: str) -> None:
     if not truth.fixed and door in truth.twins and truth.edge_answers(door) and truth.second_answers(door):
         backends = dict(truth.balancers).get(door), dict(truth.seconds).get(door)
         claim(backends[0] == backends[1], f"6: done, but the edges of {door} send to {backends}")
-        claim(
-            truth.record_addresses(door) == (edge(door), second(door)), f"10: done, but the name lacks {truth.unnamed}"
-        )
+        claim(truth.record_addresses(door) == truth.addresses(door), f"10: done, but the name lacks {truth.unnamed}")
 
 
 def _check_shape(truth: Truth, name: str) -> None:

@@ -39,8 +39,9 @@ class Search:
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
     there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
     one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
-    events apart; ``twins``: the sites with two edges, ``floating``: whose addresses float; ``direct``: the name leads
-    to apiservers themselves; ``promoted``: all stays at east, behind an address that leads to the only replica itself;
+    events apart; ``twins``: the sites with two edges, ``floating``: whose addresses float, ``shared``: those of them
+    that share one; ``direct``: the name leads to apiservers themselves; ``promoted``: all stays at east, behind an
+    address that leads to the only replica itself;
     ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the
     only thing that the user may want instead (None: anything).
     ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
@@ -63,6 +64,7 @@ class Search:
     apart: frozenset[str] = frozenset()
     twins: frozenset[str] = frozenset()
     floating: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
     direct: bool = False
     promoted: bool = False
     wish: str | None = None
@@ -76,6 +78,7 @@ class Search:
         between += f", a fixed address at {self.front}" if self.front else ""
         between += f", two edges at {' and '.join(sorted(self.twins))}" if self.twins else ""
         between += ", whose addresses float" if self.floating else ""
+        between += f", one at {' and '.join(sorted(self.shared))}" if self.shared else ""
         between += ", round robin" if self.direct else ""
         between += ", a promoted address" if self.promoted else ""
         between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
@@ -108,7 +111,9 @@ class Search:
 
     @property
     def _endpoint(self) -> Endpoint:
-        return Endpoint(front=self.front, twins=self.twins, floating=self.floating, direct=self.direct)
+        return Endpoint(
+            front=self.front, twins=self.twins, floating=self.floating, shared=self.shared, direct=self.direct
+        )
 
     def _truth(self) -> Truth:
         match self.to:
@@ -333,6 +338,11 @@ FLOATING = (
     Search(replicas=3, to=3, faults=1, kinds=FLOATS, twins=BOTH, floating=BOTH),
     Search(replicas=1, to=1, faults=2, kinds=FLOATS - {Kind.EDGE_DIES, Kind.UNSEEN_DNS}, twins=BOTH, floating=BOTH),
 )
+#: The same where the edges of a site share one address: whoever stands by need not be seen.
+SHARED = (
+    Search(replicas=3, to=3, faults=1, kinds=FLOATS, twins=BOTH, floating=BOTH, shared=frozenset({"east"})),
+    Search(replicas=1, to=1, faults=1, kinds=FLOATS, twins=BOTH, floating=BOTH, shared=BOTH),
+)
 
 
 #: What may go wrong besides what was asked for.
@@ -485,6 +495,7 @@ SEARCHES = (
     *DIFFERS,
     *TWINS,
     *FLOATING,
+    *SHARED,
     *ROUND_ROBIN,
     *PROMOTED,
 )

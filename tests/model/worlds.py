@@ -37,12 +37,13 @@ def machines(*sites: str, per_zone: int = 2) -> tuple[SimMachine, ...]:
 
 class Endpoint(TypedDict, total=False):
     """``front``: the plane is behind a fixed address there; ``twins``: the sites with two edges, ``floating``: whose
-    addresses float; ``direct``: its name is to lead to apiservers themselves.
+    addresses float, ``shared``: those of them that share one; ``direct``: its name is to lead to apiservers themselves.
     """
 
     front: str | None
     twins: frozenset[str]
     floating: frozenset[str]
+    shared: frozenset[str]
     direct: bool
 
 

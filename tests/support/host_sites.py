@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
+from quarterdeck.components.keepalived import KEEPALIVED, RouterSettings, router_settings
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.findings import Checked
-from quarterdeck.model.units import Machine
+from quarterdeck.model.units import Machine, MachineRole, UnitSpec, UnitState, UnitStatus
 
 
 def host(name: str, **changed: Any) -> dict[str, Any]:
@@ -19,7 +22,8 @@ def host(name: str, **changed: Any) -> dict[str, Any]:
 
 def host_site(*hosts: dict[str, Any], name: str = "rack", **spec: Any) -> Site:
     """A site of these hosts."""
-    return Site.model_validate({"metadata": {"name": name}, "spec": {"driver": "ssh", "hosts": hosts, **spec}})
+    document = {"metadata": {"name": name}, "spec": {"driver": "ssh", "hosts": hosts, **spec}}
+    return Site.model_validate_json(json.dumps(document))
 
 
 @dataclass
@@ -42,6 +46,44 @@ class RememberedSite:
             raise Unavailable("clearing hosts", f"host {min(silent)} does not answer")
         self.driver.cleared += names
 
+    # addresses that float
+
+    def floating(self, machine: str, number: int) -> str | None:
+        raise NotImplementedError
+
+    def router(self, machine: str) -> RouterSettings:
+        return router_settings(machine, self._edges, self._spec.edge.floating_addresses)
+
+    def folder(self, machine: str, unit: str) -> PurePosixPath:
+        return PurePosixPath("/units", machine, unit)
+
+    async def units(self, machine: str) -> tuple[UnitStatus, ...]:
+        if machine in self.driver.silent:
+            raise Unavailable("looking at units", f"host {machine} does not answer")
+        return tuple(
+            UnitStatus(name=KEEPALIVED, state=UnitState.RUNNING) for each in self.driver.routed if each == machine
+        )
+
+    async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
+        (file,) = spec.files
+        known = [name for name, address in self._edges.items() if f" {address} min_ttl" in file.content.decode()]
+        self.driver.told[machine] = known
+
+    async def remove_unit(self, machine: str, unit: str) -> None:
+        if machine in self.driver.silent:
+            raise Unavailable("removing a unit", f"host {machine} does not answer")
+        assert unit == KEEPALIVED
+        self.driver.routed.discard(machine)
+
+    @property
+    def _edges(self) -> dict[str, str]:
+        return {
+            machine: each.address
+            for each in self._spec.hosts
+            for role, machine in each.machines.items()
+            if role is MachineRole.EDGE
+        }
+
     @property
     def _spec(self) -> SshSpec:
         assert isinstance(self.resource.spec, SshSpec)
@@ -50,10 +92,12 @@ class RememberedSite:
 
 @dataclass
 class HostSites:
-    """Opens them."""
+    """Opens them. On hosts that are ``routed`` keepalived runs; ``told``: which others it was told of there last."""
 
     silent: set[str] = field(default_factory=set)
     cleared: list[str] = field(default_factory=list)
+    routed: set[str] = field(default_factory=set)
+    told: dict[str, list[str]] = field(default_factory=dict)
 
     def open(self, resource: Site) -> RememberedSite:
         return RememberedSite(resource, self)

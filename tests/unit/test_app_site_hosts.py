@@ -218,3 +218,104 @@ async def test_a_site_goes_with_what_is_on_its_hosts(face: Quarterdeck, hosts: H
     await face.sites.remove("rack")
     assert hosts.cleared == ["one1", "two2", "three3"]
     assert [each.name for each in await face._home.store.list(Site)] == ["east", "west"]
+
+
+FLOATS = host_site(
+    host("one1", roles=["edge"]),
+    host("two2", roles=["edge"]),
+    host("three3"),
+    name="floats",
+    edge={"floatingAddresses": ["192.0.2.100"]},
+)
+
+
+@pytest.fixture
+async def floats(face: Quarterdeck, hosts: HostSites) -> Quarterdeck:
+    """Two edges that share an address, on which keepalived runs, whether planes are there or not."""
+    await face.sites.remove("rack")
+    await face.sites.add(FLOATS)
+    hosts.cleared.clear()
+    hosts.routed.update({"one1", "two2"})
+    return face
+
+
+async def of_floats(face: Quarterdeck) -> list[str]:
+    spec = (await face.sites.get("floats")).spec
+    assert isinstance(spec, SshSpec)
+    return [each.name for each in spec.hosts]
+
+
+async def test_edges_know_of_one_more_before_it_comes(floats: Quarterdeck, hosts: HostSites) -> None:
+    await plane(floats, at="floats")
+    hosts.silent = {"two2"}
+    with pytest.raises(Unavailable, match="host two2 does not answer"):
+        await floats.sites.add_hosts("floats", (parsed(**host("four4", roles=["edge"])),))
+    assert "four4" not in await of_floats(floats), "it would hear nobody of two2, and take its addresses"
+    hosts.silent = set()
+    await floats.sites.add_hosts("floats", (parsed(**host("four4", roles=["edge"])),))
+    assert "four4" in await of_floats(floats)
+    assert hosts.told == {"one1": ["two2", "four4"], "two2": ["one1", "four4"]}
+    assert hosts.routed == {"one1", "two2"}, "it comes with the planes' load balancers"
+
+
+async def test_hosts_without_that_role_are_nothing_to_edges(floats: Quarterdeck, hosts: HostSites) -> None:
+    hosts.silent = {"one1", "two2"}
+    await floats.sites.add_hosts("floats", (parsed(**host("four4")),))
+    assert hosts.told == {}
+
+
+async def test_two_edges_at_least_have_addresses_that_float(floats: Quarterdeck) -> None:
+    await plane(floats, at="floats")
+    with pytest.raises(InvalidInput, match="go over to another host: give two hosts or more the role edge"):
+        await floats.sites.remove_host("floats", "one1")
+
+
+async def test_an_edge_that_goes_gives_its_addresses_away_before_it_is_cleared(
+    floats: Quarterdeck, hosts: HostSites
+) -> None:
+    await floats.sites.add_hosts("floats", (parsed(**host("four4", roles=["edge"])),))
+    hosts.told.clear()
+    hosts.silent = {"one1"}
+    with pytest.raises(Unavailable, match=r"host one1 does not answer.*--forget"):
+        await floats.sites.remove_host("floats", "one1")
+    assert "one1" in await of_floats(floats)
+    hosts.silent = set()
+    await floats.sites.remove_host("floats", "one1")
+    assert (hosts.routed, hosts.cleared, hosts.told) == ({"two2"}, ["one1"], {})
+    await floats.sites.add_hosts("floats", (parsed(**host("five5", roles=["edge"])),))
+    hosts.silent = {"two2"}
+    await floats.sites.remove_host("floats", "two2", forget=True)
+    assert (hosts.routed, hosts.cleared) == ({"two2"}, ["one1"])
+
+
+async def test_addresses_that_float_and_edges_go_by_a_file_only_while_no_plane_is_there(
+    floats: Quarterdeck, hosts: HostSites
+) -> None:
+    other = host_site(*_three(), name="floats", edge={"floatingAddresses": ["192.0.2.101"]})
+    fewer = host_site(*_three()[1:], host("four4", roles=["edge"]), name="floats", edge=_EDGE)
+    await plane(floats, at="floats")
+    with pytest.raises(Conflict, match=r"spec\.edge\.floatingAddresses: must stay 192\.0\.2\.100; in use by demo"):
+        await floats.sites.apply(other)
+    with pytest.raises(Conflict, match="one1 must stay: clients may hold its address"):
+        await floats.sites.apply(fewer)
+    assert hosts.routed == {"one1", "two2"}
+    demo = await floats._home.store.get(ControlPlane, "demo")
+    await floats._home.store.update(demo.model_copy(update={"spec": _elsewhere(demo).spec}))
+    await floats.sites.apply(fewer, dry_run=True)
+    assert hosts.routed == {"one1", "two2"}
+    await floats.sites.apply(fewer)
+    assert (hosts.routed, hosts.told) == ({"two2"}, {"two2": ["four4"]})
+    await floats.sites.apply(other)
+    assert hosts.routed == set(), "it comes with the next plane, by the addresses of then"
+
+
+_EDGE = {"floatingAddresses": ["192.0.2.100"]}
+
+
+def _three() -> list[dict[str, object]]:
+    return [host("one1", roles=["edge"]), host("two2", roles=["edge"]), host("three3")]
+
+
+def _elsewhere(found: ControlPlane) -> ControlPlane:
+    place = found.spec.placement.model_copy(update={"site": "east"})
+    return found.model_copy(update={"spec": found.spec.model_copy(update={"placement": place})})

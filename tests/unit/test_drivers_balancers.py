@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.memory import MemoryStatus, Moment
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.keepalived import KEEPALIVED
 from quarterdeck.endpoint.envoy import EnvoyBalancer
@@ -42,15 +44,19 @@ def plane(address: str | None = None) -> ControlPlane:
     return made.model_copy(update={"spec": made.spec.model_copy(update={"endpoint": endpoint})})
 
 
-def balancers(settings: SshSettings, secrets: PlaneSecrets, wanted: ControlPlane) -> dict[str, LoadBalancer]:
+def balancers(
+    settings: SshSettings, secrets: PlaneSecrets, wanted: ControlPlane, *others: ControlPlane
+) -> dict[str, LoadBalancer]:
     site = open_ssh_site(settings, Hosts("tests"))
     machines = {("rack", name): machine_of(settings, name, MachineState.UP) for name in settings.stands()}
-    return _balancers(wanted, secrets, {"rack": site}, machines, Http())["rack"]
+    return _balancers(wanted, others, secrets, {"rack": site}, machines, Http())["rack"]
 
 
-def envoys(floating: tuple[str, ...], secrets: PlaneSecrets, wanted: ControlPlane) -> dict[str, EnvoyBalancer]:
+def envoys(
+    floating: tuple[str, ...], secrets: PlaneSecrets, wanted: ControlPlane, *others: ControlPlane
+) -> dict[str, EnvoyBalancer]:
     settings = SshSettings(name="rack", hosts=EDGES, floating_addresses=floating)
-    found = balancers(settings, secrets, wanted)
+    found = balancers(settings, secrets, wanted, *others)
     return {name: each for name, each in found.items() if isinstance(each, EnvoyBalancer)}
 
 
@@ -75,6 +81,28 @@ def test_edges_have_addresses_that_float_by_turns_and_listen_at_all(secrets: Pla
         assert each.floating.watched is not None
         ports = f"{each.settings.ready_port} {each.settings.port}\n"
         assert each.floating.watched.content.decode() == ports
+
+
+def test_an_edge_without_the_load_balancers_of_other_planes_is_known_not_to_serve(secrets: PlaneSecrets) -> None:
+    def other(name: str, address: str | None = None, **memory: Any) -> ControlPlane:
+        made = plane(address)
+        status = made.status.model_copy(update={"memory": MemoryStatus(**memory), "port_offset": 10})
+        metadata = made.metadata.model_copy(update={"name": name})
+        return made.model_copy(update={"metadata": metadata, "status": status})
+
+    others = (
+        other("named", served_site="rack"),
+        other("held", held=(Moment(name="rack", time=1.0),)),
+        other("by-one", VIPS[0], served_site="rack"),
+        other("away", served_site="annex"),
+        other("fixed", "192.0.2.200", served_site="rack"),
+    )
+    for each in envoys(VIPS, secrets, plane(), *others).values():
+        assert each.floating is not None
+        assert [file.path.name for file in each.floating.expected] == ["named", "held", "by-one"]
+        assert each.floating.expected[0].content.decode() == "26543 6543\n"
+    for each in envoys((), secrets, plane(), *others).values():
+        assert each.floating is None
 
 
 def test_edges_share_one_address(secrets: PlaneSecrets) -> None:

@@ -96,6 +96,18 @@ def test_of_edges_that_share_an_address_one_that_is_silent_stands_by_while_anoth
     assert not joined("east", judged, ["192.0.2.1"]).reachable
 
 
+def test_an_address_that_another_edge_is_seen_to_have_is_not_with_the_silent_one_whose_it_is() -> None:
+    dead, both = floating(None, SERVES)
+    other = replace(both, has=ONE)
+    edges = Edges()
+    assert [each.may_be_used for each in edges.judged((dead, both), BOTH, LIFETIME, 0.0)] == [True, True]
+    judged = edges.judged((dead, other), BOTH, LIFETIME, 0.0)
+    assert [each.may_be_used for each in judged] == [False, True]
+    assert joined("east", judged, [*BOTH]).reachable, "changes need not wait for it"
+    edges.judged((dead, other), frozenset(), LIFETIME, LIFETIME)
+    assert [each.may_be_used for each in edges.judged((dead, other), ONE, LIFETIME, LIFETIME)] == [False, True]
+
+
 def test_a_shared_address_stays_in_the_name_when_one_edge_of_it_is_given_up() -> None:
     edges = Edges()
     edges.judged(sharing(SERVES, None), ONE, LIFETIME, 0.0)

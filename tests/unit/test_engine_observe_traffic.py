@@ -70,3 +70,31 @@ async def test_a_look_waits_for_a_silent_machine_only_once(said: SiteFacts | Non
     assert balancer.asked == asked
     (edge,) = seen["east"].said or ()
     assert (seen["east"].at, edge.status) == (7.0, BalancerStatus(running=False) if asked else None)
+
+
+class Floating(FakeBalancer):
+    """One whose own address is ``at``, and which has those of ``here``; ``sought`` are those that it was asked for."""
+
+    def __init__(self, at: str, *here: str) -> None:
+        super().__init__(address=BackendAddress(at, 6443), floats=True)
+        self.here, self.sought = here, list[str]()
+
+    async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
+        return BalancerStatus(running=True, at_home=self.address.ip in self.here)
+
+    async def has(self, address: str) -> bool:
+        self.sought.append(address)
+        return address in self.here
+
+
+async def test_an_address_that_is_with_no_edge_of_its_own_is_looked_for_at_the_others() -> None:
+    one, two = Floating("192.0.2.1"), Floating("192.0.2.2", "192.0.2.1", "192.0.2.2")
+    plane = SimpleNamespace(steady=lambda: 7.0, balancers={"east": {"one": one, "two": two}})
+    observer, sites = TrafficObserver(plane=cast("Plane", plane)), {"east": Dated(7.0, None)}
+    seen = (await observer.observe(("east",), sites, NameFact(), 6.0))["east"].said or ()
+    assert [each.has for each in seen] == [frozenset(), {"192.0.2.1"}]
+    one.here, two.here = ("192.0.2.1",), ("192.0.2.2",)
+    two.sought.clear()
+    seen = (await observer.observe(("east",), sites, NameFact(), 6.0))["east"].said or ()
+    assert [each.has for each in seen] == [frozenset(), frozenset()]
+    assert (one.sought, two.sought) == ([], []), "most looks ask for no more than they did"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
+from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.memory import MemoryStatus, Moment, ReplicaStatus, SlotStatus
@@ -56,6 +58,27 @@ def test_edges_between_which_addresses_float_stay_as_many_as_they_are() -> None:
     before, after = (site(edges=count, isolation="netns", floatingAddresses=True) for count in (2, 3))
     with pytest.raises(Conflict, match=r"spec\.edges: must stay 2"):
         require_safe_change(before, after, [plane()])
+
+
+def test_what_leads_clients_to_a_site_of_hosts_stays_while_a_plane_uses_it() -> None:
+    hosts = host("one1", roles=["control"]), host("two2", roles=["edge"]), host("three3", roles=["edge"])
+    own, floats = {"external": {"addresses": ["192.0.2.9"]}}, {"floatingAddresses": ["192.0.2.100"]}
+    plain, floating = host_site(*hosts), host_site(*hosts, edge=floats)
+    outside = host_site(hosts[0], edge=own)
+    elsewhere = host_site(hosts[0], edge={"external": {"addresses": ["192.0.2.8"]}})
+    used = [plane("rack")]
+    for before, after, says in (
+        (plain, floating, "spec.edge.floatingAddresses: must stay empty"),
+        (floating, plain, "spec.edge.floatingAddresses: must stay 192.0.2.100"),
+        (outside, elsewhere, "spec.edge.external: its addresses must stay 192.0.2.9"),
+        (outside, host_site(hosts[0]), "spec.edge.external: its addresses must stay 192.0.2.9"),
+        (host_site(hosts[0]), outside, "spec.edge.external: must stay away"),
+    ):
+        with pytest.raises(Conflict, match=re.escape(says)):
+            require_safe_change(before, after, used)
+        require_safe_change(before, after, [])
+    by_command = host_site(hosts[0], edge={"external": {**own["external"], "command": ["/usr/bin/lb"]}})
+    require_safe_change(outside, by_command, used)
 
 
 def test_a_site_in_use_may_grow() -> None:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.errors import explained
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Site, SshSpec
 from quarterdeck.app import cordons
+from quarterdeck.drills.refusals import dangers
+from quarterdeck.engine.facts import look
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, used_machines
+from quarterdeck.engine.routing import reroute
+from quarterdeck.engine.site_use import (
+    require_distinct,
+    require_names_kept,
+    require_safe_change,
+    used_machines,
+    users_of,
+)
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
 from quarterdeck.model.units import MachineRole
+from quarterdeck.planner.losses import Loss
+from quarterdeck.planner.view import View, view
 from quarterdeck.stores.amend import amend
 
 
@@ -24,13 +35,32 @@ async def added(home: Home, name: str, hosts: Sequence[Host]) -> Site:
 
 
 async def require_spare(home: Home, name: str, host: str) -> Host:
-    """A host of which no plane has anything. Raises NotFound, InvalidInput, Conflict."""
+    """A host of which no plane has anything, but for load balancers where addresses float, if all planes are served
+    well by the others. Raises NotFound, InvalidInput, Conflict.
+    """
     doing = f"removing host {host} from site {name}"
     site = await home.site(name)
     spec = _spec(doing, site)
     found = _host(doing, spec, host)
-    await _require_safe(home, site, _with(doing, site, _others(spec, host)), f"'site drain {name} {host}' first")
+    others = _with(doing, site, _others(spec, host))
+    await _require_safe(home, site, others, f"'site drain {name} {host}' first", spare_edge=host)
+    if MachineRole.EDGE in found.roles:
+        await _require_served_without(home, doing, name, found.machines[MachineRole.EDGE])
     return found
+
+
+async def _require_served_without(home: Home, doing: str, site: str, edge: str) -> None:
+    """Raise Conflict where clients of a plane need an edge, or perhaps do."""
+    loss = Loss(where="", edges=frozenset({edge}))
+    views: dict[str, tuple[View, Loss]] = {}
+    for name in users_of(site, await home.store.list(ControlPlane)):
+        seen = await look(home, name)
+        if seen.operation is not None:
+            operation = seen.operation.metadata.name
+            raise Conflict(doing, f"operation {operation} of plane {name} is under way", "wait for its end")
+        views[name] = (view(seen.world), loss)
+    if why := dangers(views):
+        raise Conflict(doing, "; ".join(why), "have the other hosts of role edge be well first, or add one")
 
 
 async def removed(home: Home, name: str, host: str, asker: Asker, *, forget: bool) -> None:
@@ -43,14 +73,24 @@ async def removed(home: Home, name: str, host: str, asker: Asker, *, forget: boo
     if MachineRole.CONTROL in found.roles:  # nobody may be put there from now on
         await cordons.cordon_site(home, name, host, asker)
         await require_spare(home, name, host)
-    if not forget:
-        site = await home.site(name)
-        spec = _spec(doing, site).model_copy(update={"hosts": (found,)})
-        try:
+    site, edge = await home.site(name), MachineRole.EDGE in found.roles
+    next_step = "have it answer, or --forget it if it is gone for good"
+    try:
+        if edge:  # its addresses go over first, and nobody puts anything there from then on
+            await _taken_out(home, doing, name, found, forget=forget)
+            next_step = "it is of the site no more: see docs/ssh.md for what may be left on it"
+        if not forget:
+            spec = _spec(doing, site).model_copy(update={"hosts": (found,)})
             await home.sites.destroy(site.model_copy(update={"spec": spec}))
-        except Unavailable as error:
-            raise Unavailable(doing, error.seen, "have it answer, or --forget it if it is gone for good") from error
-    await _changed(home, doing, name, lambda seen: _others(seen, host))
+    except Unavailable as error:
+        raise Unavailable(doing, error.seen, next_step) from error
+    if not edge:
+        await _taken_out(home, doing, name, found, forget=forget)
+
+
+async def _taken_out(home: Home, doing: str, name: str, host: Host, *, forget: bool) -> None:
+    gone = tuple(host.machines.values()) if forget else ()
+    await _changed(home, doing, name, lambda seen: _others(seen, host.name), spare_edge=host.name, gone=gone)
 
 
 async def replaced(home: Home, name: str, host: str, *, address: str | None, login: SshLogin) -> bool:
@@ -117,18 +157,23 @@ async def _changed(
     hosts: Callable[[SshSpec], Sequence[Host]],
     *,
     next_step: str = "",
+    spare_edge: str | None = None,
+    gone: Collection[str] = (),
 ) -> Site:
-    """Have a site have other hosts, if that is safe."""
+    """Have a site have other hosts, if that is safe. For ``gone`` see ``reroute``."""
     site = await home.site(name)
     changed = _with(doing, site, hosts(_spec(doing, site)))
     require_distinct(changed, await home.store.list(Site))
-    await _require_safe(home, site, changed, next_step)
+    await _require_safe(home, site, changed, next_step, spare_edge=spare_edge)
+    await reroute(home.sites, site, changed, gone=gone)
     return await amend(home.store, Site, name, lambda seen: _with(doing, seen, hosts(_spec(doing, seen))))
 
 
-async def _require_safe(home: Home, site: Site, changed: Site, next_step: str) -> None:
+async def _require_safe(
+    home: Home, site: Site, changed: Site, next_step: str, *, spare_edge: str | None = None
+) -> None:
     planes = await home.store.list(ControlPlane)
-    require_safe_change(site, changed, planes, next_step=next_step)
+    require_safe_change(site, changed, planes, next_step=next_step, spare_edge=spare_edge)
     require_names_kept(site, changed, await home.store.list(Site), planes)
 
 

@@ -15,6 +15,7 @@ from quarterdeck.app import cordons, site_hosts, storage
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.routing import reroute
 from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, require_unused
 from quarterdeck.errors import NotFound
 from quarterdeck.model.findings import Checked
@@ -73,7 +74,7 @@ class Sites:
 
     async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
         """Create or change a site; ``dry_run``: only say what would become of it. Raises Conflict for a change that
-        planes of it would not survive.
+        planes of it would not survive, Unavailable where an edge that has to know of it does not answer.
         """
         store = self._home.store
         sites = await store.list(Site)
@@ -91,6 +92,7 @@ class Sites:
         require_safe_change(current, changed, planes)
         require_names_kept(current, changed, sites, planes)
         if not dry_run:
+            await reroute(self._home.sites, current, changed)
             await store.update(changed)
         return Applied.CHANGED
 

@@ -75,7 +75,7 @@ def add(
     from quarterdeck.api.inventory import load_inventory
 
     given = load_inventory(text_of(inventory), str(inventory), whole=False)
-    for field, written in (("storage_classes", "storageClasses"), ("fetch_on_host", "fetchOnHost")):
+    for field, written in (("storage_classes", "storageClasses"), ("fetch_on_host", "fetchOnHost"), ("edge", "edge")):
         if field in given.model_fields_set:
             seen = f"{written}: that of a site that exists is changed by 'apply -f'"
             raise InvalidInput(f"reading {inventory}", seen, "leave it out")

@@ -29,8 +29,9 @@ from quarterdeck.sites.port import SharesFloats, Site
 class Wanted:
     """The load balancer of a plane on a machine: where it listens for clients and for its manager, and that one's
     certificates and connections. ``floating``: the machines of the site's edges, each with the address of the
-    plane that it is to have, and that goes from edge to edge; none where clients connect to ``address``. ``promoted``:
-    an address that any machine of the site can have.
+    plane that it is to have, and that goes from edge to edge; none where clients connect to ``address``. ``beside``:
+    other planes that are served at the site, each with the ports of its load balancer (its status, and clients).
+    ``promoted``: an address that any machine of the site can have.
     """
 
     plane: str
@@ -42,6 +43,7 @@ class Wanted:
     secrets: PlaneSecrets
     client: Http
     floating: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     promoted: str | None = None
 
 
@@ -84,6 +86,9 @@ def _floating(wanted: Wanted, settings: BalancerSettings) -> Floating:
             own=own,
             unit=keepalived_unit(wanted.site.router(wanted.machine), folder),
             watched=served_file(folder, wanted.plane, ready=wanted.status_port, port=wanted.port),
+            expected=tuple(
+                served_file(folder, plane, ready=status, port=port) for plane, (status, port) in wanted.beside.items()
+            ),
             named=wanted.machine,
         )
     return Floating(own=own, unit=floating_unit(_agent(wanted, settings)))

@@ -52,13 +52,15 @@ def issue_balancer_tls(
 class Floating:
     """How an address that another edge can have meanwhile comes to a load balancer's machine: ``unit`` has it there.
 
-    ``watched``: that unit is all planes', stays when this load balancer goes, and knows of it by that file. ``named``:
-    what the certificate of this load balancer alone is for, where others are led to at the same address.
+    ``watched``: that unit is all planes', stays when this load balancer goes, and knows of it by that file; by those
+    that are ``expected`` it knows of other planes', without which the machine is to have no address. ``named``: what
+    the certificate of this load balancer alone is for, where others are led to at the same address.
     """
 
     own: str
     unit: UnitSpec
     watched: UnitFile | None = None
+    expected: tuple[UnitFile, ...] = ()
     named: str | None = None
 
 
@@ -112,6 +114,8 @@ class EnvoyBalancer:
         if floating.watched is not None:
             await self.site.write_files(self.machine, (floating.watched,))
         if not await self._runs(floating.unit.name):
+            if floating.expected:
+                await self.site.write_files(self.machine, floating.expected)
             await self.site.start_unit(self.machine, floating.unit)
             await self._wait("its address to be here", lambda _view: True, self._clients_way(None))
 
@@ -129,6 +133,16 @@ class EnvoyBalancer:
             connections=view.connections,
             accepted_total=view.accepted_total,
         )
+
+    async def has(self, address: str) -> bool:
+        """See ``FindsAddresses``: it answers there, by the name that it alone has."""
+        if self.floating is None or self.floating.named is None:
+            return False
+        try:
+            await self._at(address, self.floating.named).read()
+        except Unavailable:  # another edge answers, or nobody does
+            return False
+        return True
 
     async def hold(self, seconds: float) -> None:
         """See ``LoadBalancer.hold``: the process stands still."""
@@ -231,7 +245,10 @@ class EnvoyBalancer:
 
     def _clients_way(self, named: str | None) -> StatusClient:
         """To itself, if its address is here: any other's certificate is not for that address, or not ``named`` so."""
-        return StatusClient(BackendAddress(self.address.ip, self.settings.status_port), self.client, _AT_HOME, named)
+        return self._at(self.address.ip, named)
+
+    def _at(self, address: str, named: str | None) -> StatusClient:
+        return StatusClient(BackendAddress(address, self.settings.status_port), self.client, _AT_HOME, named)
 
     def _status(self) -> StatusClient:
         return StatusClient(BackendAddress(self.settings.address, self.settings.status_port), self.client)

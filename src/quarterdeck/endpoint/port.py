@@ -121,6 +121,15 @@ class SeenFromOutside(Protocol):
 
 
 @runtime_checkable
+class FindsAddresses(Protocol):
+    """What a load balancer offers besides whose edge can have the addresses of others meanwhile."""
+
+    async def has(self, address: str) -> bool:
+        """Whether that address, which is of another edge of its site, leads to it now."""
+        ...
+
+
+@runtime_checkable
 class HoldsClients(Protocol):
     """What a DNS port offers besides where clients come to apiservers by an address that it leads."""
 

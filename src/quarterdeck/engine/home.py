@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -144,6 +144,7 @@ class Home:
         space, near = await self._sites_near(resource, fence)
         sites = with_former(resource, near)
         machines = await machines_of(resource, sites)
+        others = [each for each in await self.store.list(ControlPlane) if each.metadata.name != resource.metadata.name]
         return Plane(
             resource=resource,
             store=self.store,
@@ -152,7 +153,7 @@ class Home:
             machines=machines,
             etcd=open_etcd(secrets, stack),
             kube=open_kube(secrets, stack),
-            balancers=_balancers(resource, secrets, sites, machines, open_http(secrets, stack)),
+            balancers=_balancers(resource, others, secrets, sites, machines, open_http(secrets, stack)),
             dns=_promoted(resource, sites, machines) or await self.dns(resource, space, dns_program, fence),
             revisions=revisions,
             secrets=secrets,
@@ -182,6 +183,7 @@ class Home:
 
 def _balancers(
     resource: ControlPlane,
+    others: Sequence[ControlPlane],
     secrets: PlaneSecrets,
     sites: Mapping[str, Site],
     machines: Mapping[tuple[str, str], Machine],
@@ -208,6 +210,7 @@ def _balancers(
             secrets=secrets,
             client=client,
             floating=floating,
+            beside=_served(name, floating.values(), others),
             promoted=address if promoted else None,
         )
         found.setdefault(name, {})[machine] = open_balancer(wanted)
@@ -215,6 +218,22 @@ def _balancers(
         if isinstance(site, LedFromOutside) and site.external is not None:
             found[name] = {**open_external(resource.host, endpoint_port(resource), site.external, secrets)}
     return found
+
+
+def _served(site: str, floating: Collection[str], planes: Sequence[ControlPlane]) -> dict[str, tuple[int, int]]:
+    """The planes that clients may come to by addresses that float at a site, each with the ports of its load
+    balancers there.
+    """
+    return {
+        each.metadata.name: (balancer_status_port(each), endpoint_port(each))
+        for each in planes
+        if floating and site in _may_be_used(each) and (each.spec.endpoint.address or min(floating)) in floating
+    }
+
+
+def _may_be_used(plane: ControlPlane) -> frozenset[str | None]:
+    memory = plane.status.memory
+    return frozenset({memory.served_site, *memory.unsettled, *(each.name for each in memory.held)})
 
 
 def _promoted(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from quarterdeck.actions.addresses import backend_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.endpoint.port import LoadBalancer, SeenFromOutside
+from quarterdeck.endpoint.port import FindsAddresses, LoadBalancer, SeenFromOutside
 from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.assemble import Dated
 from quarterdeck.engine.edges import Edges
@@ -41,10 +41,12 @@ class TrafficObserver:
     async def _looks(self, site: str, facts: SiteFacts | None) -> tuple[EdgeSeen, ...]:
         edges = self.plane.balancers[site]
         found = await asyncio.gather(*(self._look(each, name, facts) for name, each in edges.items()))
-        return tuple(
+        seen = tuple(
             EdgeSeen(name=name, address=each.address.ip, status=status, floats=each.floats)
             for (name, each), status in zip(edges.items(), found, strict=True)
         )
+        astray = {each.address for each in seen if each.floats} - {each.address for each in seen if each.at_home}
+        return tuple(await asyncio.gather(*(_finding(edges[each.name], each, astray) for each in seen)))
 
     async def _look(self, balancer: LoadBalancer, name: str, site: SiteFacts | None) -> BalancerStatus | None:
         machine = site.machine(name) if site is not None else None
@@ -66,3 +68,12 @@ class TrafficObserver:
         records = {each.name: each for each in self.plane.memory.replicas if each.seat is not None}
         known = ((name, at, records[name]) for name, at in status.at if name in records)
         return frozenset(name for name, at, record in known if backend_address(self.plane, record) != at)
+
+
+async def _finding(balancer: LoadBalancer, edge: EdgeSeen, astray: Collection[str]) -> EdgeSeen:
+    """What was seen of an edge, with those addresses that it has though they are others', and not with these."""
+    if not isinstance(balancer, FindsAddresses) or edge.status is None or not edge.status.running:
+        return edge
+    others = [each for each in astray if each != edge.address]
+    has = await asyncio.gather(*map(balancer.has, others))
+    return replace(edge, has=frozenset(each for each, here in zip(others, has, strict=True) if here))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.edge import Edge
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.hosts import login_text
 from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
@@ -37,16 +38,22 @@ def require_unused(site: str, planes: Iterable[ControlPlane]) -> None:
 
 
 def require_safe_change(
-    current: Site, wanted: Site, planes: Iterable[ControlPlane], *, next_step: str = _ELSEWHERE
+    current: Site,
+    wanted: Site,
+    planes: Iterable[ControlPlane],
+    *,
+    next_step: str = _ELSEWHERE,
+    spare_edge: str | None = None,
 ) -> None:
     """Raise Conflict for a change under which planes of the site would lose machines, addresses or data.
 
-    It may grow: zones behind those that it has, machines, edges (unless addresses float between those that there are),
-    storage classes, limits. A host of which no plane has anything may go, and how hosts are logged in to may change.
+    It may grow: zones behind those that it has, machines, edges (on this host not where addresses float between those
+    that there are), storage classes, limits. A host of which no plane has anything may go, and how hosts are logged in
+    to may change. ``spare_edge``: a host without whose load balancers all planes are known to do.
     """
     planes = [*planes]
     users = users_of(current.metadata.name, planes)
-    problems = _problems(current, wanted, planes) if users else ()
+    problems = _problems(current, wanted, planes, spare_edge) if users else ()
     if problems:
         raise Conflict(
             f"changing site {current.metadata.name}",
@@ -55,7 +62,7 @@ def require_safe_change(
         )
 
 
-def _problems(current: Site, wanted: Site, planes: Sequence[ControlPlane]) -> list[str]:
+def _problems(current: Site, wanted: Site, planes: Sequence[ControlPlane], spare_edge: str | None) -> list[str]:
     before, after = current.spec, wanted.spec
     if before.driver != after.driver:
         return ["spec.driver: cannot be changed"]
@@ -63,7 +70,8 @@ def _problems(current: Site, wanted: Site, planes: Sequence[ControlPlane]) -> li
     if isinstance(before, LocalSpec) and isinstance(after, LocalSpec):
         problems.extend(_machine_problems(before, after))
     if isinstance(before, SshSpec) and isinstance(after, SshSpec):
-        problems.extend(_host_problems(current.metadata.name, before, after, planes))
+        problems.extend(_host_problems(current.metadata.name, before, after, planes, spare_edge))
+        problems.extend(_edge_problems(before.edge, after.edge))
     if after.zones[: len(before.zones)] != before.zones:
         problems.append(f"spec.zones: {', '.join(before.zones)} must stay, in this order; others may come behind them")
     problems.extend(_class_problems(before.storage_classes, after.storage_classes))
@@ -83,13 +91,17 @@ def _machine_problems(before: LocalSpec, after: LocalSpec) -> Iterator[str]:
         yield f"spec.edges: must stay {before.edges}, between which addresses float"
 
 
-def _host_problems(site: str, before: SshSpec, after: SshSpec, planes: Sequence[ControlPlane]) -> Iterator[str]:
+def _host_problems(
+    site: str, before: SshSpec, after: SshSpec, planes: Sequence[ControlPlane], spare_edge: str | None
+) -> Iterator[str]:
     """What of hosts may not change. Who is reached at another address is another host to clients and to members."""
     used = used_machines(site, planes)
     for each in before.hosts:
         now = after.host(each.name)
         for role, machine in each.machines.items():
             why = used.get(machine, "") if role is MachineRole.CONTROL else _SERVES.get(role, "")
+            if role is MachineRole.EDGE and now is None and each.name == spare_edge and before.edge.floating_addresses:
+                why = ""  # another edge has its address
             if now is None or role not in now.roles:
                 change = "must stay" if now is None else f"must keep the role {role}"
             elif now.machines[role] != machine:
@@ -102,6 +114,16 @@ def _host_problems(site: str, before: SshSpec, after: SshSpec, planes: Sequence[
                 continue
             if why:
                 yield f"spec.hosts: {each.name} {change}: {why}"
+
+
+def _edge_problems(before: Edge, after: Edge) -> Iterator[str]:
+    """What leads clients to a site stays: they may hold its addresses, and names have them."""
+    if before.floating_addresses != after.floating_addresses:
+        yield f"spec.edge.floatingAddresses: must stay {', '.join(before.floating_addresses) or 'empty'}"
+    outside, now = before.external, after.external
+    if (outside.addresses if outside else None) != (now.addresses if now else None):
+        stay = f"its addresses must stay {', '.join(outside.addresses)}" if outside else "must stay away"
+        yield f"spec.edge.external: {stay}"
 
 
 #: Why a host of that role stays as it is while any plane uses its site.

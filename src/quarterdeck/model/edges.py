@@ -14,14 +14,16 @@ from quarterdeck.model.world import BalancerFact, EdgeFact, ReplicaFact
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeSeen:
     """A load balancer on one machine of a site. ``status``: what it says of itself (None: it does not answer).
-    ``floats``: another edge can have its address; of those that share one, all but one stand by. ``may_be_used``:
-    clients may be led to it; ``given_up``: it has been silent for so long that nobody is to be led there.
+    ``floats``: another edge can have its address; of those that share one, all but one stand by. ``has``: addresses of
+    others that lead to it meanwhile. ``may_be_used``: clients may be led to it; ``given_up``: it has been silent for so
+    long that nobody is to be led there.
     """
 
     name: str
     address: str
     status: BalancerStatus | None
     floats: bool = False
+    has: frozenset[str] = frozenset()
     may_be_used: bool = True
     given_up: bool = False
 
@@ -41,15 +43,17 @@ class Where:
 
 def in_use(edges: Sequence[EdgeSeen], held: Collection[str]) -> frozenset[str]:
     """The edges that clients may be led to, by their names; ``held`` are addresses that clients may hold. Where one of
-    these floats and is not seen to be with an edge that it is of, any of them may have it.
+    these floats and is not seen to be with any edge, each of them may have it.
     """
-    home = {each.address for each in edges if each.at_home}
+    home = {each.address for each in edges if each.at_home}.union(*(each.has for each in edges))
     astray = any(each.floats and each.address in held and each.address not in home for each in edges)
     return frozenset(each.name for each in edges if astray or _used(each, held, home))
 
 
 def _used(edge: EdgeSeen, held: Collection[str], home: Collection[str]) -> bool:
     """Whether it has an address that clients may hold. One that floats is seen where it is."""
+    if not edge.has.isdisjoint(held):
+        return True
     return edge.address in held and (edge.at_home or not edge.floats or edge.address not in home)
 
 

@@ -39,7 +39,8 @@ class Truth:
     whose load balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one
     where it runs, and ``dead_seconds`` the sites where its machine is off. ``unnamed``: the edges (``edge``,
     ``second``) whose address the name lacks, since when. ``floating`` are those of these sites whose edges take over
-    each other's addresses, ``away`` the edges whose address the other one has now.
+    each other's addresses, ``away`` the edges whose address the other one has now; at those that are ``shared`` both
+    edges have one address, which is called by the first.
     ``former``: who voted in each epoch of the main cluster that is over.
     ``reattachable``: volumes can go to other machines. ``haunted``: machines, each with a replica whose volume
     was taken from there, and which still has it open for writing. ``consent``: as in ``World``.
@@ -81,6 +82,7 @@ class Truth:
     unnamed: tuple[tuple[str, float], ...] = ()
     floating: frozenset[str] = frozenset()
     away: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
     former: tuple[frozenset[str], ...] = ()
     reattachable: bool = False
     haunted: frozenset[tuple[str, str]] = frozenset()
@@ -217,10 +219,14 @@ class Truth:
         site = name.removeprefix(edge(""))
         return bool(dict(self.checked).get(site)) and site not in self.dead_edges
 
+    def addresses(self, site: str) -> tuple[str, ...]:
+        """The addresses of a site, by the edges that they are of."""
+        return (edge(site), second(site)) if site in self.twins - self.shared else (edge(site),)
+
     def record_addresses(self, site: str) -> tuple[str, ...]:
-        """The edges of a site that the name leads to."""
-        both = (edge(site), second(site)) if site in self.twins else (edge(site),)
-        return tuple(each for each in both if each not in dict(self.unnamed)) if self.record == site else ()
+        """Those addresses of a site that the name leads to."""
+        there = self.addresses(site)
+        return tuple(each for each in there if each not in dict(self.unnamed)) if self.record == site else ()
 
     def may_hand_out(self, site: str, name: str) -> bool:
         """Whether a client may still hold the address of a site's edge, as far as it is remembered of the site."""

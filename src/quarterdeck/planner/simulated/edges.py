@@ -14,28 +14,25 @@ from quarterdeck.planner.truth import Truth
 def seen_edges(truth: Truth, site: str) -> tuple[EdgeSeen, EdgeSeen]:
     """What a manager sees of both. One that is silent is given up at once, if the other leads somewhere."""
     first, other = _status(truth, site, truth.edge_answers(site)), None
+    address = edge(site) if site in truth.shared else second(site)
     if truth.second_answers(site):
         names = dict(truth.seconds).get(site)
         other = BalancerStatus(
             running=names is not None,
             backends=names or frozenset(),
             healthy=truth.behind(second(site)),
-            at_home=_at_home(truth, second(site)),
+            at_home=truth.holder(address) == second(site),
         )
     others_lead = any(each is not None and each.healthy for each in (first, other))
 
-    def edge_seen(name: str, status: BalancerStatus | None) -> EdgeSeen:
+    def edge_seen(name: str, address: str, status: BalancerStatus | None) -> EdgeSeen:
         floats, given_up = site in truth.floating, status is None and others_lead
-        return EdgeSeen(name=name, address=name, status=status, floats=floats, given_up=given_up)
+        return EdgeSeen(name=name, address=address, status=status, floats=floats, given_up=given_up)
 
-    seen = edge_seen(edge(site), first), edge_seen(second(site), other)
-    held = {each.name for each in seen if truth.may_hand_out(site, each.name) or DNS in truth.mute}
+    seen = edge_seen(edge(site), edge(site), first), edge_seen(second(site), address, other)
+    held = {each for each in truth.addresses(site) if truth.may_hand_out(site, each) or DNS in truth.mute}
     one, two = (replace(each, may_be_used=each.name in in_use(seen, held)) for each in seen)
     return one, two
-
-
-def _at_home(truth: Truth, name: str) -> bool:
-    return truth.holder(name) == name
 
 
 def _status(truth: Truth, site: str, answers: bool) -> BalancerStatus | None:
@@ -43,7 +40,7 @@ def _status(truth: Truth, site: str, answers: bool) -> BalancerStatus | None:
         return None
     names = dict(truth.balancers).get(site)
     checked = dict(truth.checked).get(site, frozenset())
-    home = _at_home(truth, edge(site))
+    home = truth.holder(edge(site)) == edge(site)
     return BalancerStatus(running=names is not None, backends=names or frozenset(), healthy=checked, at_home=home)
 
 
@@ -67,11 +64,11 @@ def named(truth: Truth, site: str) -> Truth:
     """
     if site not in truth.twins:
         return truth
-    since, edges = dict(truth.unnamed), joined_fact(truth, site).edges
-    neither = not any(each.named for each in edges)
-    for each in edges:
-        if each.named or neither:
-            since.pop(each.name, None)
+    since, edges = dict(truth.unnamed), {each.name for each in joined_fact(truth, site).edges if each.named}
+    wanted = {each.address for each in seen_edges(truth, site) if each.name in edges}
+    for each in truth.addresses(site):
+        if each in wanted or not wanted:
+            since.pop(each, None)
         else:
-            since.setdefault(each.name, truth.now)
+            since.setdefault(each, truth.now)
     return replace(truth, unnamed=tuple(sorted(since.items())))

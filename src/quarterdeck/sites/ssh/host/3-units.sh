@@ -190,16 +190,19 @@ ask_spec() {  # UNIT: what its caller kept with it; nothing where there is no su
 }
 
 ask_reload() {  # UNIT; with record, spec.json, exec, env and files. The record is written last
-  local program
+  local program why=''
   require_name "$1"
   unpack
   locked; admit
+  [ "$1" != $VRRP ] || locked "unit-$1"
   record_of "$1" && [ "$(active_state "$1")" = active ] || fail $CONFLICT "it does not run as the one that is given"
   program=$R_PROGRAM
   grep -qxF "program $program" "$NEW/record" || fail $CONFLICT "it does not run as the one that is given"
   put_files "$1" "$NEW/files"
   cp "$UNITS/$1/exec" "$NEW/exec"
   keep_record "$1"
+  [ "$1" != $VRRP ] || why=$(take_routing)
+  [ -z "$why" ] || fail $PRECONDITION "$why"
 }
 
 ask_stop() {  # UNIT term|kill: returns when its process is gone

@@ -40,7 +40,8 @@ take_routing() {  # has keepalived go by what a caller wrote; says what is wrong
 # What runs as the unit's own user
 
 call_vrrp() {  # keepalived, and beside it what it goes by: files that say how the load balancers here do
-  local pid number failed=0 addresses=() sleeps
+  local pid number failed=0 addresses=() sleeps taken=/tmp/taken
+  touch -r "$RUN/keepalived.conf" "$taken"
   while read -r number; do addresses+=("${number%/32}"); done < <(grep -oE "$IPV4/32" "$RUN/keepalived.conf")
   declare -A SAID=()
   say fails 0
@@ -50,6 +51,10 @@ call_vrrp() {  # keepalived, and beside it what it goes by: files that say how t
   pid=$!
   trap 'kill "$pid"; wait "$pid"; exit 0' TERM
   while kill -0 "$pid" 2> /dev/null; do
+    if [ "$RUN/keepalived.conf" -nt "$taken" ]; then  # there are other edges now: it goes on with the addresses that it has
+      touch -r "$RUN/keepalived.conf" "$taken"
+      kill -HUP "$pid"
+    fi
     if (edge_works); then failed=0; else failed=$((failed + 1)); fi
     say fails $((failed >= VRRP_FAILS))
     for number in "${!addresses[@]}"; do
