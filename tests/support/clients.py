@@ -66,6 +66,14 @@ class Client:
             answer.raise_for_status()
             return {item["metadata"]["name"] for item in answer.json()["items"]}
 
+    def answers(self) -> bool:
+        """Whether who connects now is led to an apiserver that is ready, within a moment."""
+        try:
+            with self.http(timeout=1.0) as http:
+                return http.get("/readyz").is_success
+        except httpx2.HTTPError:
+            return False
+
     def writes(self, name: str) -> bool:
         """Whether a write was acknowledged, within a moment: of a ConfigMap of that name. Or one of before was done
         whose answer came too late: nobody else uses that name.

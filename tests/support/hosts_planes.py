@@ -25,8 +25,8 @@ class HostsPlanes:
     hosts: HostsLab
     roles: Mapping[str, Sequence[str]]
 
-    def inventory(self, *names: str) -> str:
-        """An inventory of these machines."""
+    def inventory(self, *names: str, **more: object) -> str:
+        """An inventory of these machines. ``more``: what it says besides, as ``edge``."""
         listed = [
             {
                 "name": name,
@@ -38,12 +38,12 @@ class HostsPlanes:
             }
             for name in names
         ]
-        return yaml.safe_dump({"hosts": listed})
+        return yaml.safe_dump({"hosts": listed, **more})
 
-    def add_site(self, name: str) -> Done:
-        """The site of all machines that the lab has there."""
+    def add_site(self, name: str, **more: object) -> Done:
+        """The site of all machines that the lab has there. ``more``: see ``inventory``."""
         there = [each for each in self.hosts.names if self.hosts.place(each).site == name]
-        file = self.planes.file(self.inventory(*there))
+        file = self.planes.file(self.inventory(*there, **more))
         return self.planes.run("site", "add", name, "--driver", "ssh", "--inventory", str(file))
 
     def share_programs(self) -> None:

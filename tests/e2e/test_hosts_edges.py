@@ -1,0 +1,126 @@
+"""Planes on hosts whose clients connect to addresses that go over from edge to edge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from support.conditions import until
+from support.hosts_lab import LabHost, why_not
+from support.hosts_planes import HostsPlanes, hosts_planes
+from support.plane_lab import PlaneLab
+from support.watched import CLIENTS, Watched, watched
+
+pytestmark = pytest.mark.timeout(1800)
+
+NAME = "demo"
+#: Seconds after which whoever had a request under way through an edge that fell silent has given it up: clients here do
+#: after 10 s.
+PATIENCE = 12.0
+#: Seconds within which a client who connects anew is answered by the other edge, on a busy machine.
+TAKEOVER = 5.0
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A home with a plane at two sites: north's edges share one address, each of south's has one of its own."""
+
+    made: HostsPlanes
+
+    @property
+    def planes(self) -> PlaneLab:
+        return self.made.planes
+
+    @property
+    def site(self) -> str:
+        return self.planes.plane(NAME).spec.placement.site
+
+    def floating(self, site: str) -> tuple[str, ...]:
+        """The addresses that go from edge to edge at a site."""
+        return floating(self.made, site)
+
+    def edges(self, site: str) -> tuple[str, ...]:
+        return tuple(each for each in self.made.roles if each.startswith(f"{site}-edge"))
+
+    def holders(self, address: str) -> list[str]:
+        """The edges that have an address."""
+        on = [each for each in self.made.roles if "edge" in each and self.made.hosts.is_on(each)]
+        return [each for each in on if f"inet {address}/32" in self.made.hosts.sh(each, "ip -o addr")]
+
+    def migrate(self, target: str) -> None:
+        self.planes.run("migrate", NAME, "--to", target, "--yes")
+        fact = self.planes.status(NAME, code=0)
+        assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target
+
+    def answers(self) -> bool:
+        """Whether a new client is served at once."""
+        return self.planes.client(NAME).answers()
+
+
+def floating(made: HostsPlanes, site: str) -> tuple[str, ...]:
+    wire = made.hosts.address(f"{site}-edge-1").rpartition(".")[0]
+    return tuple(f"{wire}.{number}" for number in ((200,) if site == "north" else (200, 201)))
+
+
+def machines() -> dict[LabHost, tuple[str, ...]]:
+    """Two sites of three zones, and two edges on one wire at each."""
+    found: dict[LabHost, tuple[str, ...]] = {}
+    for site in ("north", "south"):
+        found |= {LabHost(f"{site}-{zone}", site, zone): ("control",) for zone in "abc"}
+        found |= {LabHost(f"{site}-edge-{number}", site, "a"): ("edge", "dns") for number in (1, 2)}
+    return found
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Edges]:
+    """The plane, of one replica, at site north."""
+    if why := why_not():
+        pytest.skip(why)
+    with hosts_planes(machines()) as hosts:
+        for site in ("north", "south"):
+            hosts.add_site(site, edge={"floatingAddresses": [*floating(hosts, site)]})
+        hosts.planes.run("create", NAME, "--site", "north", "--replicas", "1")
+        hosts.share_programs()
+        yield Edges(hosts)
+
+
+@pytest.fixture
+def well(made: Edges) -> Edges:
+    """The same, as it is wanted, with all machines on."""
+    hosts = made.made.hosts
+    hosts.power_on(*(each for each in hosts.names if not hosts.is_on(each)))
+    made.planes.run("wait", NAME, "--timeout", "120")
+    return made
+
+
+def dies_and_comes_back(well: Edges, clients: Watched) -> None:
+    """An edge that has an address loses its power: another one has that soon, and clients go on."""
+    hosts, site = well.made.hosts, well.site
+    address = well.floating(site)[0]
+    (edge,) = well.holders(address)
+    since, before = time.time(), time.monotonic()
+    hosts.power_off(edge)
+    until(well.answers, "a new client is served", seconds=30, pause=0.01)
+    took = time.monotonic() - before
+    assert well.holders(address)
+    assert took < TAKEOVER, f"it took {took:.1f} s"
+    # Its kernel has taken them, and nobody says that it is gone.
+    clients.excuse(f"under way when {edge} fell silent", since=since, until=since + PATIENCE, most=CLIENTS)
+    clients.goes_on("through the other edge", writes=20)
+    hosts.power_on(edge)
+    back = well.planes.run("wait", NAME).seconds
+    clients.goes_on("with both edges")
+    print(f"\n{site}: answers {took:.1f} s after {edge} fell silent; as wanted {back:.1f} s after its boot")
+
+
+def test_addresses_go_over_when_their_edge_dies_and_clients_move_between_sites_and_see_no_failure(well: Edges) -> None:
+    planes = well.planes
+    with watched(planes, NAME, "floating") as clients:
+        planes.run("scale", NAME, "--replicas", "3", "--yes")
+        clients.goes_on("with three replicas")
+        dies_and_comes_back(well, clients)
+        well.migrate("south" if well.site == "north" else "north")
+        clients.goes_on("at the other site")
+        dies_and_comes_back(well, clients)
