@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from support.conditions import until
@@ -48,10 +48,6 @@ class Edges:
         """The edges that have an address."""
         on = [each for each in self.made.roles if "edge" in each and self.made.hosts.is_on(each)]
         return [each for each in on if f"inet {address}/32" in self.made.hosts.sh(each, "ip -o addr")]
-
-    def active(self, edge: str, *units: str) -> bool:
-        """Whether these units run on an edge."""
-        return self.made.hosts.run(edge, ("systemctl", "is-active", *units)).returncode == 0
 
     def migrate(self, target: str) -> None:
         self.planes.run("migrate", NAME, "--to", target, "--yes")
@@ -99,13 +95,6 @@ def well(made: Edges) -> Edges:
     return made
 
 
-def serves_on(clients: Watched, what: str, seconds: float) -> None:
-    """For so long that whoever were to fail would have."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        clients.goes_on(what)
-
-
 def dies_and_comes_back(well: Edges, clients: Watched) -> None:
     """An edge that has an address loses its power: another one has that soon, and clients go on."""
     hosts, site = well.made.hosts, well.site
@@ -135,52 +124,3 @@ def test_addresses_go_over_when_their_edge_dies_and_clients_move_between_sites_a
         well.migrate("south" if well.site == "north" else "north")
         clients.goes_on("at the other site")
         dies_and_comes_back(well, clients)
-
-
-def goes(well: Edges, edge: str, clients: Watched, *arguments: str) -> None:
-    """An edge that has an address is taken out of the site of the plane."""
-    since = time.time()
-    well.planes.run("site", "machines", "remove", well.site, edge, "--yes", *arguments)
-    ended = time.time()
-    until(well.answers, "a new client is served", seconds=30, pause=0.01)
-    clients.excuse(f"under way when {edge} went", since=since, until=ended + PATIENCE, most=CLIENTS)
-    serves_on(clients, "without that edge", ended + PATIENCE - time.time())
-    well.planes.run("wait", NAME)
-
-
-def comes(well: Edges, edge: str, clients: Watched) -> None:
-    """A host comes to the site of the plane as an edge, has all that it needs, and stands by."""
-    before = {each: well.holders(each) for each in well.floating(well.site)}
-    file = well.planes.file(well.made.inventory(edge))
-    well.planes.run("site", "machines", "add", well.site, "--inventory", str(file))
-    well.planes.run("wait", NAME)
-    clients.goes_on("with one edge more")
-    units = [f"quarterdeck-{each}" for each in (f"{NAME}-envoy", "keepalived")]
-    until(lambda: well.active(edge, *units), "what leads clients there runs there")
-    assert {each: well.holders(each) for each in before} == before, "each address is at one edge, and stays there"
-
-
-@pytest.mark.soak  # tests/contract has keepalived take in one more, and unit tests the order of it all
-def test_edges_of_floating_addresses_come_and_go_while_clients_go_on(well: Edges) -> None:
-    planes, hosts, site = well.planes, well.made.hosts, well.site
-    needed = ["give two hosts or more the role edge"]
-    planes.refused("site", "machines", "remove", site, f"{site}-edge-1", "--yes", code=2, says=needed)
-    third = f"{site}-edge-3"
-    hosts.add(LabHost(third, site, "a"))
-    more = Edges(replace(well.made, roles={**well.made.roles, third: ("edge",)}))
-    more.made.share_programs()
-    address = more.floating(site)[0]
-    with watched(planes, NAME, "edges") as clients:
-        comes(more, third, clients)
-        (edge,) = more.holders(address)
-        goes(more, edge, clients)
-        assert more.holders(address) != [edge]
-        comes(more, edge, clients)
-        (dead,) = more.holders(address)
-        since = time.time()
-        hosts.power_off(dead)
-        clients.excuse(f"under way when {dead} fell silent", since=since, until=since + PATIENCE, most=CLIENTS)
-        serves_on(clients, "by the others", since + PATIENCE - time.time())
-        goes(more, dead, clients, "--forget")
-        assert len(more.holders(address)) == 1
-        assert planes.status(NAME, code=0)["nameLeadsTo"] == site
