@@ -16,16 +16,16 @@ def sessions(lab: HostsLab) -> set[str]:
 
 
 async def test_the_next_session_removes_the_folders_of_those_that_were_killed_and_no_others(machines: HostsLab) -> None:
-    async with hosts_site(machines) as one, hosts_site(machines) as two:
-        await one.site.seats(A)
+    async with hosts_site(machines) as first, hosts_site(machines) as second, hosts_site(machines) as third:
+        await first.site.seats(A)
         killed = sessions(machines)
         assert killed
         machines.sh(A, "pkill -KILL -f 'host [s]erve'")
-        await one.site.seats(A)
+        await second.site.seats(A)
         alive = sessions(machines) - killed
         assert alive
         machines.sh(A, 'touch -d "-2 min" "$@"', *killed, *alive)
-        await two.site.seats(A)
+        await third.site.seats(A)
         left = sessions(machines)
         assert left.isdisjoint(killed)
         assert left > alive

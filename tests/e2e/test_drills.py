@@ -87,7 +87,7 @@ def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> No
 
 def test_a_member_whose_disk_is_full_ends_until_there_is_room_and_what_was_written_is_there(demo: PlaneLab) -> None:
     require_strace()
-    full = drilled(demo, "--fail", "disk-full", "--hold", "4s")
+    full = drilled(demo, "--fail", "disk-full", "--hold", "8s")  # it is found with the next write after a look
     assert 0 < full["detected"] < full["undone"] < full["redundant"], full
     assert full["left"] == []
     until(lambda: not helpers(demo), "nobody is left of the drill")

@@ -104,8 +104,9 @@ def dies_and_comes_back(well: Edges, clients: Watched) -> None:
     hosts.power_off(edge)
     until(well.answers, "a new client is served", seconds=30, pause=0.01)
     took = time.monotonic() - before
-    assert well.holders(address)
     assert took < TAKEOVER, f"it took {took:.1f} s"
+    # Where the name has two addresses a new client is served at the other one meanwhile.
+    until(lambda: well.holders(address), "the other edge has the address", seconds=30)
     # Its kernel has taken them, and nobody says that it is gone.
     clients.excuse(f"under way when {edge} fell silent", since=since, until=since + PATIENCE, most=CLIENTS)
     clients.goes_on("through the other edge", writes=20)

@@ -36,7 +36,7 @@ from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
 from quarterdeck.progress import Progress, Silent
-from quarterdeck.sites.port import Floats, LedFromOutside, Site
+from quarterdeck.sites.port import Floats, LedFromOutside, SharesFloats, Site
 from quarterdeck.sites.telling import Telling
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Event, EventType, Lease, Store
@@ -144,7 +144,6 @@ class Home:
         space, near = await self._sites_near(resource, fence)
         sites = with_former(resource, near)
         machines = await machines_of(resource, sites)
-        others = [each for each in await self.store.list(ControlPlane) if each.metadata.name != resource.metadata.name]
         return Plane(
             resource=resource,
             store=self.store,
@@ -153,7 +152,9 @@ class Home:
             machines=machines,
             etcd=open_etcd(secrets, stack),
             kube=open_kube(secrets, stack),
-            balancers=_balancers(resource, others, secrets, sites, machines, open_http(secrets, stack)),
+            balancers=_balancers(
+                resource, await self._beside(resource, sites), secrets, sites, machines, open_http(secrets, stack)
+            ),
             dns=_promoted(resource, sites, machines) or await self.dns(resource, space, dns_program, fence),
             revisions=revisions,
             secrets=secrets,
@@ -162,6 +163,13 @@ class Home:
             steady=clocks.steady,
             boot=clocks.boot(),
         )
+
+    async def _beside(self, plane: ControlPlane, sites: Mapping[str, Site]) -> list[ControlPlane]:
+        """The other planes, where any share addresses with this one."""
+        shares = (each for each in sites.values() if isinstance(each, SharesFloats))
+        if not any(Capability.FLOATS in each.capabilities for each in shares):
+            return []
+        return [each for each in await self.store.list(ControlPlane) if each.metadata.name != plane.metadata.name]
 
     async def _sites_near(self, plane: ControlPlane, fence: Fence | None) -> tuple[AddressSpace, dict[str, Site]]:
         """The address space that a plane is in, and all sites there are in it."""
