@@ -105,6 +105,7 @@ def test_nodes_do_not_notice_that_their_plane_moves_to_another_site(kept: PlaneL
 def test_nodes_do_not_notice_that_a_machine_of_the_plane_dies_and_its_replica_is_healed(
     kept: PlaneLab, nodes: Nodes
 ) -> None:
+    kept.run("scale", NAME, "--replicas", "3", "--yes")
     lost = next(each for each in kept.status(NAME)["members"] if each["member"] == "voter")
     with used(nodes) as calls:
         since = time.time()
