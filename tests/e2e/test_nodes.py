@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import time
 from collections.abc import Iterator
 
@@ -14,7 +13,7 @@ from support.hosts_lab import why_not
 from support.nodes_lab.joined import joined
 from support.nodes_lab.programs import programs
 from support.nodes_lab.steady import Nodes, used
-from support.plane_lab import PlaneLab, plane_lab
+from support.plane_lab import PlaneLab, managed, plane_lab
 
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.upstream.catalog import Versions
@@ -57,13 +56,8 @@ def kept() -> Iterator[PlaneLab]:
     with plane_lab() as lab:
         lab.run("apply", "-f", str(lab.file(PLANE)), "--yes")
         lab.run("wait", NAME)
-        manager = lab.start("serve", "--log-format", "json")
-        until(lambda: '"serving"' in manager.said, "it serves")
-        try:
+        with managed(lab):
             yield lab
-        finally:
-            manager.process.send_signal(signal.SIGTERM)
-            manager.end(30)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from support.nodes_lab.joined import joined
 from support.nodes_lab.programs import Programs, programs
 from support.nodes_lab.steady import Nodes, used
 from support.nodes_lab.streams import streams
-from support.plane_lab import PlaneLab
+from support.plane_lab import PlaneLab, managed
 
 from quarterdeck.api.site import AddressSpace
 
@@ -72,13 +71,8 @@ def kept(build: Programs) -> Iterator[HostsPlanes]:
         lab.run("delete", "first", "--yes")
         lab.run("apply", "-f", str(lab.file(PLANE)), "--yes")
         lab.run("wait", NAME)
-        manager = lab.start("serve", "--log-format", "json")
-        until(lambda: '"serving"' in manager.said, "it serves")
-        try:
+        with managed(lab):
             yield hosts
-        finally:
-            manager.process.send_signal(signal.SIGTERM)
-            manager.end(30)
 
 
 @pytest.fixture(scope="module")

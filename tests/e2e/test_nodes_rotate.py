@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 
 import pytest
 from support.conditions import until
@@ -11,7 +10,7 @@ from support.hosts_lab import why_not
 from support.nodes_lab.joined import joined
 from support.nodes_lab.programs import programs
 from support.nodes_lab.steady import Nodes, used
-from support.plane_lab import plane_lab
+from support.plane_lab import managed, plane_lab
 
 from quarterdeck.api.site import AddressSpace
 
@@ -47,16 +46,15 @@ def test_a_node_does_not_notice_that_its_certificate_is_exchanged_twice() -> Non
     with plane_lab() as lab:
         lab.run("apply", "-f", str(lab.file(PLANE)), "--yes")
         lab.run("wait", NAME)
-        manager = lab.start("serve", "--log-format", "json")
-        until(lambda: '"serving"' in manager.said, "it serves")
         space = AddressSpace.NETNS
-        with joined(lab, NAME, build, space=space, networks=lab.home, by_kubeadm=(), alone="node-1") as nodes:
+        with (
+            managed(lab),
+            joined(lab, NAME, build, space=space, networks=lab.home, by_kubeadm=(), alone="node-1") as nodes,
+        ):
             before = rotations(nodes)
             with used(nodes) as calls:
                 until(lambda: rotations(nodes) >= before + 2, "it rotates twice", seconds=600.0, pause=2.0)
-        print(f"\n{calls}")
-        manager.process.send_signal(signal.SIGTERM)
-        manager.end(30)
+            print(f"\n{calls}")
 
 
 def rotations(nodes: Nodes) -> int:

@@ -36,7 +36,7 @@ from quarterdeck.stores.sqlite import SqliteStore
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 from support.clients import Client
-from support.conditions import CALL, CHANGE
+from support.conditions import CALL, CHANGE, until
 from support.leftovers import destroy, nothing_left, processes_of
 
 T = TypeVar("T")
@@ -357,6 +357,18 @@ def plane_lab() -> Iterator[PlaneLab]:
         yield lab
     finally:
         lab.close()
+
+
+@contextmanager
+def managed(lab: PlaneLab) -> Iterator[None]:
+    """A manager keeps all planes of a lab for the block, and ends in good order."""
+    manager = lab.start("serve", "--log-format", "json")
+    until(lambda: '"serving"' in manager.said, "it serves")
+    try:
+        yield
+    finally:
+        manager.process.send_signal(signal.SIGTERM)
+        manager.end(30)
 
 
 def started(entries: Sequence[JournalEntry]) -> int:
