@@ -62,7 +62,7 @@ class Done:
         return json.loads(self.out)
 
     def __str__(self) -> str:
-        return f"{' '.join(self.argv)}\nexit code {self.code} after {self.seconds:.1f} s\n{self.out}\n{self.err}"
+        return f"{' '.join(self.argv)}\nexit code {self.code} after {self.seconds:.1f} s\n{self.err}\n{self.out}"
 
 
 class Command:

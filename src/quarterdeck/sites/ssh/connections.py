@@ -110,6 +110,12 @@ class Connection:
         except QuarterdeckError as error:
             self._failed = error
             raise
+        except (asyncssh.Error, OSError) as error:
+            self._failed = _broke("connecting", error)
+            raise self._failed from None
+        except ValueError as error:
+            self._failed = Unavailable("connecting", f"it said what makes no sense ({error})")
+            raise self._failed from None
         self._failed = None
         return self._session
 
@@ -148,6 +154,8 @@ class Connection:
                 raise Unavailable("starting its script", f"its disk cannot be written ({used} used)")
         complaint = (await process.stderr.read()).decode(errors="replace").strip()
         await process.wait()
+        if process.returncode is None or process.returncode < 0:
+            raise Unavailable("starting its script", complaint or "the session was cut before it said anything")
         if process.returncode in (126, 127) or "command not found" in complaint or "No such file" in complaint:
             return None
         raise PreconditionFailed(
@@ -160,6 +168,8 @@ class Connection:
             input=await asyncio.to_thread(script),
             encoding=None,
         )
+        if done.returncode is None or done.returncode < 0:
+            raise Unavailable("putting its script there", "the session was cut")
         if done.returncode != 0:
             complaint = _text(done.stderr)
             raise PreconditionFailed("putting its script there", complaint or "it failed without a word", _SUDO)
@@ -169,7 +179,12 @@ class Connection:
         await self._connected(doing)
         assert self._transport is not None
         command = f"{_AS_ROOT}{INSTALLED} allow {' '.join(map(shlex.quote, words))}"
-        done = await self._transport.run(f"exec /bin/sh -c {shlex.quote(command)}", encoding=None)
+        try:
+            done = await self._transport.run(f"exec /bin/sh -c {shlex.quote(command)}", encoding=None)
+        except (asyncssh.Error, OSError) as error:
+            raise _broke(doing, error, f"{self.name}: ") from None
+        if done.returncode is None or done.returncode < 0:
+            raise Unavailable(doing, f"{self.name}: the session was cut", "do it again")
         if done.returncode != 0:
             complaint = _text(done.stderr)
             raise PreconditionFailed(doing, f"{self.name}: {complaint}", _SUDO)
@@ -196,6 +211,10 @@ def _looked_at(task: asyncio.Task[Session]) -> None:
     """Whoever asks next is told, which may be nobody."""
     if not task.cancelled():
         task.exception()
+
+
+def _broke(doing: str, error: Exception, who: str = "") -> Unavailable:
+    return Unavailable(doing, f"{who}the connection broke ({str(error) or type(error).__name__})")
 
 
 def _text(said: bytes | str | None) -> str:

@@ -126,7 +126,11 @@ async def _listener(
 ) -> AsyncIterator[bool]:
     """Whether it listens there. It ends with its standard input."""
     words = (address, *map(str, ports))
-    process: asyncssh.SSHClientProcess[str] = await connection.create_process(_command("listen", words))
+    try:
+        process: asyncssh.SSHClientProcess[str] = await connection.create_process(_command("listen", words))
+    except (asyncssh.Error, OSError):  # the connections that are tried next say that it is lost
+        yield False
+        return
     said = ""
     with suppress(TimeoutError):
         async with asyncio.timeout(_LISTENING):
