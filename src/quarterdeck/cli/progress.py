@@ -30,7 +30,7 @@ class LiveProgress:
         self._status = Status("looking", console=console)
         self._since = time.monotonic()
         self._quorum = ""
-        self._asked: set[str] = set()
+        self._asked: set[tuple[str, str]] = set()
         self._warned: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -49,6 +49,9 @@ class LiveProgress:
 
     async def observed(self, world: World, plan: Plan) -> None:
         """See ``Watcher``."""
+        # What was done since, and is wanted once more, is asked for once more.
+        now = {step.words for step in plan.now}
+        self._asked = {(words, wish) for words, wish in self._asked if words in now}
         self._quorum = quorum(world)
         for message in warnings(world):
             if message not in self._warned:
@@ -67,8 +70,8 @@ class LiveProgress:
 
     async def asks(self, step: Step, must: Must) -> None:
         """See ``Watcher``. Records, and backends, are on lines of their own."""
-        if must.wish not in self._asked:
-            self._asked.add(must.wish)
+        if (step.words, must.wish) not in self._asked:
+            self._asked.add((step.words, must.wish))
             text = escape(f"{step.words}: {must.asked if must.lines else must.wish}")
             self._console.print(f"{self._at()}  [yellow]?[/yellow] {text}", soft_wrap=True)
             for line in must.lines:
