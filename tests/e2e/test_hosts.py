@@ -4,7 +4,6 @@ machines, sessions and rights go away, healed, and serving when nobody can reach
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator, Sequence
 
@@ -12,10 +11,11 @@ import pytest
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, hosts_planes
-from support.plane_lab import Command, PlaneLab, did
+from support.plane_lab import Command, PlaneLab, did, managed
 from support.watched import CLIENTS, watched
 
 from quarterdeck.api.memory import memory_from_status
+from quarterdeck.model.faults import Fail
 from quarterdeck.model.seats import PortName
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.netns.layout import OUTSIDE, Cut
@@ -222,40 +222,63 @@ def test_a_plane_serves_on_when_its_managers_host_is_cut_off(far: HostsPlanes) -
     """As whoever is at a site himself sees."""
     planes, hosts = far.planes, far.hosts
     site, other = where(planes)
-    manager = planes.start("serve", "--log-format", "json")
-    until(lambda: '"serving"' in manager.said, "it serves")
     asks = f"for i in $(seq 20); do curl -skf -m 2 https://{hosts.address(edge(site, 'a'))}:6443/readyz || exit 1; done"
-    for name in SITES:
-        hosts.cut_sites(OUTSIDE, name, Cut.BOTH)
-    try:
-        end = time.monotonic() + 20.0  # longer than any grace
-        while time.monotonic() < end:
-            assert hosts.sh(edge(other, "b"), asks) == "ok" * 20
-    finally:
+    with managed(planes):
         for name in SITES:
-            hosts.cut_sites(OUTSIDE, name, Cut.NONE)
-    manager.process.send_signal(signal.SIGTERM)
-    manager.end(30)
+            hosts.cut_sites(OUTSIDE, name, Cut.BOTH)
+        try:
+            end = time.monotonic() + 20.0  # longer than any grace
+            while time.monotonic() < end:
+                assert hosts.sh(edge(other, "b"), asks) == "ok" * 20
+        finally:
+            for name in SITES:
+                hosts.cut_sites(OUTSIDE, name, Cut.NONE)
     planes.run("wait", NAME)
     events = {each["reason"] for each in planes.run("events", NAME, "-o", "json").json}
     assert "ReplicaCondemned" not in events, events
+
+
+@pytest.mark.soak  # test_drills has drills, and the contract suite of sites each fault
+@pytest.mark.timeout(2400)
+def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(far: HostsPlanes) -> None:
+    """No manager stands by here, no host has a clock of its own, and a lost quorum has to be asked for."""
+    planes, hosts = far.planes, far.hosts
+    hosts.delay(*SITES, 0)
+    if where(planes)[0] != "north":
+        planes.run("migrate", NAME, "--to", "north", "--yes")
+    planes.refused("drill", NAME, "--fail", "clock", "--yes", code=5, says=["cannot: the clock of a host"])
+    planes.refused("drill", NAME, "--fail", "quorum", "--yes", code=5, says=["would not survive it", "--dangerous"])
+    came = {}
+    with managed(planes):
+        until(lambda: planes.status(NAME)["driver"], "it keeps the plane")
+        for fail in Fail:
+            if fail in (Fail.CLOCK, Fail.MANAGER):
+                continue
+            more = ["--dangerous"] if fail is Fail.QUORUM else []
+            done = planes.start("drill", NAME, "--fail", fail.value, "--yes", "-o", "json", *more).end(480)
+            assert done.out, str(done)
+            status = done.json["status"]
+            came[fail] = [status[each] for each in ("phase", "lost", "missed", "left")]
+            told = {name: value for name, value in status.items() if name not in ("phase", "lost", "missed", "left")}
+            print(f"\n{fail}: {came[fail]} {told}")
+    assert {fail for fail, seen in came.items() if seen != ["Passed", 0, 0, []]} == set(), came
+    planes.status(NAME, code=0)
+    for name in hosts.names:
+        left = hosts.sh(name, "systemctl list-units --plain --no-legend 'quarterdeck-undo*'; pgrep -x strace || true")
+        assert left == "", f"{name}: {left}"
 
 
 def test_a_machine_that_dies_is_replaced_by_a_manager(far: HostsPlanes) -> None:
     planes, hosts = far.planes, far.hosts
     if where(planes)[0] != "north":
         planes.run("migrate", NAME, "--to", "north", "--yes")
-    manager = planes.start("serve", "--log-format", "json")
-    until(lambda: '"serving"' in manager.said, "it serves")
     lost = next(each for each in planes.status(NAME)["members"] if each["zone"] == "a")  # which has a machine to spare
-    with watched(planes, NAME, "dies") as clients:
+    with managed(planes), watched(planes, NAME, "dies") as clients:
         since = time.time()
         hosts.power_off(lost["machine"])
         until(lambda: replaced(planes, lost["replica"]), "another one serves", pause=1.0)
         clients.excuse("its machine died", since=since, until=since + SILENT, most=CLIENTS)
         clients.goes_on("after it was replaced")
-    manager.process.send_signal(signal.SIGTERM)
-    manager.end(30)
     hosts.power_on(lost["machine"])
     planes.run("wait", NAME)
 

@@ -125,3 +125,42 @@ def test_addresses_go_over_when_their_edge_dies_and_clients_move_between_sites_a
         well.migrate("south" if well.site == "north" else "north")
         clients.goes_on("at the other site")
         dies_and_comes_back(well, clients)
+
+
+def listed(well: Edges, *hosts: str) -> str:
+    """An inventory of these."""
+    return str(well.planes.file(well.made.inventory(*hosts)))
+
+
+@pytest.mark.soak  # unit tests have what is refused, and the test before what clients see when addresses go over
+def test_edges_come_and_go_and_clients_see_what_they_see_when_one_falls_silent(well: Edges) -> None:
+    planes, site = well.planes, well.site
+    address = well.floating(site)[0]
+    new = f"{site}-edge-3"
+    well.made.add(LabHost(new, site, "a"), "edge")
+    with watched(planes, NAME, "come-and-go") as clients:
+        before = well.holders(address)
+        planes.run("site", "machines", "add", site, "--inventory", listed(well, new))
+        planes.run("wait", NAME)
+        assert well.holders(address) == before, "one that comes takes nothing from the others"
+        clients.goes_on("with one more")
+        (edge,) = before
+        since = time.time()
+        planes.run("site", "machines", "remove", site, edge, "--yes")
+        until(lambda: well.holders(address) not in ([], [edge]), "another edge has the address", seconds=30)
+        over = time.time() + PATIENCE
+        clients.excuse(f"under way in {edge} when it was removed", since=since, until=over, most=CLIENTS)
+        assert well.made.hosts.sh(edge, "systemctl list-units --all --plain --no-legend 'quarterdeck-*'") == ""
+        clients.goes_on("without it")
+        planes.run("site", "machines", "add", site, "--inventory", listed(well, edge))
+        planes.run("wait", NAME)
+        clients.goes_on("with it again")
+        since = time.time()
+        well.made.hosts.power_off(new)
+        until(lambda: well.holders(address), "an edge that lives has the address", seconds=30)
+        clients.excuse(f"under way when {new} died", since=since, until=time.time() + PATIENCE, most=CLIENTS)
+        planes.refused("site", "machines", "remove", site, new, "--yes", code=6, says=[new, "--forget"])
+        planes.run("site", "machines", "remove", site, new, "--forget", "--yes")
+        planes.run("wait", NAME)
+        clients.goes_on("without the one that died")
+    assert len(well.holders(address)) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,12 @@ class HostsPlanes:
 
     planes: PlaneLab
     hosts: HostsLab
-    roles: Mapping[str, Sequence[str]]
+    roles: dict[str, Sequence[str]]
+
+    def add(self, host: LabHost, *roles: str) -> None:
+        """One machine more, which is booted; no site has it yet."""
+        self.hosts.add(host)
+        self.roles[host.name] = roles
 
     def inventory(self, *names: str, **more: object) -> str:
         """An inventory of these machines. ``more``: what it says besides, as ``edge``."""
@@ -67,7 +71,7 @@ def hosts_planes(machines: Mapping[LabHost, Sequence[str]]) -> Iterator[HostsPla
     with HostsLab([*machines]) as hosts, hosts.inside():
         home = hosts.folder / "user"
         (home / ".ssh").mkdir(parents=True, mode=0o700)
-        shutil.copy(hosts.access.config, home / ".ssh/config")
+        (home / ".ssh/config").symlink_to(hosts.access.config)  # which hosts that come later are added to
         os.environ["HOME"] = str(home)  # as one's own commands find it
         try:
             with plane_lab() as planes:

@@ -29,7 +29,7 @@ _UNMOUNT = 'while umount --lazy "$1" 2> /dev/null; do :; done'
 def commands(lab: Path) -> VolumeCommands:
     """The commands of the storage of a lab, whose folder is given."""
     path = f"PYTHONPATH={_TESTS}{os.pathsep}{python_path()}"
-    words = ("env", path, sys.executable, "-P", "-m", "support.lab_storage", str(lab))
+    words = ("/usr/bin/env", path, sys.executable, "-P", "-m", "support.lab_storage", str(lab))
     return VolumeCommands(
         attach=(*words, "attach", "{volume}", "{host}", "{path}", "{make}"),
         detach=(*words, "detach", "{volume}", "{host}", "{path}"),

@@ -23,9 +23,9 @@ _TESTS = Path(__file__).parents[1]
 _API = "type.googleapis.com/envoy"
 _TLS = f"{_API}.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 _PROXY = f"{_API}.extensions.filters.network.tcp_proxy.v3.TcpProxy"
-#: As ``BackendsMust.wish`` says it to people.
-_ASKED = re.compile(r"waiting for the load balancer at (\S+):\d+ to (?:have these backends alone: (.*?)|lead to).*")
-_BACKEND = re.compile(r"(\S+) ([0-9.]+):(\d+)")
+#: What commands print for people, of all load balancers: the last thing counts.
+_ASKED = re.compile(r"is to have these backends, and no others:\n((?: {14}\S.*\n)+)|to lead to \S+ no more")
+_BACKEND = re.compile(r"^ +([0-9.]+):(\d+)  (\S+)$", re.MULTILINE)
 
 
 def envoy() -> Path:
@@ -45,7 +45,7 @@ class OwnBalancer:
     def command(self) -> list[str]:
         """What quarterdeck is told to run."""
         path = f"PYTHONPATH={_TESTS}{os.pathsep}{python_path()}"
-        return ["env", path, sys.executable, "-P", "-m", "support.own_balancer", str(self.folder)]
+        return ["/usr/bin/env", path, sys.executable, "-P", "-m", "support.own_balancer", str(self.folder)]
 
     def have(self, backends: Mapping[str, tuple[str, int]]) -> None:
         """Set it: backends by name, each an address and a port."""
@@ -64,11 +64,10 @@ class OwnBalancer:
         return [each["endpoint"]["hostname"] for each in resource["endpoints"][0]["lb_endpoints"]]
 
     def as_a_person(self, said: str) -> None:
-        """Set it to the last thing that was asked of a person for it, if anything was."""
-        asked = [found for found in _ASKED.finditer(said) if found[1] == self.address]
+        """Set it to the last thing that was asked for, if anything was."""
+        asked = list(_ASKED.finditer(said))
         if asked:
-            names = _BACKEND.findall(asked[-1][2] or "")
-            self.have({name: (ip, int(port)) for name, ip, port in names})
+            self.have({name: (ip, int(port)) for ip, port, name in _BACKEND.findall(asked[-1][1] or "")})
 
 
 @contextmanager
