@@ -17,6 +17,7 @@ from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.parts import Power, SimMachine
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.truth import Truth
 
@@ -188,6 +189,27 @@ def test_nothing_is_taken_from_a_majority_that_may_live_where_we_cannot_see_it()
     assert planned(observe(still), AttachVolumes) == []
     sure = replace(still, consent=Consent(epoch=1, even_if_others_live=True))
     assert len(planned(observe(sure), AttachVolumes)) == 1
+
+
+@pytest.mark.parametrize(
+    ("reattachable", "told"),
+    [(True, "then the site is asked to have east-3 elsewhere, with all data, and nothing is lost"),
+     (False, "what beginning anew would lose")],
+)  # fmt: skip
+def test_a_person_who_may_say_that_they_are_gone_is_told_what_comes_of_it(reattachable: bool, told: str) -> None:
+    still = lost(Power.FROZEN, reattachable=reattachable)
+    sure = replace(still, consent=Consent(epoch=1, even_if_others_live=True))
+    unsure, said = advice(observe(still)), advice(observe(sure))
+    assert "they may still serve others" in unsure
+    assert "waiting for" not in said, "nothing is waited for then"
+    assert told.replace("east-3", _next(still)) in unsure
+    assert told.replace("east-3", _next(still)) in said
+
+
+def _next(truth: Truth) -> str:
+    """Who comes back first."""
+    sure = replace(truth, consent=Consent(epoch=1, even_if_others_live=True))
+    return next((each.replica for each in plan(observe(sure)).now if isinstance(each, AttachVolumes)), "")
 
 
 def test_machines_that_are_only_booting_have_their_time() -> None:

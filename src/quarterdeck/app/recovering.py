@@ -80,7 +80,7 @@ async def lost_quorum(home: Home, name: str) -> LostQuorum:
             cut_off=left.of(Fate.CUT_OFF),
             others_may_live=left.others_may_live,
             differ=_differ(left, hashes),
-            may_return=tuple(each.replica for each in may_return(view(world), left)),
+            may_return=tuple(each.replica for each in may_return(view(world), left, said=True)),
         )
 
 

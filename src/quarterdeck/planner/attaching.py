@@ -103,11 +103,13 @@ def rescue(view: View) -> Outcome:
     return Outcome(waiting=(why_not,)) if why_not else Outcome(steps)
 
 
-def may_return(view: View, left: Survivors) -> tuple[AttachVolumes, ...]:
-    """What brings a lost quorum back with members of dead machines; none where they are not enough."""
+def may_return(view: View, left: Survivors, *, said: bool = False) -> tuple[AttachVolumes, ...]:
+    """What brings a lost quorum back with members of dead machines; none where they are not enough. ``said``: as if a
+    person had said that those that do not answer are gone.
+    """
     lacking = quorum(len(left.fates)) - len(left.of(Fate.ALIVE))
     gone, found = left.of(Fate.DEAD), list[AttachVolumes]()
-    if not left.others_may_live or _asked(view.world, even_if_others_live=True):
+    if said or not left.others_may_live or _asked(view.world, even_if_others_live=True):
         gone += left.of(Fate.CUT_OFF)
     for name in gone:
         record = next((each for each in view.world.memory.replicas if each.name == name), None)

@@ -21,7 +21,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.attaching import may_return
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
-from quarterdeck.planner.view import View
+from quarterdeck.planner.view import View, view
 
 
 def fence(view: View) -> Outcome:
@@ -137,8 +137,12 @@ def advice(world: World) -> str:
     counted = f"{len(left.of(Fate.ALIVE))} of {len(left.fates)} voters are left"
     if world.memory.seeding is not None:
         counted = f"{world.memory.seeding.survivor} was lost, and with it what the cluster was to begin from"
-    wait = waits(world, left) or "nothing"
-    return f"{counted}: waiting for {wait}; what beginning anew would lose: {loss(world.memory, left.best)}"
+    if wait := waits(world, left):
+        counted += f": waiting for {wait}"
+    if back := may_return(view(world), left, said=True):
+        names = ", ".join(each.replica for each in back)
+        return f"{counted}; then the site is asked to have {names} elsewhere, with all data, and nothing is lost"
+    return f"{counted}; what beginning anew would lose: {loss(world.memory, left.best)}"
 
 
 def seed(view: View) -> Outcome:
