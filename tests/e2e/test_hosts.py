@@ -246,7 +246,9 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
     hosts.delay(*SITES, 0)
     if where(planes)[0] != "north":
         planes.run("migrate", NAME, "--to", "north", "--yes")
-    planes.refused("drill", NAME, "--fail", "clock", "--yes", code=5, says=["the clock of a host is that of all that runs on it"])
+    planes.refused(
+        "drill", NAME, "--fail", "clock", "--yes", code=5, says=["the clock of a host is that of all that runs on it"]
+    )
     planes.refused("drill", NAME, "--fail", "quorum", "--yes", code=5, says=["would not survive it", "--dangerous"])
     came = {}
     with managed(planes):

@@ -56,7 +56,7 @@ def struck(fail: Fail, **named: object) -> Aim:
 
 def answers_to(fail: Fail, **named: object) -> tuple[str, ...]:
     aimed = struck(fail, **named)
-    return dangers({"demo": (view(ground().world), aimed.loss)}, dns=aimed.hub)
+    return dangers({"demo": (view(ground().world), aimed.loss)}, dns=aimed.dns)
 
 
 # What is struck
@@ -105,9 +105,52 @@ def test_of_several_edges_or_dns_servers_one_is_struck_by_turns_and_that_is_surv
             assert aimed.machines == {name}
             assert aimed.loss.edges == ({name} if fail is Fail.EDGE else frozenset())
             spread = view(replace(world, name_servers=2))
-            assert dangers({"demo": (spread, aimed.loss)}, dns=aimed.hub) == ()
+            assert dangers({"demo": (spread, aimed.loss)}, dns=aimed.dns) == ()
     zone = aim(both, Wish(fail=Fail.ZONE, zone="b"))
     assert zone.loss.edges == {"east-edge-2"}
+
+
+def on_hosts() -> Ground:
+    """Three hosts, each of which has a replica, a load balancer and a DNS server."""
+    here = ground()
+    hosts = {zone: f"192.0.2.{number}" for number, zone in enumerate("abc", 1)}
+    made = [
+        Machine(name=f"east-{zone}1{name}", site="east", zone=zone, address=host, host=host, role=role)
+        for zone, host in hosts.items()
+        for name, role in (("", MachineRole.CONTROL), ("-edge", MachineRole.EDGE), ("-dns", MachineRole.DNS))
+    ]
+    machines = tuple(
+        replace(each, host=hosts[each.zone]) if each.name.endswith("1") else each for each in here.world.machines
+    )
+    edges = tuple(EdgeFact(name=f"east-{zone}1-edge", host=host) for zone, host in hosts.items())
+    world = replace(
+        here.world, machines=machines, name_servers=3, balancers=(replace(here.world.balancer("east"), edges=edges),)
+    )
+    return replace(here, world=world, machines=made, hub=[each for each in made if each.role is MachineRole.DNS])
+
+
+@pytest.mark.parametrize("fail", [Fail.MACHINE, Fail.ZONE, Fail.EDGE, Fail.DNS], ids=str)
+def test_a_host_fails_as_one_with_all_that_is_on_it(fail: Fail) -> None:
+    here = on_hosts()
+    aimed = aim(here, Wish(fail=fail, turn=1))
+    assert len(aimed.hits) == 1, "a host has one fault at a time"
+    assert aimed.hosts == {"192.0.2.2"}
+    assert aimed.machines == {"east-b1", "east-b1-edge", "east-b1-dns"}
+    assert (aimed.loss.replicas, aimed.loss.edges, aimed.dns) == ({"east-2"}, {"east-b1-edge"}, True)
+
+
+def test_a_quorum_of_hosts_is_one_fault_on_each() -> None:
+    aimed = aim(on_hosts(), Wish(fail=Fail.QUORUM))
+    assert [each.machine for each in aimed.hits] == ["east-a1", "east-b1"]
+    assert (aimed.loss.replicas, len(aimed.loss.edges)) == ({"east-1", "east-2"}, 2)
+
+
+def test_planes_elsewhere_lose_what_they_have_on_a_host_that_a_dns_server_is_on() -> None:
+    here = on_hosts()
+    elsewhere = replace(here, site="west", machines=[])
+    aimed = aim(elsewhere, Wish(fail=Fail.DNS))
+    loss = loss_of(here.world, "west", aimed.machines, frozenset(), aimed.hosts)
+    assert (loss.replicas, loss.edges) == ({"east-1"}, {"east-a1-edge"})
 
 
 def test_the_leader_is_who_leads_now() -> None:

@@ -29,7 +29,7 @@ from quarterdeck.engine.home import Home
 from quarterdeck.engine.places import network_of
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.faults import Fail, Fault, FaultKind
-from quarterdeck.model.units import MachineRole
+from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.planner.losses import Loss
 from quarterdeck.planner.view import View, view
 from quarterdeck.sites.port import Faults, MakesFaults, Site
@@ -82,13 +82,14 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
     site, hub = await _sites(home, plane)
     counted = await drills_of(home.store, plane.name)
     turned = replace(wish, turn=len(counted) and counted[-1].spec.number)
-    machines = await site.machines()
+    machines = await _fallible(site)
+    servers = await _fallible(hub) if hub is not None else ()
     ground = Ground(
         plane=plane.name,
         site=where,
         world=status.world,
         machines=machines,
-        hub=[each for each in await hub.machines() if each.role is not MachineRole.EDGE] if hub is not None else (),
+        hub=[each for each in servers if each.role is not MachineRole.EDGE],
     )
     aimed = aim(ground, turned)
     if wish.fail is Fail.CORRUPT:
@@ -113,13 +114,26 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
         name=plane.name,
         wish=turned,
         hold=lasting,
-        struck=(*(fault.words for _, fault in target.faults), *found.notes),
+        struck=(*(fault.words for _, fault in target.faults), *_along(aimed), *found.notes),
         refused=refusals.reasons(wish.fail, standing),
-        dangers=refusals.dangers(views, dns=aimed.hub, orphaned=target.orphaned),
+        dangers=refusals.dangers(views, dns=aimed.dns, orphaned=target.orphaned),
         faults=target.faults,
         found=found,
         keeping=target.keeping,
     )
+
+
+async def _fallible(site: Site) -> tuple[Machine, ...]:
+    """The machines of a site as they fail: see ``Ground``."""
+    found = await site.machines()
+    whole = isinstance(site, Faults) and site.whole_hosts
+    return found if whole else tuple(replace(each, host="") for each in found)
+
+
+def _along(aimed: Aim) -> tuple[str, ...]:
+    """What goes with what is struck, in words."""
+    named = ", ".join(sorted(aimed.along))
+    return (f"with it, on the same host: machine {named}",) if named else ()
 
 
 def told_by_manager(fail: Fail, plane: ControlPlane) -> frozenset[str]:
@@ -211,7 +225,9 @@ async def _views(
         if other.name == plane.name or await network_of(home.store, other) is not network:
             continue
         on = {each.machine for each in memory_from_status(other.status.memory).replicas if each.site == site}
-        if aimed.hub or on & aimed.machines or (edges & aimed.machines and on):
+        if aimed.hub or aimed.hosts or on & aimed.machines or (edges & aimed.machines and on):
             seen = (await look(home, other.name)).world
-            found[other.name] = view(seen), aimed.loss if aimed.hub else loss_of(seen, site, aimed.machines, edges)
+            loss = loss_of(seen, site, aimed.machines, edges, aimed.hosts)
+            if aimed.dns or loss.replicas or loss.edges:
+                found[other.name] = view(seen), loss
     return found

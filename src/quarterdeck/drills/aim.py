@@ -44,18 +44,23 @@ class Hit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
     """What a drill strikes. ``hub``: the machines are those of what the planes on a network share, else those of the
-    plane's site. ``loss``: what is lost to the plane, at worst. ``spares``: no plane loses anything by it.
+    plane's site. ``loss``: what is lost to the plane, at worst. ``spares``: no plane loses anything by it. ``hosts``:
+    those that fail as a whole, and ``along`` the other machines that they are at the plane's site. ``dns``: so does a
+    DNS server go.
     """
 
     hits: tuple[Hit, ...]
     loss: Loss
     hub: bool = False
     spares: bool = False
+    hosts: frozenset[str] = frozenset()
+    along: frozenset[str] = frozenset()
+    dns: bool = False
 
     @property
     def machines(self) -> frozenset[str]:
         """Those that are struck."""
-        return frozenset(each.machine for each in self.hits if each.machine)
+        return self.along.union(each.machine for each in self.hits if each.machine)
 
     @property
     def manager(self) -> bool:
@@ -65,7 +70,9 @@ class Aim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """Where a drill is to be: the plane as it was seen, and the machines of its site, and of the hub."""
+    """Where a drill is to be: the plane as it was seen, and the machines of its site, and of the hub. Machines of one
+    ``host`` fail as one here; one that has none ("") fails alone, whatever it shares with others.
+    """
 
     plane: str
     site: str
@@ -88,10 +95,18 @@ def aim(ground: Ground, wish: Wish) -> Aim:
     return _AIMS[wish.fail](ground, wish)
 
 
-def loss_of(world: World, site: str, machines: frozenset[str], edges: frozenset[str]) -> Loss:
-    """What a plane loses with these machines of a site, whose load balancers are on the machines ``edges``."""
-    gone = (each.name for each in world.memory.replicas if each.site == site and each.machine in machines)
-    return Loss(where="where it fails", replicas=frozenset(gone), edges=_edges_lost(world, site, machines, edges))
+def loss_of(
+    world: World, site: str, machines: frozenset[str], edges: frozenset[str], hosts: frozenset[str] = frozenset()
+) -> Loss:
+    """What a plane loses with these machines of a site, whose load balancers are on the machines ``edges``, and with
+    all that is on these hosts, wherever they are.
+    """
+    at = {(each.site, each.name): each.host for each in world.machines}
+    struck = {place for place, host in at.items() if host in hosts} | {(site, each) for each in machines}
+    gone = (each.name for each in world.memory.replicas if (each.site, each.machine) in struck)
+    there = (edge.name for balancer in world.balancers for edge in balancer.edges if edge.host in hosts)
+    edges_lost = _edges_lost(world, site, machines, edges).union(there)
+    return Loss(where="where it fails", replicas=frozenset(gone), edges=edges_lost)
 
 
 def _edges_lost(world: World, site: str, machines: frozenset[str], edges: frozenset[str]) -> frozenset[str]:
@@ -135,10 +150,21 @@ def edges_of(machines: Sequence[Machine]) -> frozenset[str]:
     return frozenset(each.name for each in machines if each.role is MachineRole.EDGE)
 
 
-def _struck(ground: Ground, hits: Iterable[Hit]) -> Aim:
-    made = tuple(hits)
-    loss = loss_of(ground.world, ground.site, frozenset(each.machine for each in made), edges_of(ground.machines))
-    return Aim(hits=made, loss=loss)
+def _struck(ground: Ground, hits: Iterable[Hit], *, hub: bool = False) -> Aim:
+    """What goes with whole machines, of which hosts have one fault each."""
+    host = {each.name: each.host for each in (ground.hub if hub else ground.machines)}
+    made = {host.get(each.machine) or each.machine: each for each in reversed((*hits,))}
+    hosts = frozenset(found for each in made.values() if (found := host.get(each.machine)))
+    first = () if hub else (each.machine for each in made.values())
+    gone = frozenset(first).union(each.name for each in ground.machines if each.host in hosts)
+    return Aim(
+        hits=tuple(reversed(made.values())),
+        loss=loss_of(ground.world, ground.site, gone, edges_of(ground.machines), hosts),
+        hub=hub,
+        hosts=hosts,
+        along=gone.difference(each.machine for each in made.values()),
+        dns=hub or any(each.host in hosts for each in ground.hub),
+    )
 
 
 def _of_a_replica(kind: FaultKind) -> Callable[[Ground, Wish], Aim]:
@@ -226,7 +252,7 @@ def _dns(ground: Ground, wish: Wish) -> Aim:
     if not ground.hub:
         raise PreconditionFailed(_doing(ground, wish), "its name is kept by DNS servers that quarterdeck does not run")
     hit = Hit(machine=ground.hub[wish.turn % len(ground.hub)].name, kind=FaultKind.POWER_OFF)
-    return Aim(hits=(hit,), loss=Loss(where=""), hub=True)
+    return _struck(ground, (hit,), hub=True)
 
 
 def _corrupt(ground: Ground, wish: Wish) -> Aim:

@@ -43,6 +43,11 @@ class FakeFaults(FakeMachines):
         """Those that are made now, by machine."""
         return {}
 
+    @property
+    def whole_hosts(self) -> bool:
+        """See Faults."""
+        return False
+
     def cannot_make(self, kind: FaultKind) -> str:
         """See Faults."""
         return "" if kind in _CAN else "it is in memory alone"

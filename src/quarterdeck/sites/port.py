@@ -323,6 +323,11 @@ class MakesFaults(Protocol):
 class Faults(MakesFaults, Protocol):
     """What drills can do to a site (``Capability.FAULTS``)."""
 
+    @property
+    def whole_hosts(self) -> bool:
+        """Whether a fault of a machine is one of all that is on its host; else machines of one host fail alone."""
+        ...
+
     def cannot_make(self, kind: FaultKind) -> str:
         """Why such a site cannot make such a fault, and undo it again; "" if it can."""
         ...

@@ -82,6 +82,11 @@ class LocalFaults(LocalMachines):
                         await self._undo(made)
         return await super().facts(below)
 
+    @property
+    def whole_hosts(self) -> bool:
+        """See Faults."""
+        return False
+
     def cannot_make(self, kind: FaultKind) -> str:
         """See Faults."""
         if kind in (FaultKind.CUT, FaultKind.DEAFEN):

@@ -24,6 +24,11 @@ class SshFaults(SshHosts):
 
     _made: dict[str, Fault]
 
+    @property
+    def whole_hosts(self) -> bool:
+        """See Faults."""
+        return True
+
     def cannot_make(self, kind: FaultKind) -> str:
         """See Faults."""
         return _CANNOT.get(kind, "")
