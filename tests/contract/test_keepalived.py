@@ -195,6 +195,21 @@ async def test_the_address_goes_home_only_when_nobody_is_connected(edges: Edges)
     await edges.are(E1)
 
 
+async def test_keepalived_that_somebody_stops_is_seen_and_runs_again_with_the_next_word(edges: Edges) -> None:
+    await edges.are(E1)
+    first = edges.balancers[E1]
+    assert not (await first.observe(await edges.site.facts())).unrouted
+    edges.lab.sh(E1, "systemctl stop quarterdeck-keepalived")
+    await edges.are(E2)
+    seen = await first.observe(await edges.site.facts())
+    assert (seen.running, seen.at_home, seen.unrouted) == (True, False, "keepalived does not run there")
+    assert not (await edges.balancers[E2].observe(await edges.site.facts())).unrouted
+    await first.apply({"r1": BackendAddress(edges.backend.ip, edges.backend.port)})
+    assert not (await first.observe(await edges.site.facts())).unrouted
+    await edges.are(E1)
+    await eventually(edges.answers)
+
+
 async def test_an_edge_whose_load_balancer_leads_nowhere_gives_the_address_up(edges: Edges) -> None:
     await edges.are(E1)
     await edges.site.stop_unit(E1, UNIT)

@@ -129,6 +129,7 @@ class Explorer:
             number(truth.balancers),
             number(truth.checked),
             number((truth.seconds, truth.dead_seconds, truth.unnamed, truth.away, truth.direct, truth.named)),
+            number(truth.unrouted),
             number((truth.dead_edges, truth.cuts, truth.mute, truth.record, truth.leader, truth.deleting)),
             number(
                 (

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     CUT_ONE_WAY = "two sites are cut one way"
     EDGE_DIES = "a load balancer dies"
     ADDRESS_GOES = "a load balancer takes another one's address"
+    ROUTER_STOPS = "somebody stops what has addresses at an edge"
     SITE_DIES = "a site dies"
     UNSEEN_SUPERVISOR = "a supervisor does not answer us"
     UNSEEN_MEMBER = "a member does not answer us"
@@ -70,7 +71,8 @@ class Kind(StrEnum):
 
 #: Classes that only happen in searches which ask for them: others lead to the same, or to little else.
 ASKED_FOR = frozenset(
-    {Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED, Kind.LAGS, Kind.LAME, Kind.ADDRESS_GOES}
+    {Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED, Kind.LAGS, Kind.LAME}
+    | {Kind.ADDRESS_GOES, Kind.ROUTER_STOPS}
 )
 
 
@@ -325,9 +327,19 @@ def _sites(truth: Truth) -> Iterator[Fault]:
         for name in truth.addresses(site) if site in truth.floating else ():
             if truth.holder(name) == name and (gone := replace(truth, away=truth.away | {name})).holder(name) != name:
                 yield Fault(Kind.ADDRESS_GOES, f"the address of the {name} goes to the other one", gone)
+        for name in _routed(truth, site):
+            alone = replace(truth, unrouted=truth.unrouted | {name})
+            yield Fault(Kind.ROUTER_STOPS, f"somebody stops what has addresses at the {name}", alone)
         there = {machine.name for machine in truth.machines if machine.site == site}
         if any(machine.name in there and machine.power is not Power.OFF for machine in truth.machines):
             yield Fault(Kind.SITE_DIES, f"site {site} dies", _off(dark, there))
+
+
+def _routed(truth: Truth, site: str) -> Iterator[str]:
+    """The edges of a site to which addresses can come that float, and a load balancer is there."""
+    first, other = site in dict(truth.balancers), site in dict(truth.seconds)
+    there = {edge(site): first and site not in truth.dead_edges, second(site): other and site not in truth.dead_seconds}
+    yield from (name for name, runs in there.items() if site in truth.floating and runs and name not in truth.unrouted)
 
 
 def _silence(truth: Truth) -> Iterator[Fault]:

@@ -962,7 +962,11 @@ def check_done(truth: Truth, plan: Plan) -> None:
 
 
 def _check_twin(truth: Truth, door: str) -> None:
-    """Where both edges of a site answer, both send to the same, and the name has both."""
+    """Where both edges of a site answer, both send to the same, and the name has both. Addresses can come to each."""
+    if door in truth.twins:
+        there = {edge(door): truth.edge_answers(door), second(door): truth.second_answers(door)}
+        alone = {name for name, answers in there.items() if answers and name in truth.unrouted}
+        claim(not alone, f"10: done, but no address can come to {alone}")
     if not truth.fixed and door in truth.twins and truth.edge_answers(door) and truth.second_answers(door):
         backends = dict(truth.balancers).get(door), dict(truth.seconds).get(door)
         claim(backends[0] == backends[1], f"6: done, but the edges of {door} send to {backends}")

@@ -21,6 +21,7 @@ from model.searches import (
     RELOADED,
     ROUND_ROBIN,
     SEED,
+    SHARED,
     TWINS,
     Search,
     sampled,
@@ -650,6 +651,10 @@ def a_silent_edge_has_no_address_but_its_own(patch: Patch) -> None:
     patch.setattr("quarterdeck.planner.simulated.edges.in_use", lambda _seen, held: frozenset(held))
 
 
+def edges_to_which_no_address_can_come_are_left_so(patch: Patch) -> None:
+    _sees(patch, lambda fact: replace(fact, edges=tuple(replace(each, unrouted="") for each in fact.edges)))
+
+
 def a_name_keeps_the_edges_that_it_has(patch: Patch) -> None:
     real = planner.plan
     patch.setattr(planner, "plan", lambda world: real(replace(world, amiss="")))
@@ -871,6 +876,7 @@ MUTATIONS = (
     Mutation(edges_that_send_to_others_count_as_alike, 6, TWINS[1]),
     Mutation(a_name_keeps_the_edges_that_it_has, 10, TWINS[1]),
     Mutation(a_silent_edge_has_no_address_but_its_own, 6, FLOATING[1]),
+    Mutation(edges_to_which_no_address_can_come_are_left_so, 10, SHARED[1]),
     Mutation(own_addresses_drain_no_longer_than_load_balancers, 5, ROUND_ROBIN[3]),
     Mutation(the_name_has_apiservers_that_are_not_ready, 6, ROUND_ROBIN[0]),
     Mutation(the_name_keeps_who_is_to_rest, 10, ROUND_ROBIN[3]),

@@ -333,7 +333,7 @@ TWINS = (
     sampled(Search(replicas=1, to=1, faults=2, data_loss=True, twins=BOTH), SEED),
 )
 #: The same where edges take over each other's addresses: one that only we do not see may have any of its site.
-FLOATS = frozenset({Kind.EDGE_DIES, Kind.UNSEEN_EDGE, Kind.UNSEEN_DNS, Kind.ADDRESS_GOES})
+FLOATS = frozenset({Kind.EDGE_DIES, Kind.UNSEEN_EDGE, Kind.UNSEEN_DNS, Kind.ADDRESS_GOES, Kind.ROUTER_STOPS})
 FLOATING = (
     Search(replicas=3, to=3, faults=1, kinds=FLOATS, twins=BOTH, floating=BOTH),
     Search(replicas=1, to=1, faults=2, kinds=FLOATS - {Kind.EDGE_DIES, Kind.UNSEEN_DNS}, twins=BOTH, floating=BOTH),

@@ -11,7 +11,7 @@ from typing import Any
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
 from quarterdeck.components.keepalived import KEEPALIVED, RouterSettings, router_settings
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.findings import Checked
+from quarterdeck.model.findings import Checked, HostFinding
 from quarterdeck.model.units import Machine, MachineRole, UnitSpec, UnitState, UnitStatus
 
 
@@ -28,7 +28,9 @@ def host_site(*hosts: dict[str, Any], name: str = "rack", **spec: Any) -> Site:
 
 @dataclass
 class RememberedSite:
-    """A site that remembers what was asked of it. Those hosts that are ``silent`` do not answer."""
+    """A site that remembers what was asked of it. Those hosts that are ``silent`` do not answer, nor does anybody at
+    addresses that are.
+    """
 
     resource: Site
     driver: HostSites
@@ -42,8 +44,8 @@ class RememberedSite:
 
     async def destroy(self) -> None:
         names = [each.name for each in self._spec.hosts]
-        if silent := self.driver.silent & set(names):
-            raise Unavailable("clearing hosts", f"host {min(silent)} does not answer")
+        for each in names:
+            self._require("clearing hosts", each)
         self.driver.cleared += names
 
     # addresses that float
@@ -58,8 +60,7 @@ class RememberedSite:
         return PurePosixPath("/units", machine, unit)
 
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
-        if machine in self.driver.silent:
-            raise Unavailable("looking at units", f"host {machine} does not answer")
+        self._require("looking at units", machine)
         return tuple(
             UnitStatus(name=KEEPALIVED, state=UnitState.RUNNING) for each in self.driver.routed if each == machine
         )
@@ -70,10 +71,13 @@ class RememberedSite:
         self.driver.told[machine] = known
 
     async def remove_unit(self, machine: str, unit: str) -> None:
-        if machine in self.driver.silent:
-            raise Unavailable("removing a unit", f"host {machine} does not answer")
+        self._require("removing a unit", machine)
         assert unit == KEEPALIVED
         self.driver.routed.discard(machine)
+
+    def _require(self, doing: str, machine: str) -> None:
+        if self.driver.silent & {machine, self._edges.get(machine, "")}:
+            raise Unavailable(doing, f"host {machine} does not answer")
 
     @property
     def _edges(self) -> dict[str, str]:
@@ -92,8 +96,11 @@ class RememberedSite:
 
 @dataclass
 class HostSites:
-    """Opens them. On hosts that are ``routed`` keepalived runs; ``told``: which others it was told of there last."""
+    """Opens them. On hosts that are ``routed`` keepalived runs; ``told``: which others it was told of there last.
+    ``findings``: what a check says of hosts as long as they are of the site that it is for.
+    """
 
+    findings: list[HostFinding] = field(default_factory=list)
     silent: set[str] = field(default_factory=set)
     cleared: list[str] = field(default_factory=list)
     routed: set[str] = field(default_factory=set)
@@ -113,7 +120,8 @@ class HostSites:
     async def close_hub(self, space: AddressSpace, hub: object) -> None: ...
 
     async def check(self, resource: Site) -> Checked:
-        return Checked(findings=(), summary="well")
+        hosts = {each.name for each in self.open(resource)._spec.hosts}
+        return Checked(findings=tuple(each for each in self.findings if each.about <= hosts), summary="all of them")
 
     async def destroy(self, resource: Site) -> None:
         await self.open(resource).destroy()

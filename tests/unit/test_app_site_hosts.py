@@ -17,7 +17,8 @@ from quarterdeck.app import Asker, Quarterdeck
 from quarterdeck.app.sites import Sites
 from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.sites import Sites as Drivers
-from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.model.findings import Finding, HostFinding, Verdict
 
 RACK = host_site(
     host("one1", roles=["control", "edge"]),
@@ -75,6 +76,71 @@ async def test_a_host_is_of_one_site_alone(face: Quarterdeck) -> None:
     await face.sites.add(host_site(host("other9"), name="annex"))
     with pytest.raises(Conflict, match="is host other9 of site annex"):
         await face.sites.add_hosts("rack", (parsed(**host("four9")),))
+
+
+def refused(host: str, check: str = "login", seen: str = "nobody answers", next_step: str = "see why") -> HostFinding:
+    return HostFinding(host, Finding(check, Verdict.REFUSE, seen, next_step))
+
+
+def odd(host: str) -> HostFinding:
+    return HostFinding(host, Finding("clock", Verdict.WARN, "it is off by 3 s", "set it"))
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (refused("four4"), r"four4: login: nobody answers; see why"),
+        (refused("four4", "architecture", "it is arm64", "take another"), r"four4: architecture: it is arm64; take an"),
+        (refused("four4 -> two2", "firewall", "port 2380", "open it"), r"four4 -> two2: firewall: port 2380; open it"),
+        (refused("two2 -> four4", "mtu", "64 KiB do not", "see MTU"), r"two2 -> four4: mtu: 64 KiB do not; see MTU"),
+    ],
+)
+async def test_a_host_that_planes_cannot_be_on_is_not_added(
+    face: Quarterdeck, hosts: HostSites, found: HostFinding, says: str
+) -> None:
+    hosts.findings = [found, odd("four4")]
+    before = await face.sites.get("rack")
+    with pytest.raises(PreconditionFailed, match=rf"adding hosts to site rack \(nothing was changed\): {says}"):
+        await face.sites.add_hosts("rack", (parsed(**host("four4")), parsed(**host("five5"))))
+    assert await face.sites.get("rack") == before
+
+
+async def test_what_is_odd_at_new_hosts_is_told_and_the_others_may_be_dead(face: Quarterdeck, hosts: HostSites) -> None:
+    between = HostFinding("three3 -> four4", Finding("distance", Verdict.WARN, "30 ms for a round trip", "see"))
+    hosts.findings = [
+        refused("two2"),
+        refused("one1", "network", "the connection broke"),
+        refused("one1 -> four4", "firewall", "not tried: port 2380", "have both hosts answer first"),
+        odd("three3"),
+        odd("four4"),
+        between,
+    ]
+    checked = await face.sites.add_hosts("rack", (parsed(**host("four4")),))
+    assert (checked.findings, checked.summary) == ((odd("four4"), between), "four4: 2 to look at")
+    assert "four4" in await names(face.sites)
+
+
+async def test_edges_are_told_nothing_of_one_that_cannot_be_had(floats: Quarterdeck, hosts: HostSites) -> None:
+    hosts.findings = [refused("four4", "keepalived", "it is not installed", "install it")]
+    with pytest.raises(PreconditionFailed, match="four4: keepalived: it is not installed; install it"):
+        await floats.sites.add_hosts("floats", (parsed(**host("four4", roles=["edge"])),))
+    assert hosts.told == {}
+
+
+async def test_a_host_is_not_reached_otherwise_than_it_answers(face: Quarterdeck, hosts: HostSites) -> None:
+    hosts.findings = [refused("two2"), refused("three3")]
+    before = await face.sites.get("rack")
+    says = r"replacing host two2 of site rack \(nothing was changed\): two2: login: nobody answers; see why"
+    with pytest.raises(PreconditionFailed, match=says):
+        await face.sites.replace_host("rack", "two2", login=SshLogin(user="admin"))
+    with pytest.raises(PreconditionFailed, match=says):
+        await face.sites.replace_host("rack", "two2", address="192.0.2.99", login=SshLogin())
+    assert await face.sites.get("rack") == before
+    assert await face.sites.replace_host("rack", "two2", address="192.0.2.2", login=SshLogin()) is None
+    hosts.findings = [odd("two2"), refused("three3")]
+    checked = await face.sites.replace_host("rack", "two2", login=SshLogin(user="admin"))
+    assert checked is not None
+    assert checked.findings == (odd("two2"),)
 
 
 async def test_hosts_that_are_there_already_are_refused_in_a_line(face: Quarterdeck) -> None:
@@ -161,8 +227,8 @@ async def test_the_last_dns_server_stays_while_names_are_kept_there_also_of_plan
 
 async def test_a_host_may_be_logged_in_to_otherwise_at_any_time(face: Quarterdeck) -> None:
     await plane(face, replicas=(replica("two2"),))
-    assert await face.sites.replace_host("rack", "two2", login=SshLogin(user="admin", port=2222))
-    assert not await face.sites.replace_host("rack", "two2", login=SshLogin(user="admin"))
+    assert await face.sites.replace_host("rack", "two2", login=SshLogin(user="admin", port=2222)) is not None
+    assert await face.sites.replace_host("rack", "two2", login=SshLogin(user="admin")) is None, "it was so already"
     spec = (await face.sites.get("rack")).spec
     assert isinstance(spec, SshSpec)
     assert spec.host("two2") == parsed(**host("two2", zone="b", ssh={"user": "admin", "port": 2222}))
@@ -174,7 +240,7 @@ async def test_a_host_keeps_its_address_while_a_plane_has_something_there(face: 
     with pytest.raises(Conflict, match=says):
         await face.sites.replace_host("rack", "two2", address="192.0.2.99", login=SshLogin())
     await face.sites.add_hosts("rack", (parsed(**host("four4")),))
-    assert await face.sites.replace_host("rack", "four4", address="192.0.2.99", login=SshLogin())
+    assert await face.sites.replace_host("rack", "four4", address="192.0.2.99", login=SshLogin()) is not None
     with pytest.raises(InvalidInput, match=r"address: 'rack4' is not an IP address"):
         await face.sites.replace_host("rack", "four4", address="rack4", login=SshLogin())
 
@@ -286,6 +352,28 @@ async def test_an_edge_that_goes_gives_its_addresses_away_before_it_is_cleared(
     hosts.silent = {"two2"}
     await floats.sites.remove_host("floats", "two2", forget=True)
     assert (hosts.routed, hosts.cleared) == ({"two2"}, ["one1"])
+
+
+async def test_an_edge_that_is_elsewhere_now_need_not_answer_where_it_was(
+    floats: Quarterdeck, hosts: HostSites
+) -> None:
+    hosts.silent = {"192.0.2.1"}
+    assert await floats.sites.replace_host("floats", "one1", address="192.0.2.91", login=SshLogin()) is not None
+    spec = (await floats.sites.get("floats")).spec
+    assert isinstance(spec, SshSpec)
+    assert {each.name: each.address for each in spec.hosts}["one1"] == "192.0.2.91"
+    assert hosts.routed == {"two2"}, "what it may have there has the addresses of before"
+    assert hosts.told == {"two2": ["one1"]}
+    hosts.silent = {"192.0.2.92"}
+    with pytest.raises(Unavailable, match=r"readying the edges of site floats: host one1 does not answer"):
+        await floats.sites.replace_host("floats", "one1", address="192.0.2.92", login=SshLogin())
+    hosts.silent = {"two2"}
+    with pytest.raises(Unavailable, match="host two2 does not answer"):
+        await floats.sites.replace_host("floats", "one1", address="192.0.2.93", login=SshLogin())
+    await plane(floats, at="floats")
+    hosts.silent = set()
+    with pytest.raises(Conflict, match="one1 must keep its address"):
+        await floats.sites.replace_host("floats", "one1", address="192.0.2.94", login=SshLogin())
 
 
 async def test_addresses_that_float_and_edges_go_by_a_file_only_while_no_plane_is_there(

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from support.cli_lab import Cli
 
+from quarterdeck.api.site import Site
+from quarterdeck.drivers.ssh import SshSites
+from quarterdeck.model.findings import Checked, Finding, HostFinding, Verdict
+
 INVALID, MISSING, CONFLICT, PRECONDITION = 2, 3, 4, 5
 THREE = """\
 hosts:
@@ -98,10 +102,43 @@ def test_a_host_that_another_site_has_is_refused(cli: Cli) -> None:
     cli.refused(*again, stdin=THREE, code=CONFLICT, says=("host one (192.0.2.1) is host one of site rack",))
 
 
-def test_hosts_come_go_and_change(cli: Cli) -> None:
+def answer(monkeypatch: pytest.MonkeyPatch, *findings: HostFinding) -> None:
+    """Have all hosts answer, and this be said of them."""
+
+    async def check(_: SshSites, resource: Site) -> Checked:
+        return Checked(findings=findings, summary=f"of {resource.name}")
+
+    monkeypatch.setattr(SshSites, "check", check)
+
+
+def test_hosts_that_cannot_be_had_are_refused_and_what_is_odd_is_shown(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add(cli)
     more = "hosts: [{name: four, address: 192.0.2.4, zone: a, role: control}]"
-    assert cli("site", "machines", "add", "rack", "--inventory", "-", stdin=more).code == 0
+    argv = ("site", "machines", "add", "rack", "--inventory", "-")
+    dead = HostFinding("four", Finding("login", Verdict.REFUSE, "nobody answers", "see what 'ssh four' says"))
+    answer(monkeypatch, dead)
+    cli.refused(*argv, stdin=more, code=PRECONDITION, says=("four: login: nobody answers; see what 'ssh four' says",))
+    assert "name: four" not in cli("site", "show", "rack").out
+    late = HostFinding("four", Finding("clock", Verdict.WARN, "off by 3 s", "run NTP there"))
+    answer(monkeypatch, late)
+    said = cli(*argv, stdin=more).out
+    assert all(each in said for each in ("off by 3 s", "run NTP there", "four: 1 to look at", "site rack has four\n"))
+    replace = ("site", "machines", "replace", "rack", "four")
+    answer(monkeypatch, dead)
+    cli.refused(*replace, "--user", "ann", code=PRECONDITION, says=("four: login: nobody answers",))
+    answer(monkeypatch, late)
+    said = cli(*replace, "--user", "ann").out
+    assert all(each in said for each in ("off by 3 s", "host four of site rack is reached as you say\n"))
+    assert cli(*replace, "--user", "ann").out == "host four of site rack was reached so already\n"
+
+
+def test_hosts_come_go_and_change(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(cli)
+    answer(monkeypatch)
+    more = "hosts: [{name: four, address: 192.0.2.4, zone: a, role: control}]"
+    assert cli("site", "machines", "add", "rack", "--inventory", "-", stdin=more).out == "site rack has four\n"
     assert "name: four" in cli("site", "show", "rack").out
     cli.refused(
         "site", "machines", "add", "rack", "--inventory", "-", stdin=more, code=INVALID, says=("four is hosts",)

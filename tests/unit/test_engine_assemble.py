@@ -202,6 +202,14 @@ def test_what_a_load_balancer_sends_to_everywhere_is_what_all_of_its_edges_send_
         assert (differ.backends, differ.everywhere, differ.reachable) == ({"a", "b"}, frozenset(), True)
 
 
+def test_an_edge_to_which_no_address_can_come_leads_nobody_though_it_sends_to_all_that_others_do() -> None:
+    idle = replace(runs("a", "b"), at_home=False, unrouted="keepalived does not run there")
+    seen = on(edge(runs("a", "b"), floats=True), edge(idle, TWO, floats=True)).balancer("east")
+    assert (seen.everywhere, seen.healthy, seen.unrouted) == ({"a", "b"}, {"a", "b"}, (TWO,))
+    assert [(each.leads, each.unrouted) for each in seen.edges] == [(True, ""), (False, idle.unrouted)]
+    assert named(on(edge(runs("a")), edge(idle, TWO))) == {ONE, TWO}, "another edge has its address"
+
+
 def test_an_edge_that_clients_may_use_and_that_does_not_answer_may_send_to_anybody() -> None:
     dark = on(edge(runs("a")), edge(None, TWO)).balancer("east")
     assert (dark.ready, dark.reachable, dark.everywhere, dark.silent) == (True, False, frozenset(), {TWO})

@@ -22,7 +22,7 @@ from quarterdeck.engine.conditions import (
 from quarterdeck.model.clusters import ClusterMemory, Full
 from quarterdeck.model.memory import Condemned, Memory, Rejection
 from quarterdeck.model.steps import NoteCreated, Plan
-from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, Space, World
+from quarterdeck.model.world import BalancerFact, EdgeFact, Health, MemberFact, Membership, Space, World
 
 SERVES = BalancerFact(site="east", running=True, backends=frozenset({"a-1"}), healthy=frozenset({"a-1"}))
 WELL = World(slots=(), memory=Memory(served_site="east"), now=0.0, record="east", balancers=(SERVES,))
@@ -126,6 +126,15 @@ def test_a_condition_has_its_time_from_its_last_turn() -> None:
     times = {each.type: each.last_transition_time.timestamp() for each in again}
     assert times == {READY: 7.0, AVAILABLE: 2.0, RECONCILING: 7.0, STALLED: 2.0}
     assert next(each for each in again if each.type == READY).status is ConditionStatus.FALSE
+
+
+def test_a_plane_with_an_edge_that_takes_no_part_is_degraded_and_serves() -> None:
+    edges = (EdgeFact(name="e1"), EdgeFact(name="e2", leads=False, unrouted="keepalived does not run there"))
+    world = replace(WELL, balancers=(replace(SERVES, edges=edges),))
+    found = look(world=world, plan=BUSY)
+    assert next(each.reason for each in found if each.type == READY) == "Degraded"
+    assert said(found, READY) == "no address can come to edge e2"
+    assert of(found)[AVAILABLE] == "True"
 
 
 def test_a_plane_with_a_replica_that_is_dead_is_degraded_and_says_which() -> None:

@@ -15,7 +15,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps import NoteDown, Pardon
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import EdgeFact, Health, World
 from quarterdeck.planner.simulated import observe
 from quarterdeck.stores.port import Event, EventType
 
@@ -115,6 +115,14 @@ def test_a_load_balancer_without_a_ready_apiserver_is_told(world: World) -> None
     balancers = tuple(replace(each, healthy=frozenset()) for each in world.balancers)
     assert warnings(replace(world, balancers=balancers)) == {
         ("NoBackends", "the load balancer of site east leads to no ready apiserver")
+    }
+
+
+def test_an_edge_to_which_no_address_can_come_is_told_with_the_reason(world: World) -> None:
+    alone = EdgeFact(name="east-edge-2", leads=False, unrouted="keepalived does not run there")
+    balancers = tuple(replace(each, edges=(EdgeFact(name="east-edge"), alone)) for each in world.balancers)
+    assert warnings(replace(world, balancers=balancers)) == {
+        ("EdgeUnrouted", "no address can come to edge east-edge-2 of site east: keepalived does not run there")
     }
 
 

@@ -23,7 +23,7 @@ from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.serving import control
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.things import DNS, edge
+from quarterdeck.planner.things import DNS, edge, second
 from quarterdeck.planner.traffic import backends, let_go, may_drain
 from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
@@ -350,3 +350,41 @@ def test_while_there_is_no_name_the_load_balancer_that_it_will_lead_to_is_enough
     world = replace(name_has_moved(), record=None)
     world = with_balancer(world, BalancerFact(site="east", running=False))
     assert "east" not in [step.site for step in backends(view(world)).steps]
+
+
+def floating(**changed: frozenset[str]) -> Truth:
+    """A plane at a site whose two edges share an address."""
+    east = frozenset({"east"})
+    return replace(settled(empty("east", 3, twins=east, floating=east, shared=east)), **changed)
+
+
+def test_an_edge_to_which_no_address_can_come_any_more_is_told_once_more() -> None:
+    for name in (edge("east"), second("east")):
+        alone = floating(unrouted=frozenset({name}))
+        now = plan(observe(alone))
+        assert told_of(now) == ["SetBackends east"]
+        assert now.now[0].why == f"addresses that float can come to {name} again"
+        again = apply(alone, now.now[0])
+        assert plan(observe(again)).done
+        assert (again.unrouted, again.balancers, again.seconds) == (frozenset(), alone.balancers, alone.seconds)
+
+
+def test_as_long_as_an_edge_that_clients_may_use_is_silent_the_other_one_is_not_told_either() -> None:
+    alone = floating(unrouted=frozenset({edge("east")}), mute=frozenset({second("east")}))
+    now = plan(observe(alone))
+    assert (now.now, now.waiting[:1]) == ((), ("the load balancer's machine at east to answer",))
+
+
+def test_an_address_goes_where_it_can_and_is_nowhere_if_it_can_go_nowhere() -> None:
+    both = frozenset({edge("east"), second("east")})
+    holders = {
+        frozenset[str](): edge("east"),
+        frozenset({edge("east")}): second("east"),
+        frozenset({second("east")}): edge("east"),
+        both: "",
+    }
+    for unrouted, holder in holders.items():
+        truth = floating(unrouted=unrouted)
+        assert truth.holder(edge("east")) == holder
+        assert bool(truth.reached_by(edge("east"))) is bool(holder)
+    assert plan(observe(floating(unrouted=both))).now[0].why.endswith(f"{edge('east')} and {second('east')} again")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.errors import explained
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Site, SshSpec
 from quarterdeck.app import cordons
+from quarterdeck.app.host_checks import require_fit
 from quarterdeck.drills.refusals import dangers
 from quarterdeck.engine.facts import look
 from quarterdeck.engine.home import Home
@@ -22,16 +24,22 @@ from quarterdeck.engine.site_use import (
     users_of,
 )
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
+from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
 from quarterdeck.planner.losses import Loss
 from quarterdeck.planner.view import View, view
 from quarterdeck.stores.amend import amend
 
 
-async def added(home: Home, name: str, hosts: Sequence[Host]) -> Site:
-    """Have a site have more hosts. Raises NotFound, Conflict, InvalidInput."""
-    doing = f"adding hosts to site {name}"
-    return await _changed(home, doing, name, lambda seen: (*seen.hosts, *hosts))
+async def added(home: Home, name: str, hosts: Sequence[Host]) -> Checked:
+    """Have a site have more hosts; what is to be looked at there. Raises NotFound, Conflict, InvalidInput, and
+    PreconditionFailed for one that planes cannot be on, by what 'site check' says of it.
+    """
+    change = _Change(home, f"adding hosts to site {name}", name, lambda seen: (*seen.hosts, *hosts))
+    site, changed = await change.allowed()
+    checked = await require_fit(home, change.doing, changed, [each.name for each in hosts])
+    await change.made(site, changed)
+    return checked
 
 
 async def require_spare(home: Home, name: str, host: str) -> Host:
@@ -89,19 +97,20 @@ async def removed(home: Home, name: str, host: str, asker: Asker, *, forget: boo
 
 
 async def _taken_out(home: Home, doing: str, name: str, host: Host, *, forget: bool) -> None:
-    gone = tuple(host.machines.values()) if forget else ()
-    await _changed(home, doing, name, lambda seen: _others(seen, host.name), spare_edge=host.name, gone=gone)
+    change = _Change(home, doing, name, lambda seen: _others(seen, host.name))
+    site, changed = await change.allowed(spare_edge=host.name)
+    await change.made(site, changed, gone=tuple(host.machines.values()) if forget else ())
 
 
-async def replaced(home: Home, name: str, host: str, *, address: str | None, login: SshLogin) -> bool:
-    """Have a host be reached elsewhere, or otherwise; whether that is news. Raises NotFound, InvalidInput, Conflict.
+async def replaced(home: Home, name: str, host: str, *, address: str | None, login: SshLogin) -> Checked | None:
+    """Have a host be reached elsewhere, or otherwise; what is to be looked at there (None: that is no news). Raises
+    NotFound, InvalidInput, Conflict, and PreconditionFailed as ``added`` does.
 
     A member of etcd is where its seat is: at the host's address of then. So that one stays as long as a plane has
     anything there. One that died with its address is replaced by a new host, by another name.
     """
     doing = f"replacing host {host} of site {name}"
-    before = await home.site(name)
-    _host(doing, _spec(doing, before), host)
+    _host(doing, _spec(doing, await home.site(name)), host)
     given = login.model_dump(exclude_none=True)
 
     def other(each: Host) -> Host:
@@ -113,9 +122,14 @@ async def replaced(home: Home, name: str, host: str, *, address: str | None, log
         with explained(doing, Host):
             return Host.model_validate({**each.model_dump(), **changed})
 
+    change = _Change(home, doing, name, lambda seen: tuple(map(other, seen.hosts)))
     advice = f"add the new one by another name ('site machines add {name}'), and remove {host} once it is empty"
-    after = await _changed(home, doing, name, lambda seen: tuple(map(other, seen.hosts)), next_step=advice)
-    return after.spec != before.spec
+    site, changed = await change.allowed(advice)
+    if changed.spec == site.spec:
+        return None
+    checked = await require_fit(home, doing, changed, (host,))
+    await change.made(site, changed)
+    return checked
 
 
 async def require_forgettable(home: Home, name: str) -> Sequence[str]:
@@ -150,23 +164,30 @@ async def require_names_kept_without(home: Home, site: Site, planes: Sequence[Co
         require_names_kept(site, none, await home.store.list(Site), planes)
 
 
-async def _changed(
-    home: Home,
-    doing: str,
-    name: str,
-    hosts: Callable[[SshSpec], Sequence[Host]],
-    *,
-    next_step: str = "",
-    spare_edge: str | None = None,
-    gone: Collection[str] = (),
-) -> Site:
-    """Have a site have other hosts, if that is safe. For ``gone`` see ``reroute``."""
-    site = await home.site(name)
-    changed = _with(doing, site, hosts(_spec(doing, site)))
-    require_distinct(changed, await home.store.list(Site))
-    await _require_safe(home, site, changed, next_step, spare_edge=spare_edge)
-    await reroute(home.sites, site, changed, gone=gone)
-    return await amend(home.store, Site, name, lambda seen: _with(doing, seen, hosts(_spec(doing, seen))))
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change of a site's hosts, to what ``hosts`` makes of its spec."""
+
+    home: Home
+    doing: str
+    name: str
+    hosts: Callable[[SshSpec], Sequence[Host]]
+
+    async def allowed(self, next_step: str = "", *, spare_edge: str | None = None) -> tuple[Site, Site]:
+        """The site, and what it is to become, if that is safe."""
+        site = await self.home.site(self.name)
+        changed = self._of(site)
+        require_distinct(changed, await self.home.store.list(Site))
+        await _require_safe(self.home, site, changed, next_step, spare_edge=spare_edge)
+        return site, changed
+
+    async def made(self, site: Site, changed: Site, *, gone: Collection[str] = ()) -> None:
+        """Make it. For ``gone`` see ``reroute``."""
+        await reroute(self.home.sites, site, changed, gone=gone)
+        await amend(self.home.store, Site, self.name, self._of)
+
+    def _of(self, site: Site) -> Site:
+        return _with(self.doing, site, self.hosts(_spec(self.doing, site)))
 
 
 async def _require_safe(

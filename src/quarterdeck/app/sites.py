@@ -143,9 +143,10 @@ class Sites:
         """Try the commands of a storage class, on two machines: see ``storage.tried``. Raises as that says."""
         return storage.tried(self._home, name, storage_class, machines)
 
-    async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Site:
-        """Have a site have more hosts. Raises NotFound, Conflict (another site has one of them), InvalidInput (they are
-        not of such a site, or have what others have).
+    async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Checked:
+        """Have a site have more hosts; what ``check`` says of them that is to be looked at. Raises NotFound, Conflict
+        (another site has one of them), InvalidInput (they are not of such a site, or have what others have),
+        PreconditionFailed (planes cannot be on one of them), Unavailable (an edge that has to know does not answer).
         """
         return await site_hosts.added(self._home, name, hosts)
 
@@ -159,9 +160,12 @@ class Sites:
         """
         await site_hosts.removed(self._home, name, host, self._asker, forget=forget)
 
-    async def replace_host(self, name: str, host: str, *, address: str | None = None, login: SshLogin) -> bool:
-        """Have a host be reached elsewhere, or otherwise; whether that is news. What is not given stays. Raises
-        NotFound, InvalidInput, Conflict while a plane has something at its address.
+    async def replace_host(
+        self, name: str, host: str, *, address: str | None = None, login: SshLogin
+    ) -> Checked | None:
+        """Have a host be reached elsewhere, or otherwise; what ``check`` says of it that is to be looked at (None: it
+        was reached so already). What is not given stays. Raises NotFound, InvalidInput, Conflict while a plane has
+        something at its address, PreconditionFailed where planes cannot be on it.
         """
         return await site_hosts.replaced(self._home, name, host, address=address, login=login)
 

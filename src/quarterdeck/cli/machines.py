@@ -11,12 +11,14 @@ from typer.core import TyperGroup
 
 from quarterdeck.api.site import Isolation
 from quarterdeck.cli.arguments import OutputOption, SiteName, Yes
+from quarterdeck.cli.checks import print_checked
 from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.opening import opened
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import InvalidInput
+from quarterdeck.model.findings import Checked
 
 
 class ListedByDefault(TyperGroup):
@@ -71,7 +73,7 @@ def add(
     name: SiteName,
     inventory: Annotated[Path, typer.Option(help="The hosts that come: YAML; - for standard input.")],
 ) -> None:
-    """Add hosts to a site of driver ssh."""
+    """Add hosts to a site of driver ssh. One that planes cannot be on is refused, by what 'site check' says of it."""
     from quarterdeck.api.inventory import load_inventory
 
     given = load_inventory(text_of(inventory), str(inventory), whole=False)
@@ -80,12 +82,17 @@ def add(
             seen = f"{written}: that of a site that exists is changed by 'apply -f'"
             raise InvalidInput(f"reading {inventory}", seen, "leave it out")
 
-    async def ask() -> None:
+    async def ask() -> Checked:
         async with opened() as quarterdeck:
-            await quarterdeck.sites.add_hosts(name, given.declared)
+            return await quarterdeck.sites.add_hosts(name, given.declared)
 
-    run(ask())
-    out.print(f"site {name} has {', '.join(each.name for each in given.hosts)}; see 'site check {name}'")
+    _print_odd(run(ask()))
+    out.print(f"site {name} has {', '.join(each.name for each in given.declared)}")
+
+
+def _print_odd(checked: Checked) -> None:
+    if checked.findings:
+        print_checked(checked, Output.TABLE)
 
 
 @app.command()
@@ -120,7 +127,7 @@ def replace(
 ) -> None:
     """Have a host of a site be reached elsewhere, or otherwise: one that was installed anew in the place of it.
 
-    One that has its address still needs no change: see that its new host key is in known_hosts.
+    It has to answer so. One that has its address still needs no change: see that its new host key is in known_hosts.
     """
     from quarterdeck.api.errors import explained
     from quarterdeck.api.hosts import SshLogin
@@ -133,9 +140,12 @@ def replace(
     with explained(doing, SshLogin):
         login = SshLogin.model_validate(said)
 
-    async def ask() -> bool:
+    async def ask() -> Checked | None:
         async with opened() as quarterdeck:
             return await quarterdeck.sites.replace_host(name, host, address=address, login=login)
 
-    news = "is reached as you say" if run(ask()) else "was reached so already"
-    out.print(f"host {host} of site {name} {news}; see 'site check {name}'")
+    checked = run(ask())
+    if checked is not None:
+        _print_odd(checked)
+    news = "was reached so already" if checked is None else "is reached as you say"
+    out.print(f"host {host} of site {name} {news}")

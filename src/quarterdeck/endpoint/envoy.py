@@ -22,13 +22,15 @@ from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
 from quarterdeck.model.programs import Program
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import UnitFile, UnitSpec, UnitState
+from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.pki.authority import Request, Usage, issue
 from quarterdeck.pki.issuing import LEAF_LIFETIME
 from quarterdeck.sites.port import Holds, Site
 
 #: Seconds for an answer of a load balancer at the address that may be elsewhere: it is asked in each look.
 _AT_HOME = 2.0
+#: Seconds between looks at a unit that is to run.
+_UNIT_LOOKED_AT_EVERY = 0.1
 _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
 
@@ -113,20 +115,27 @@ class EnvoyBalancer:
         """Have it lead here, or to another edge that has it as well."""
         if floating.watched is not None:
             await self.site.write_files(self.machine, (floating.watched,))
-        if not await self._runs(floating.unit.name):
-            if floating.expected:
-                await self.site.write_files(self.machine, floating.expected)
-            await self.site.start_unit(self.machine, floating.unit)
+        state = _state(await self._units(), floating.unit.name)
+        if state is UnitState.RUNNING:
+            return
+        if floating.expected:
+            await self.site.write_files(self.machine, floating.expected)
+        await self.site.start_unit(self.machine, floating.unit)
+        if state is UnitState.ABSENT:
             await self._wait("its address to be here", lambda _view: True, self._clients_way(None))
+        else:  # another edge may keep it for as long as its clients are connected there
+            await self._wait_for_unit(floating.unit.name)
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
         """See ``LoadBalancer.observe``."""
-        if not await self._alive(site):
+        units = await self._units(site)
+        if not self._alive(units):
             return BalancerStatus(running=False, at_home=not self.floats)
         at_home, view = await self._view()
         return BalancerStatus(
             running=True,
             at_home=at_home,
+            unrouted=self._unrouted(units),
             backends=frozenset(view.backends),
             healthy=view.healthy,
             at=tuple(view.backends.items()),
@@ -162,11 +171,22 @@ class EnvoyBalancer:
         if self.led is not None:  # which its clients needed until now, to hear of the end of their connections
             await self.site.remove_unit(self.machine, self.led)
 
-    async def _alive(self, site: SiteFacts | None = None) -> bool:
-        state = await self._state(site)
-        if state is UnitState.UNKNOWN:
+    async def _units(self, site: SiteFacts | None = None) -> Mapping[str, UnitStatus]:
+        """All on its machine, by name, as the site was seen to have them, or else as it says now."""
+        machine = site.machine(self.machine) if site is not None else None
+        units = machine.units if machine is not None else await self.site.units(self.machine)
+        if units is None:
             raise Unavailable(f"looking at load balancer {self.settings.unit}", f"{self.machine} does not answer")
-        return state in _ALIVE
+        return {each.name: each for each in units}
+
+    def _alive(self, units: Mapping[str, UnitStatus]) -> bool:
+        return _state(units, self.settings.unit) in _ALIVE
+
+    def _unrouted(self, units: Mapping[str, UnitStatus]) -> str:
+        """See ``BalancerStatus``."""
+        if self.floating is None or _state(units, self.floating.unit.name) in _ALIVE:
+            return ""
+        return _why_idle(units, self.floating.unit.name)
 
     @property
     def _holds(self) -> Holds:
@@ -176,17 +196,9 @@ class EnvoyBalancer:
             )
         return self.site
 
-    async def _state(self, site: SiteFacts | None) -> UnitState:
-        """What becomes of its process, as the site was seen to have it, or else is asked now."""
-        machine = site.machine(self.machine) if site is not None else None
-        if machine is not None:
-            return machine.unit(self.settings.unit).state
-        units = await self.site.units(self.machine)
-        return next((unit.state for unit in units if unit.name == self.settings.unit), UnitState.ABSENT)
-
     async def _view_before(self) -> EnvoyView | None:
         try:
-            return await self._status().read() if await self._alive() else None
+            return await self._status().read() if self._alive(await self._units()) else None
         except Unavailable:  # just starting, or hung: it serves nobody who could be hurt; _take() has a deadline
             return None
 
@@ -204,15 +216,11 @@ class EnvoyBalancer:
         live = (*tls_files(self.settings, tls), backends_file(self.settings, wanted))
         await self.site.write_files(self.machine, live)
         # One that runs is never restarted for a change of its unit (a newer quarterdeck): that would cut its clients.
-        if not await self._runs(self.settings.unit):
+        if _state(await self._units(), self.settings.unit) is not UnitState.RUNNING:
             program = Program(self.settings.binary.name, self.settings.binary)
             there = replace(self.settings, binary=await self.site.install(self.machine, program))
             await self.site.start_unit(self.machine, balancer_unit(there, tls.manager))
         await self._wait("it to take its backends", lambda view: view.backends == wanted)
-
-    async def _runs(self, unit: str) -> bool:
-        units = await self.site.units(self.machine)
-        return any(each.name == unit and each.state is UnitState.RUNNING for each in units)
 
     async def _wait(self, what: str, holds: Callable[[EnvoyView], bool], status: StatusClient | None = None) -> None:
         seen = "no answer"
@@ -236,6 +244,20 @@ class EnvoyBalancer:
                 "look at its logs and at /readyz of the backends",
             ) from error
 
+    async def _wait_for_unit(self, name: str) -> None:
+        units = await self._units()
+        try:
+            async with asyncio.timeout(self.patience):
+                while _state(units, name) is not UnitState.RUNNING:
+                    await asyncio.sleep(_UNIT_LOOKED_AT_EVERY)
+                    units = await self._units()
+        except TimeoutError as error:
+            raise TimedOut(
+                f"waiting for {name} on {self.machine} to run",
+                f"{_why_idle(units, name)} after {self.patience:g} s",
+                f"look at its log on {self.machine}",
+            ) from error
+
     async def _view(self) -> tuple[bool, EnvoyView]:
         """Whether its address leads here, and what it says."""
         if self.floating is not None:
@@ -252,6 +274,15 @@ class EnvoyBalancer:
 
     def _status(self) -> StatusClient:
         return StatusClient(BackendAddress(self.settings.address, self.settings.status_port), self.client)
+
+
+def _state(units: Mapping[str, UnitStatus], name: str) -> UnitState:
+    return units[name].state if name in units else UnitState.ABSENT
+
+
+def _why_idle(units: Mapping[str, UnitStatus], name: str) -> str:
+    why = units[name].refused if name in units else ""
+    return f"{name} does not run there" + (f": {why}" if why else "")
 
 
 def _leaves_nobody(before: EnvoyView, backends: Mapping[str, BackendAddress]) -> bool:

@@ -27,7 +27,9 @@ class FakeConnection:
 
 @dataclass(slots=True, kw_only=True)
 class FakeBalancer:
-    """A load balancer in memory. ``ready`` answers as /readyz of a backend would, at any moment."""
+    """A load balancer in memory. ``ready`` answers as /readyz of a backend would, at any moment. ``unrouted``: why no
+    address that floats can come to it; that is over when it is told anything.
+    """
 
     address: BackendAddress = field(default_factory=lambda: BackendAddress("192.0.2.1", 6443))
     ready: Callable[[BackendAddress], bool] = lambda _: True
@@ -37,6 +39,7 @@ class FakeBalancer:
     connections: list[FakeConnection] = field(default_factory=list)
     accepted_total: int = 0
     floats: bool = False
+    unrouted: str = ""
     can_hold: bool = True
 
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
@@ -46,7 +49,7 @@ class FakeBalancer:
         if backends and self._healthy(former) and not self._healthy(backends):
             self.backends = {**former, **backends}
             raise TimedOut("waiting for a new backend to pass its health check", "none does; the former ones are kept")
-        self.running = True
+        self.running, self.unrouted = True, ""
         self.backends = dict(backends)
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
@@ -61,6 +64,7 @@ class FakeBalancer:
             at=tuple(self.backends.items()),
             connections=len(self.live()),
             accepted_total=self.accepted_total,
+            unrouted=self.unrouted,
         )
 
     async def hold(self, seconds: float) -> None:

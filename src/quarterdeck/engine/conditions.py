@@ -119,9 +119,13 @@ def _ready(world: World, plan: Plan) -> _Answer:
 
 
 def _missed(world: World) -> str:
-    """Which replicas are dead, or have a program that does not get well, and have nobody in their place yet."""
+    """Which replicas are dead, or have a program that does not get well, and have nobody in their place yet; to which
+    edges no address can come.
+    """
     down = [f"{name} is down" for name, _ in world.memory.down]
     down += [f"{name} does not get well" for name, _ in world.memory.ailing]
+    unrouted = (name for balancer in world.balancers for name in balancer.unrouted)
+    down += [f"no address can come to edge {name}" for name in unrouted]
     return "; ".join(down + [f"{each.told} is exchanged: {each.why}" for each in world.memory.condemned])
 
 

@@ -200,6 +200,12 @@ def _of_clients(world: World) -> list[Happening]:
         found.append(Happening("PortTaken", told))
     if world.torn:
         found.append(Happening("NameTorn", f"the DNS servers of its name do not answer the same: {world.torn}"))
+    found += [
+        Happening("EdgeUnrouted", f"no address can come to edge {each.name} of site {balancer.site}: {each.unrouted}")
+        for balancer in world.balancers
+        for each in balancer.edges
+        if each.unrouted
+    ]
     if world.record is not None:
         direct = world.record == APISERVERS
         where = world.record if direct else f"site {world.record}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.site import SshSpec
 from quarterdeck.components.keepalived import KEEPALIVED, keepalived_unit
 from quarterdeck.drivers.sites import Sites
-from quarterdeck.errors import Unavailable
+from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.units import MachineRole, UnitState
 from quarterdeck.sites.port import SharesFloats, Site
 
@@ -23,20 +24,33 @@ async def reroute(sites: Sites, before: SiteResource, after: SiteResource, *, go
 
     What has the addresses of an edge that is one no more is removed, so that they go over; but for those that are
     ``gone`` for good. Where the addresses change, which is for sites that no plane uses, it is removed everywhere, and
-    comes with the next plane. Raises Unavailable when one of these edges does not answer.
+    comes with the next plane. An edge that is somewhere else now, as only those of such sites can be, need not answer
+    where it was. Raises Unavailable when another one of these edges does not answer.
     """
     old, new = _edges(before), _edges(after)
     kept = _addresses(before) == _addresses(after)
     stay = {each for each in old if kept and old[each] == new.get(each)}
+    moved = {each for each in old if each in new and old[each] != new[each]}
     former, later = sites.open(before), sites.open(after)
     try:
-        await asyncio.gather(*(former.remove_unit(each, KEEPALIVED) for each in old if each not in {*stay, *gone}))
+        await asyncio.gather(
+            *(former.remove_unit(each, KEEPALIVED) for each in old if each not in {*stay, *moved, *gone}),
+            *(_left(former, each) for each in moved),
+            # it can be the same machine, which has what it had
+            *(later.remove_unit(each, KEEPALIVED) for each in moved),
+        )
         if new.keys() > stay:
             await asyncio.gather(*(_retold(later, each) for each in stay))
     except Unavailable as error:
         name = before.metadata.name
         next_step = f"have it answer; one that is gone for good goes with 'site machines remove {name} HOST --forget'"
         raise Unavailable(f"readying the edges of site {name}", error.seen, next_step) from error
+
+
+async def _left(former: Site, edge: str) -> None:
+    """Remove it where an edge was, if anybody answers there: a machine that is gone for good has no addresses."""
+    with suppress(Unavailable, PreconditionFailed):
+        await former.remove_unit(edge, KEEPALIVED)
 
 
 async def _retold(site: Site, edge: str) -> None:

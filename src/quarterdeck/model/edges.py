@@ -91,8 +91,9 @@ def _named(seen: EdgeSeen, edges: Sequence[EdgeSeen], backends: frozenset[str], 
 
 
 def _edge(seen: EdgeSeen, where: Where, named: bool) -> EdgeFact:
-    leads = None if seen.status is None else bool(seen.status.healthy)
-    return EdgeFact(name=seen.name, named=named, leads=leads, zone=where.zone, host=where.host)
+    unrouted = seen.status.unrouted if seen.status is not None else ""
+    leads = None if seen.status is None else bool(seen.status.healthy) and not unrouted
+    return EdgeFact(name=seen.name, named=named, leads=leads, unrouted=unrouted, zone=where.zone, host=where.host)
 
 
 def amiss(name: NameFact, edges: Sequence[EdgeSeen], fact: BalancerFact | None) -> str:

@@ -25,8 +25,9 @@ class BalancerStatus:
     ``backends`` are the replicas that it was told to send new connections to, ``healthy`` those of them that
     pass the active check (only these really get any), ``at`` where it looks for each, ``connections`` the connections
     of clients open now (also those that still lead to a backend taken out), ``accepted_total`` all accepted since it
-    started. ``at_home``: its address leads to it; another edge can have one that floats. ``unsure``: those of which it
-    is not known whether it sends to them, where it can be looked at from outside alone.
+    started. ``at_home``: its address leads to it; another edge can have one that floats. ``unrouted``: why none that
+    floats can come to it ("": it can, or none floats). ``unsure``: those of which it is not known whether it sends to
+    them, where it can be looked at from outside alone.
     """
 
     running: bool
@@ -36,6 +37,7 @@ class BalancerStatus:
     connections: int = 0
     accepted_total: int = 0
     at_home: bool = True
+    unrouted: str = ""
     unsure: frozenset[str] = frozenset()
 
     def without(self, names: Collection[str]) -> BalancerStatus:

@@ -31,6 +31,11 @@ class HostFinding:
     host: str
     finding: Finding
 
+    @property
+    def about(self) -> frozenset[str]:
+        """The host, or both."""
+        return frozenset(self.host.split(" -> "))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:

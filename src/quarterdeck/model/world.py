@@ -176,12 +176,14 @@ class ReplicaFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeFact:
     """One machine that a site's load balancer of this plane runs on. ``named``: clients are to be led to it.
-    ``leads``: it leads somewhere (None: it does not answer). ``zone`` and ``host``: "": of none, or of its own.
+    ``leads``: whoever is led to it is led somewhere (None: it does not answer). ``unrouted``: why nobody can be, though
+    addresses float between it and others ("": clients can). ``zone`` and ``host``: "": of none, or of its own.
     """
 
     name: str
     named: bool = True
     leads: bool | None = True
+    unrouted: str = ""
     zone: str = ""
     host: str = ""
 
@@ -224,6 +226,11 @@ class BalancerFact:
     def silent(self) -> frozenset[str]:
         """Its edges that do not answer."""
         return frozenset(each.name for each in self.edges if each.leads is None)
+
+    @property
+    def unrouted(self) -> tuple[str, ...]:
+        """Its edges to which no address can come that floats between them."""
+        return tuple(each.name for each in self.edges if each.unrouted)
 
     @property
     def on(self) -> tuple[EdgeFact, ...]:

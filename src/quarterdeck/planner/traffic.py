@@ -64,7 +64,8 @@ def backends(view: View) -> Outcome:
 
     One is added only when it said it is ready; one that is listed stays through a moment of unreadiness (the
     load balancer's own health check sees to that), and leaves when it stops for good or is to be drained. What one edge
-    alone lists may be from long ago. So does the name where it leads to them by itself.
+    alone lists may be from long ago. So does the name where it leads to them by itself. An edge to which no address can
+    come any more is told once more: what has it there is started with that.
     """
     steps: list[Step] = []
     waiting: list[str] = []
@@ -87,6 +88,9 @@ def backends(view: View) -> Outcome:
             waiting.append(f"a ready apiserver for the load balancer at {site}")
         elif set(chosen) != balancer.everywhere:
             why = f"new connections at {site} go to the apiservers that are ready and stay"
+            steps.append(SetBackends(site=site, why=why, backends=chosen))
+        elif balancer.unrouted:
+            why = f"addresses that float can come to {' and '.join(balancer.unrouted)} again"
             steps.append(SetBackends(site=site, why=why, backends=chosen))
         elif not balancer.ready:
             waiting.append(f"the load balancer at {site} to find a healthy backend")

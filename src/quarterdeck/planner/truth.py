@@ -39,8 +39,8 @@ class Truth:
     whose load balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one
     where it runs, and ``dead_seconds`` the sites where its machine is off. ``unnamed``: the edges (``edge``,
     ``second``) whose address the name lacks, since when. ``floating`` are those of these sites whose edges take over
-    each other's addresses, ``away`` the edges whose address the other one has now; at those that are ``shared`` both
-    edges have one address, which is called by the first.
+    each other's addresses, ``away`` the edges whose address the other one has now, ``unrouted`` those to which none can
+    come; at those that are ``shared`` both edges have one address, which is called by the first.
     ``former``: who voted in each epoch of the main cluster that is over.
     ``reattachable``: volumes can go to other machines. ``haunted``: machines, each with a replica whose volume
     was taken from there, and which still has it open for writing. ``consent``: as in ``World``.
@@ -82,6 +82,7 @@ class Truth:
     unnamed: tuple[tuple[str, float], ...] = ()
     floating: frozenset[str] = frozenset()
     away: frozenset[str] = frozenset()
+    unrouted: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
     former: tuple[frozenset[str], ...] = ()
     reattachable: bool = False
@@ -206,10 +207,14 @@ class Truth:
         return there and not (self.mute and {second(site), all_of(site)} & self.mute)
 
     def holder(self, name: str) -> str:
-        """The edge that has the address of an edge: the other one of the site where that alone serves."""
+        """The edge that has the address of an edge: the other one of the site where that alone serves, and can have it.
+        "" where none can.
+        """
         holder = other(name) if name in self.away else name
-        taken = name.removeprefix(second("")).removeprefix(edge("")) in self.floating and not self._lit(holder)
-        return other(holder) if taken and self._lit(other(holder)) else holder
+        if name.removeprefix(second("")).removeprefix(edge("")) not in self.floating:
+            return holder
+        able = [each for each in (holder, other(holder)) if each not in self.unrouted]
+        return next(filter(self._lit, able), able[0] if able else "")
 
     def _lit(self, name: str) -> bool:
         """Whether a load balancer takes connections on an edge: it does once it has checked its backends."""

@@ -22,6 +22,7 @@ def seen_edges(truth: Truth, site: str) -> tuple[EdgeSeen, EdgeSeen]:
             backends=names or frozenset(),
             healthy=truth.behind(second(site)),
             at_home=truth.holder(address) == second(site),
+            unrouted=_unrouted(truth, second(site)) if names is not None else "",
         )
     others_lead = any(each is not None and each.healthy for each in (first, other))
 
@@ -41,7 +42,17 @@ def _status(truth: Truth, site: str, answers: bool) -> BalancerStatus | None:
     names = dict(truth.balancers).get(site)
     checked = dict(truth.checked).get(site, frozenset())
     home = truth.holder(edge(site)) == edge(site)
-    return BalancerStatus(running=names is not None, backends=names or frozenset(), healthy=checked, at_home=home)
+    return BalancerStatus(
+        running=names is not None,
+        backends=names or frozenset(),
+        healthy=checked,
+        at_home=home,
+        unrouted=_unrouted(truth, edge(site)) if names is not None else "",
+    )
+
+
+def _unrouted(truth: Truth, name: str) -> str:
+    return "what has addresses there does not run" if name in truth.unrouted else ""
 
 
 def joined_fact(truth: Truth, site: str) -> BalancerFact:

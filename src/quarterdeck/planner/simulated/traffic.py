@@ -8,7 +8,7 @@ from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.things import DNS
+from quarterdeck.planner.things import DNS, edge, second
 from quarterdeck.planner.truth import Truth
 
 
@@ -36,6 +36,7 @@ def balanced(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
     balancers.pop(step.site, None)
     held_healthy = checked.pop(step.site, frozenset())
     if isinstance(step, SetBackends):
+        truth = _routed(truth, edge(step.site))
         balancers[step.site] = frozenset(step.backends)
         # What it has not checked yet gets nothing.
         checked[step.site] = held_healthy & frozenset(step.backends)
@@ -49,8 +50,14 @@ def _second(truth: Truth, step: SetBackends | StopBalancer) -> tuple[Truth, bool
     seconds = dict(truth.seconds)
     seconds.pop(step.site, None)
     if isinstance(step, SetBackends):
+        truth = _routed(truth, second(step.site))
         seconds[step.site] = frozenset(step.backends)
     return replace(truth, seconds=by_site(seconds)), True
+
+
+def _routed(truth: Truth, name: str) -> Truth:
+    """What is told anything has what brings addresses to it run."""
+    return replace(truth, unrouted=truth.unrouted - {name}) if name in truth.unrouted else truth
 
 
 def by_site(of: dict[str, frozenset[str]]) -> tuple[tuple[str, frozenset[str]], ...]:

@@ -1,0 +1,194 @@
+"""A load balancer whose address floats: whether what brings it there runs is seen with all else, and it is started."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import cast
+
+import pytest
+
+from quarterdeck.components.credentials import KeyPair
+from quarterdeck.components.envoy import BalancerSettings, BalancerTls
+from quarterdeck.endpoint.envoy import EnvoyBalancer, Floating
+from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.http import Answer, Http, NoAnswer
+from quarterdeck.model.endpoints import BackendAddress
+from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.sites.fake import FakeSite
+from quarterdeck.sites.fake_machines import Behaviour
+from quarterdeck.sites.local.settings import LocalSiteSettings
+
+EDGE, ROUTER = "east-edge", "keepalived"
+OWN, FLOATS = "192.0.2.1", "192.0.2.100"
+BACKENDS = {"r1": BackendAddress("192.0.2.11", 16443)}
+TLS = BalancerTls(ca=b"", serving=KeyPair(certificate=b"", key=b""), manager="manager")
+
+
+@dataclass
+class Envoy:
+    """What answers at the addresses of ``here``: it sends to what it was told last."""
+
+    site: FakeSite
+    here: set[str] = field(default_factory=lambda: {OWN, FLOATS})
+
+    async def ask(self, method: str, origin: str, path: str, *, deadline: float, server: str | None = None) -> Answer:
+        del method, deadline, server
+        if origin.split("//")[1].split(":")[0] not in self.here:
+            raise NoAnswer("nobody answers")
+        if "stats" in path:
+            return Answer(200, b'{"stats": []}')
+        files = self.site._machines[EDGE].files
+        told = next(json.loads(each.content) for path, each in files.items() if path.name == "backends.json")
+        named = [each["endpoint"] for each in told["resources"][0]["endpoints"][0]["lb_endpoints"]]
+        hosts = [{**each, "health_status": {}} for each in named]
+        return Answer(200, json.dumps({"cluster_statuses": [{"name": "apiservers", "host_statuses": hosts}]}).encode())
+
+
+@dataclass
+class Edge:
+    """An edge, with a file by which what has addresses there knows of it, and those of other planes."""
+
+    site: FakeSite
+    envoy: Envoy
+    balancer: EnvoyBalancer
+    floating: Floating
+
+    async def router(self) -> UnitState:
+        found = await self.site.units(EDGE)
+        return next((each.state for each in found if each.name == ROUTER), UnitState.ABSENT)
+
+    async def unrouted(self) -> str:
+        return (await self.balancer.observe()).unrouted
+
+
+class Behaves:
+    """Whether what has addresses can run."""
+
+    exits = False
+
+    def __call__(self, spec: UnitSpec) -> Behaviour:
+        return Behaviour(exit_code=1 if self.exits and spec.name == ROUTER else None)
+
+
+@pytest.fixture
+def behaves() -> Behaves:
+    return Behaves()
+
+
+@pytest.fixture
+def edge(behaves: Behaves) -> Edge:
+    site = FakeSite(LocalSiteSettings(name="east", zones=("a", "b"), edges=2), behave=behaves)
+    folder = site.folder(EDGE, "demo-envoy")
+    settings = BalancerSettings(
+        unit="demo-envoy", binary=PurePosixPath("/envoy"), folder=folder, address=OWN, port=6443, status_port=26443
+    )
+    live = site.folder(EDGE, ROUTER) / "live"
+    floating = Floating(
+        own=FLOATS,
+        unit=UnitSpec(name=ROUTER, argv=("/vrrp",)),
+        watched=UnitFile(live / "demo", b"26443 6443\n"),
+        expected=(UnitFile(live / "other", b"26453 6453\n"),),
+    )
+    envoy = Envoy(site)
+    balancer = EnvoyBalancer(
+        site=site,
+        machine=EDGE,
+        settings=settings,
+        tls=lambda: TLS,
+        client=cast("Http", envoy),
+        floating=floating,
+        patience=0.3,
+    )
+    return Edge(site, envoy, balancer, floating)
+
+
+async def test_whether_addresses_can_come_is_seen_in_the_look_at_the_site_and_asked_of_nobody(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await edge.balancer.apply(BACKENDS)
+    runs = await edge.site.facts()
+    await edge.site.stop_unit(EDGE, ROUTER)
+    stopped = await edge.site.facts()
+    await edge.site.remove_unit(EDGE, ROUTER)
+    absent = await edge.site.facts()
+
+    async def units(_: FakeSite, machine: str) -> tuple[UnitStatus, ...]:
+        raise AssertionError(f"{machine} is asked once more")
+
+    monkeypatch.setattr(FakeSite, "units", units)
+    for facts, why in (
+        (runs, ""),
+        (stopped, "keepalived does not run there"),
+        (absent, "keepalived does not run there"),
+    ):
+        seen = await edge.balancer.observe(facts)
+        assert (seen.running, seen.unrouted, set(seen.backends)) == (True, why, {"r1"})
+
+
+def with_router(facts: SiteFacts, router: UnitStatus) -> SiteFacts:
+    """The same look, but for that."""
+    machines = tuple(
+        replace(each, units=(*(unit for unit in each.units or () if unit.name != ROUTER), router))
+        for each in facts.machines
+    )
+    return replace(facts, machines=machines)
+
+
+async def test_what_is_just_being_stopped_may_be_on_its_way_out_and_what_is_refused_says_why(edge: Edge) -> None:
+    await edge.balancer.apply(BACKENDS)
+    facts = await edge.site.facts()
+    stopping = with_router(facts, UnitStatus(name=ROUTER, state=UnitState.STOPPING))
+    assert (await edge.balancer.observe(stopping)).unrouted == "", "whoever removes it is not done yet"
+    refused = "192.0.2.100 is not allowed to be here"
+    failed = with_router(facts, UnitStatus(name=ROUTER, state=UnitState.FAILED, refused=refused))
+    assert (await edge.balancer.observe(failed)).unrouted == f"keepalived does not run there: {refused}"
+
+
+async def test_nothing_is_missed_where_no_address_floats_or_no_load_balancer_runs(edge: Edge) -> None:
+    assert await edge.unrouted() == ""
+    await edge.balancer.apply(BACKENDS)
+    await edge.site.stop_unit(EDGE, ROUTER)
+    assert await edge.unrouted()
+    plain = replace(edge.balancer, floating=None)
+    assert (await plain.observe()).unrouted == ""
+    facts = await edge.site.facts()
+    unheard = replace(facts, machines=tuple(replace(each, units=None) for each in facts.machines))
+    with pytest.raises(Unavailable, match="east-edge does not answer"):
+        await edge.balancer.observe(unheard)
+
+
+async def test_what_somebody_stopped_is_started_while_another_edge_keeps_the_address(edge: Edge) -> None:
+    await edge.balancer.apply(BACKENDS)
+    pid = next(each.pid for each in await edge.site.units(EDGE) if each.name == "demo-envoy")
+    await edge.site.stop_unit(EDGE, ROUTER)
+    await edge.site.remove_files(EDGE, tuple(each.path for each in edge.floating.expected))
+    edge.envoy.here = {OWN}
+    await edge.balancer.apply(BACKENDS)
+    assert (await edge.router(), await edge.unrouted()) == (UnitState.RUNNING, "")
+    assert not (await edge.balancer.observe()).at_home, "nobody waits for those who are connected elsewhere"
+    files = {path.name for path in edge.site._machines[EDGE].files}
+    assert {"demo", "other"} <= files, "it is told of the load balancers of all planes"
+    assert pid == next(each.pid for each in await edge.site.units(EDGE) if each.name == "demo-envoy"), (
+        "no client is cut"
+    )
+
+
+async def test_where_it_comes_for_the_first_time_its_address_is_waited_for(edge: Edge) -> None:
+    edge.envoy.here = {OWN}
+    with pytest.raises(TimedOut, match="its address to be here"):
+        await edge.balancer.apply(BACKENDS)
+
+
+async def test_what_does_not_start_is_told_and_not_taken_for_started(edge: Edge, behaves: Behaves) -> None:
+    await edge.balancer.apply(BACKENDS)
+    await edge.site.stop_unit(EDGE, ROUTER)
+    behaves.exits = True
+    for _ in range(2):  # the machine itself goes on trying
+        with pytest.raises(
+            TimedOut, match=r"waiting for keepalived on east-edge to run: keepalived does not run there"
+        ):
+            await edge.balancer.apply(BACKENDS)
+    assert await edge.unrouted() == "keepalived does not run there"
