@@ -93,6 +93,10 @@ def step_of(call: Call, truths: Truths, doing: Sequence[Step]) -> Step | None:
             return None
 
 
+def _is_of(step: StopUnit, unit: str) -> bool:
+    return (step.replica, step.component) == replica_of(unit)
+
+
 def _unit_step(call: Call, doing: Sequence[Step], truths: Truths) -> Step | None:
     what = call.args[1]
     name = what.name if isinstance(what, UnitSpec) else str(what)
@@ -105,6 +109,8 @@ def _unit_step(call: Call, doing: Sequence[Step], truths: Truths) -> Step | None
             return step
         if isinstance(step, RestoreMember) and name == f"{PLANE}-{step.replica}":
             return None  # what a try that broke off left
+    if call.method == "remove_unit" and any(isinstance(step, StopUnit) and _is_of(step, name) for step in doing):
+        return None  # it has stopped: what it was given goes
     if call.method in ("remove_unit", "delete_volume"):
         volume = call.method == "delete_volume"
         replica = owner_of(name) if volume else replica_of(name)[0]

@@ -25,11 +25,12 @@ from loop.session import Books, Died, Session
 from loop.truths import Truths
 from loop.units import PLANE
 from quarterdeck.api.authentication import Authentication
+from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
 from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
-from quarterdeck.engine.conditions import AVAILABLE, READY, RECONCILING, STALLED
+from quarterdeck.engine.conditions import ADDONS_APPLIED, AVAILABLE, READY, RECONCILING, STALLED
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
@@ -53,8 +54,8 @@ class Ended(AssertionError):
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
-    ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``);
-    or (``site`` empty) that the plane goes.
+    ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``),
+    which have a cloud controller manager (``cloud``); or (``site`` empty) that the plane goes.
     """
 
     site: str = ""
@@ -63,10 +64,12 @@ class Wish:
     issuer: str = ""
     others: bool = False
     apart: bool = False
+    cloud: bool = False
 
     def __str__(self) -> str:
         so = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
         so += f"{', all others' if self.others else ''}{', events apart' if self.apart else ''}"
+        so += ", with a cloud controller manager" if self.cloud else ""
         return f"{self.replicas} at {self.site}{so}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -82,10 +85,14 @@ class Wish:
                         "extra_args": spec.extra_args.model_copy(update={"etcd": flags}),
                         "authentication": _trusted(self.issuer) if self.issuer else None,
                         "replace_replicas": there,
+                        "cloud_controller_manager": CLOUD if self.cloud else None,
                     }
                 )
             }
         )
+
+
+CLOUD = CloudControllerManager(program=PurePosixPath("/programs/ccm"), provider="fake")
 
 
 def _trusted(issuer: str) -> Authentication:
@@ -116,6 +123,7 @@ class Story:
 EAST1, EAST3 = Wish("east", 1), Wish("east", 3)
 WEST1, WEST3 = Wish("west", 1), Wish("west", 3)
 
+EAST3_CLOUD = replace(EAST3, cloud=True)
 EAST3_APART, WEST3_APART = replace(EAST3, apart=True), replace(WEST3, apart=True)
 
 STORIES = (
@@ -134,6 +142,8 @@ STORIES = (
     Story("events apart", EAST3, EAST3_APART, EAST3),
     Story("3 apart to 3", EAST3_APART, WEST3_APART, EAST3_APART),
     Story("events back", EAST3_APART, EAST3, EAST3_APART),
+    Story("a cloud", EAST3, EAST3_CLOUD, EAST3),
+    Story("no cloud", EAST3_CLOUD, EAST3, EAST3_CLOUD),
     Story("delete 1", EAST1, Wish()),
     Story("delete 3", EAST3, Wish()),
 )
@@ -326,6 +336,18 @@ class Life:
             raise Ended(f"of {len(members)} members these run with other flags: {wrong}")
         self._check_issuers()
         self._check_events(specs)
+        self._check_cloud(specs)
+
+    def _check_cloud(self, specs: list[UnitSpec]) -> None:
+        """Replicas have a cloud controller manager exactly where that is wanted, and else nothing is left of one."""
+        cloud = self.wishes[-1].cloud
+        managers = [spec for spec in specs if spec.name.endswith(f"-{Component.CONTROLLER_MANAGER}")]
+        alone = [each.name for each in managers if ("--cloud-provider=external" in each.argv) is not cloud]
+        there = [unit for site in self.world.sites.values() for unit in site.everything()]
+        names = {unit.spec.name for unit in there if unit.power is not MachineState.DOWN}
+        clouds = [name for name in sorted(names) if name.endswith(f"-{Component.CLOUD_CONTROLLER_MANAGER}")]
+        if alone or len(clouds) != self.wishes[-1].replicas * cloud:
+            raise Ended(f"in a cloud: {cloud}; {clouds}, other controller managers {alone}")
 
     def _check_events(self, specs: list[UnitSpec]) -> None:
         """Apiservers keep events apart exactly where that is wanted, and else nothing is left of their cluster."""
@@ -360,6 +382,9 @@ class Life:
         plane = ControlPlane.model_validate_json(body, by_alias=True, by_name=False)
         wanted = {READY: "True", AVAILABLE: "True", RECONCILING: "False", STALLED: "False"}
         so = {each.type: each.status.value for each in plane.status.conditions}
+        if any(each.cloud for each in (self.story.start, *self.wishes) if each is not None):
+            # Who goes back before that may never have been told what such a program may do.
+            wanted |= {ADDONS_APPLIED: "True"} if self.wishes[-1].cloud or ADDONS_APPLIED in so else {}
         generations = {each.observed_generation for each in plane.status.conditions}
         if so != wanted or generations != {plane.metadata.generation}:
             raise Ended(f"conditions of the end: {so}, of generations {generations}")
@@ -392,7 +417,8 @@ def _new_plane(wish: Wish) -> ControlPlane:
     plane = new_control_plane(PLANE, site=wish.site, replicas=wish.replicas)
     endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
-    changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of these
+    changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
+    changes |= {"cloud_controller_manager": CLOUD if wish.cloud else None}
     return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
 
 

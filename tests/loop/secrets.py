@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from datetime import datetime
 from unittest.mock import patch
 
@@ -17,7 +17,7 @@ from quarterdeck.components.credentials import (
     SigningKey,
     SigningKeys,
 )
-from quarterdeck.pki.issuing import ReplicaNames
+from quarterdeck.pki.issuing import ReplicaNames, has_all
 
 _PAIR = KeyPair(b"certificate", b"key")
 
@@ -36,11 +36,12 @@ def plane_secrets(plane: str, now: datetime) -> PlaneSecrets:
 
 def with_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, *, generation: int = 0) -> PlaneSecrets:
     assert generation == 0, "no life renews certificates"
-    if plane.replica(names.replica) is not None:
+    if has_all(plane, names):
         return plane
     own = KeyPair(f"certificate of {names.replica}".encode(), b"key")
-    issued = ReplicaSecrets(**{each.name: own for each in fields(ReplicaSecrets)})
-    return replace(plane, replicas=(*plane.replicas, (names.replica, issued)))
+    issued = {each.name: own for each in fields(ReplicaSecrets) if each.default is MISSING or names.cloud}
+    others = tuple(each for each in plane.replicas if each[0] != names.replica)
+    return replace(plane, replicas=(*others, (names.replica, ReplicaSecrets(**issued))))
 
 
 @contextmanager

@@ -5,12 +5,13 @@ and lives in which one call of one port goes wrong, each call in turn.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from loop.faults import OF_THE_CALL, OF_THE_WORLD, Kind, OneFault, Recorded
-from loop.lives import STORIES, Life, Story, many
+from loop.lives import EAST3_CLOUD, STORIES, WEST3, Life, Story, many
 from quarterdeck.engine.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
@@ -30,9 +31,12 @@ def points(story: Story) -> tuple[int, ...]:
 
 
 def some_of(story: Story, most: int) -> tuple[int, ...]:
-    """So many of them, spread over the life; of those that are twice as long as others, half as many."""
-    found = points(story)
-    return found[:: max(1, len(found) // (most // 2 if story.wish.apart or story.start_apart else most))]
+    """So many of them, spread over the life; of those that are twice as long as others, or much like one of them, half
+    as many.
+    """
+    found, both = points(story), (story.start, story.wish)
+    fewer = any(each is not None and (each.apart or each.cloud) for each in both)
+    return found[:: max(1, len(found) // (most // 2 if fewer else most))]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -53,6 +57,10 @@ def test_a_life_ends_as_wanted_and_no_step_fails(story: Story) -> None:
     assert begun
     ended = [(entry.kind, entry.text) for entry in journal if entry.outcome in (Outcome.DONE, Outcome.FAILED)]
     assert sorted(begun) == sorted(ended)
+
+
+def test_a_plane_in_a_cloud_moves_with_its_cloud_controller_manager() -> None:
+    Life(story=Story("3 in a cloud to 3", EAST3_CLOUD, replace(WEST3, cloud=True))).run()
 
 
 def test_the_same_life_twice_is_the_same() -> None:

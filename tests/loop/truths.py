@@ -16,6 +16,7 @@ from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.etcd import PORTS
 from quarterdeck.components.ports import seat_of_before
+from quarterdeck.components.template import Revisions
 from quarterdeck.engine.settings import goal_of, planner_settings
 from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.bounds import Settings
@@ -44,6 +45,7 @@ class Wanted:
     cordoned: tuple[str, ...]
     deleting: bool
     separate: frozenset[str]
+    cloud: frozenset[str]
 
     @property
     def machines(self) -> Mapping[str, str]:
@@ -70,6 +72,7 @@ class Truths:
             return None
         if self._read is None or self._read[0] is not body:
             plane = ControlPlane.model_validate_json(body, by_alias=True, by_name=False)
+            revisions = self._revisions()
             site = SiteResource.model_validate_json(
                 self.world.store._bodies[SiteResource.__name__, plane.spec.placement.site], by_alias=True, by_name=False
             )
@@ -81,16 +84,17 @@ class Truths:
                 condemned=plane.spec.replace_replicas,
                 cordoned=plane.spec.cordoned,
                 deleting=plane.metadata.deletion_timestamp is not None,
-                separate=self._separate(),
+                separate=revisions.separate,
+                cloud=revisions.cloud,
             )
             self._read = body, wanted
         return self._read[1]
 
-    def _separate(self) -> frozenset[str]:
-        """The revisions that keep events apart."""
+    def _revisions(self) -> Revisions:
+        """All that are stored."""
         stored = [body for (kind, _), body in self.world.store._bodies.items() if kind == ReplicaRevision.__name__]
         found = (ReplicaRevision.model_validate_json(body, by_alias=True, by_name=False) for body in stored)
-        return frozenset(each.metadata.name for each in found if each.spec.etcd.events is not None)
+        return Revisions(templates={each.metadata.name: each.spec for each in found})
 
     def now(self) -> Truth | None:
         """What is true now; None without a plane."""
@@ -150,6 +154,7 @@ class Truths:
             leader=self._leader(Cluster.MAIN),
             events_leader=self._leader(Cluster.EVENTS),
             separate=wanted.separate,
+            cloud=wanted.cloud,
             now=world.clock.monotonic(),
             cuts=frozenset((one, other) for pair in world.cuts for one in pair for other in pair - {one}),
             mute=_mute(world, wanted.memory),

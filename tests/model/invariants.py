@@ -24,7 +24,7 @@ from model.addresses import felt, held_healthy
 from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import CONTROLLERS, Component, controllers
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -590,7 +590,7 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
     kind = type(step).__name__
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum")
-    for component in CONTROLLERS:
+    for component in _needed(before):
         claim(not before.working(component) or bool(after.working(component)), f"11: {kind} leaves no {component}")
     if not swapping and before.home is not None:
         claim(after.home == before.home, f"3: {kind} takes the quorum from its site")
@@ -608,6 +608,11 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
                 raise Broken(f"{broken} (etcd cluster {cluster})") from None
     if in_use(before) and in_use(after):
         _check_events(before, step, after, swapping=swapping)
+
+
+def _needed(truth: Truth) -> tuple[Component, ...]:
+    """The controllers that somebody has to run: those that each replica is to have."""
+    return controllers(cloud=truth.cloud.issuperset(each.revision for each in truth.memory.replicas))
 
 
 def _check_addresses(before: Truth, step: Step, after: Truth, clients: Clients) -> None:
@@ -949,7 +954,9 @@ def check_done(truth: Truth, plan: Plan) -> None:
     used = [truth.machine_of(name).name for name in keep]
     claim(len(used) == len(set(used)), "12: done, but two replicas share a machine")
     for name in set(truth.members):
-        claim(set(CONTROLLERS) <= truth.replica(name).units, f"10: done, but {name} runs no controllers")
+        runs = truth.replica(name).units.intersection(CONTROLLERS)
+        has = set(controllers(cloud=truth.memory.replica(name).revision in truth.cloud))
+        claim(runs == has, f"10: done, but {name} runs {sorted(runs)} and is to run {sorted(has)}")
         _check_shape(truth, name)
         both = (truth.replica(name).member, truth.replica(name).events)
         moved = any(each is not None and each.misplaced for each in both)

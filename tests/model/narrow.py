@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component, controllers
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps import (
     NoteDraining,
@@ -408,5 +408,5 @@ def _trusting(memory: Memory) -> Memory:
 
 
 def _serves(fact: ReplicaFact) -> bool:
-    controls = all(fact.unit(component) is UnitState.RUNNING for component in CONTROLLERS)
+    controls = all(fact.unit(component) is UnitState.RUNNING for component in controllers())
     return fact.ready is True and controls

@@ -39,7 +39,8 @@ class Search:
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
     there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
     one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
-    events apart; ``twins``: the sites with two edges, ``floating``: whose addresses float, ``shared``: those of them
+    events apart, ``cloud`` those that have a cloud controller manager; ``twins``: the sites with two edges,
+    ``floating``: whose addresses float, ``shared``: those of them
     that share one; ``direct``: the name leads to apiservers themselves; ``promoted``: all stays at east, behind an
     address that leads to the only replica itself;
     ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the
@@ -62,6 +63,7 @@ class Search:
     hangs: Component | None = None
     per_zone: int = 2
     apart: frozenset[str] = frozenset()
+    cloud: frozenset[str] = frozenset()
     twins: frozenset[str] = frozenset()
     floating: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
@@ -89,6 +91,7 @@ class Search:
             broken = f", {self.broken} broken" if self.broken else f", {self.hangs} hangs" if self.hangs else ""
             between += f", {what} {how}{broken}, {self.per_zone} a zone"
         between += f", events apart as {' and '.join(sorted(self.apart))} has it" if self.apart else ""
+        between += f", a cloud controller manager as {' and '.join(sorted(self.cloud))} has it" if self.cloud else ""
         between += f", healed {self.healing.budget} times at most" if self.healing else ""
         between += f" on {' '.join(self.there)}" if self.there else ""
         between += "" if self.mended or not self.healing else ", for good"
@@ -136,6 +139,7 @@ class Search:
                     per_zone=self.per_zone,
                     front=self.front,
                     apart=self.apart,
+                    cloud=self.cloud,
                     direct=self.direct,
                 )
             case _ if self.apart:
@@ -225,6 +229,7 @@ def _restarts(*components: Component) -> Change:
 
 
 ANEW = Change(exchange=True)
+CLOUD = _restarts(Component.CLOUD_CONTROLLER_MANAGER, Component.CONTROLLER_MANAGER)
 RELOADED = Change(reload=frozenset({Component.APISERVER}))
 #: What changes inside a site: a program is started anew, replicas are exchanged (also with no spare machine), there are
 #: more or fewer of them, or what is asked for does not run.
@@ -236,6 +241,8 @@ INSIDE = (
     Search(replicas=3, to=3, change=_restarts(Component.APISERVER), broken=Component.APISERVER),
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), broken=Component.ETCD),
     Search(replicas=3, to=3, change=_restarts(Component.SCHEDULER), broken=Component.SCHEDULER),
+    Search(replicas=3, to=3, change=CLOUD, cloud=frozenset({NEW}), broken=Component.CLOUD_CONTROLLER_MANAGER),
+    Search(replicas=3, to=3, change=CLOUD, cloud=frozenset({FORMER})),
     Search(replicas=1, to=1, change=_restarts(Component.APISERVER), broken=Component.APISERVER),
     Search(replicas=3, to=3, change=RELOADED),
     Search(replicas=1, to=1, change=RELOADED),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 
 from model.worlds import ZONES, wanted
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
@@ -76,7 +76,7 @@ class Seen:
         return ReplicaFact(
             name=self.name,
             machine=self.machine,
-            units=tuple((component, running.get(component, UnitState.RUNNING)) for component in Component),
+            units=tuple((component, running.get(component, UnitState.RUNNING)) for component in programs(events=True)),
             peer_up=self.peer_up,
             ready=self.ready,
             has_data=self.has_data,

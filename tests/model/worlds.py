@@ -115,11 +115,12 @@ def changing(
     front: str | None = None,
     condemned: tuple[str, ...] = (),
     apart: frozenset[str] = frozenset(),
+    cloud: frozenset[str] = frozenset(),
     direct: bool = False,
 ) -> Truth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
     again and again as that has it, ``hangs``: one that runs and is never ready; ``apart``: the revisions that keep
-    events apart.
+    events apart, ``cloud`` those that have a cloud controller manager.
     """
     sites = ("east",) if per_zone == 1 else SITES
     start = Truth(
@@ -132,6 +133,7 @@ def changing(
         revision=FORMER,
         changes=((FORMER, NEW, change), (NEW, FORMER, change)),
         separate=apart,
+        cloud=cloud,
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
         hanging=frozenset({(NEW, hangs)}) if hangs is not None else frozenset(),
     )

@@ -27,7 +27,7 @@ from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
 from quarterdeck.files import write_atomic
 from quarterdeck.kube.port import Address
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
@@ -37,7 +37,7 @@ from quarterdeck.upstream.upstream import Upstream
 
 REPLICA = "r1"
 #: What runs of a replica whose events are where all else is.
-PROGRAMS = tuple(each for each in Component if each is not Component.EVENTS_ETCD)
+PROGRAMS = programs()
 PORTS = tuple(each.listen.port for each in seat_at("any", "127.0.0.1", 0).ports)
 
 
@@ -221,8 +221,8 @@ def one_replica(
         seat=seat,
         volume=PurePosixPath(folder / "volume"),
         audit=PurePosixPath(folder / "audit"),
-        folders={each: PurePosixPath(folder / each) for each in Component},
-        programs={each: PurePosixPath(binaries[Program(CATALOGUE[each].program)]) for each in Component},
+        folders={each: PurePosixPath(folder / each) for each in PROGRAMS},
+        programs={each: PurePosixPath(binaries[Program(CATALOGUE[each].program)]) for each in PROGRAMS},
     )
     members = ((REPLICA, seat.advertised(PortName.ETCD_PEER).url()),)
     cluster = InitialCluster(state=ClusterState.NEW, members=members, token="byhand")

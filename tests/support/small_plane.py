@@ -23,7 +23,7 @@ from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.bounds import Settings
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
@@ -152,7 +152,7 @@ def _world(plane: Plane, cluster: FakeCluster, slots: tuple[Slot, ...]) -> World
         MemberFact(id=node.id, replica=by_peer[node.peer_url], learner=False, health=Health.HEALTHY, lag=0)
         for node in cluster.nodes
     )
-    up = tuple((each, UnitState.RUNNING) for each in Component)
+    up = tuple((each, UnitState.RUNNING) for each in programs(events=True))
     names = frozenset(each.name for each in records)
     return World(
         slots=slots,

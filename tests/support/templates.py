@@ -49,7 +49,7 @@ def declared_alone(plane: ControlPlane) -> Revisions:
 def secrets() -> PlaneSecrets:
     """Made once: keys take time."""
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1")
+    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", cloud=True)
     return with_replica(create_plane_secrets("demo", now), names, now)
 
 

@@ -100,9 +100,9 @@ async def test_a_port_that_somebody_has_is_named_and_taken_once_it_is_free() -> 
     taken = seat_with(A1, seat_of(small.plane, record).hosts[0], {"kube-apiserver": 2382})
     await site.occupy(A1, TakenSeat(plane="other", replica="any-1", seat=taken))
     with pytest.raises(Unavailable, match=f"somebody else has port 2382 of machine {A1}"):
-        await _with_room(small.plane, record, EVENTS)
+        await _with_room(small.plane, record, Component.EVENTS_ETCD)
     await site.release(A1, "other", "any-1")
-    assert seat_of(small.plane, await _with_room(small.plane, record, EVENTS)).has("events-client")
+    assert seat_of(small.plane, await _with_room(small.plane, record, Component.EVENTS_ETCD)).has("events-client")
 
 
 def ill(world: World) -> World:

@@ -169,7 +169,12 @@ async def test_a_seat_from_when_there_were_fewer_ports_gets_those_of_its_block_t
     await refresh(small.plane)
     now = small.record("east-1").seat
     assert now is not None
-    assert {each.listen.port for each in now.ports} - {each.listen.port for each in seat.ports} == {2382, 2383, 2384}
+    assert {each.listen.port for each in now.ports} - {each.listen.port for each in seat.ports} == {
+        2382,
+        2383,
+        2384,
+        10258,
+    }
     assert [each.seat for each in await site.seats(A1)] == [now]
 
 

@@ -83,7 +83,7 @@ async def test_nobody_knows_whether_a_revision_is_wanted_before_one_was_named() 
 
 
 def test_every_certificate_that_is_issued_says_what_it_is_for() -> None:
-    names = ReplicaNames(replica="demo-1", addresses=("127.0.0.1",), service_ip="10.96.0.1")
+    names = ReplicaNames(replica="demo-1", addresses=("127.0.0.1",), service_ip="10.96.0.1", cloud=True)
     issued = certificates(with_replica(create_plane_secrets("demo", NOW), names, NOW))
     assert {called.rpartition("/")[2] for called, _ in issued} == PURPOSES.keys()
 

@@ -14,17 +14,24 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 
+from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.components.ciphers import STRONG
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import check_extra_args, component_unit
 from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16", endpoint_name="d.test")
+PLANE = PlaneSettings(
+    name="demo",
+    kubernetes="1.36.3",
+    etcd="3.6.16",
+    endpoint_name="d.test",
+    cloud=CloudControllerManager(program=PurePosixPath("/opt/ccm")),
+)
 REPLICA = ReplicaSettings(
     name="demo-1",
     seat=seat_at("east-a1", "10.0.0.1", 0),
@@ -35,7 +42,7 @@ REPLICA = ReplicaSettings(
 )
 SECRETS = with_replica(
     create_plane_secrets("demo", NOW),
-    ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1"),
+    ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", cloud=True),
     NOW,
 )
 DOCS = Path(__file__).parents[2] / "docs" / "security.md"
@@ -67,7 +74,7 @@ def with_extra(component: Component, **extra: str) -> PlaneSettings:
 
 
 def private() -> bool:
-    return all(each.mode == 0o600 for component in Component for each in unit(component).files)
+    return all(each.mode == 0o600 for component in programs(events=True, cloud=True) for each in unit(component).files)
 
 
 def admits(*plugins: str) -> bool:

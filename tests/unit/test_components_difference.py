@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
 import pytest
 import yaml
@@ -11,13 +12,14 @@ from support.templates import template, units_of
 
 from quarterdeck.api.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import Authentication
+from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
 from quarterdeck.components.difference import Need, change, differences, spec_differences
 from quarterdeck.components.settings import Baseline
 from quarterdeck.components.template import Revisions, settings_of
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
 from quarterdeck.model.revisions import Change
 
 BEFORE = template()
@@ -25,7 +27,7 @@ ISSUER = {
     "issuer": {"url": "https://login.example", "audiences": ["quarterdeck"]},
     "claimMappings": {"username": {"claim": "sub", "prefix": "login:"}},
 }
-EVERYTHING = frozenset(Component) - {Component.EVENTS_ETCD}
+EVERYTHING = frozenset(programs())
 APISERVER = frozenset({Component.APISERVER})
 MEMBERS = {Component.ETCD, Component.EVENTS_ETCD}
 MEMBER = frozenset({Component.ETCD, Component.APISERVER})
@@ -43,6 +45,8 @@ def extra(component: str, **flags: str) -> ReplicaTemplate:
     return template(extra_args=ExtraArgs.model_validate({component: flags}))
 
 
+CLOUD = CloudControllerManager(program=PurePosixPath("/opt/ccm"), config="password=secret")
+CLOUDS, MANAGER = Component.CLOUD_CONTROLLER_MANAGER, Component.CONTROLLER_MANAGER
 EVENTS = EventsTemplate(quota_bytes=2**30, storage_class="fast")
 
 #: Each field of a template by its name, changed.
@@ -72,6 +76,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
         )
     ),
     "tracing": template(tracing=Tracing(endpoint="collector.example:4317")),
+    "cloud_controller_manager": template(cloud_controller_manager=CLOUD),
     "certificates.generation": template(certificates=Certificates(generation=1)),
     "node_bootstrap": template(node_bootstrap=None),
     "baseline": template(baseline=Baseline.FIRST),
@@ -103,6 +108,7 @@ def test_what_is_restarted_is_what_is_rendered_anew_and_the_apiserver_of_a_resta
     rendered = {
         each for each in both if (old[each].digest, old[each].boot_argv) != (new[each].digest, new[each].boot_argv)
     }
+    rendered |= {CLOUDS} & (old.keys() ^ new.keys())
     if MEMBERS & rendered:
         rendered.add(Component.APISERVER)
     if needed.exchange:
@@ -139,6 +145,13 @@ def test_feature_gates_of_etcd_restart_it_although_they_are_no_part_of_what_tell
             '{"endpoint": "collector.example:4317"}',
             Change(restart=APISERVER),
         ),
+        (
+            "cloud_controller_manager",
+            "spec.cloudControllerManager",
+            "unset",
+            "/opt/ccm",
+            Change(restart=frozenset({CLOUDS, MANAGER})),
+        ),
         ("certificates.generation", "spec.certificates.generation", "0", "1", Change(restart=EVERYTHING)),
     ],
 )
@@ -148,6 +161,30 @@ def test_a_difference_is_told_as_the_user_writes_it(
     (found,) = differences(BEFORE, CHANGED[path])
     assert (found.path, found.before, found.after) == (where, before, after)
     assert change(BEFORE, CHANGED[path]) == needed
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "before", "after"),
+    [
+        ({"program": PurePosixPath("/opt/2")}, "program", "/opt/ccm", "/opt/2"),
+        ({"provider": "fake"}, "provider", "unset", "fake"),
+        ({"flags": {"v": "2"}}, "flags.v", "unset", "2"),
+        ({"config": "password=other"}, "config", "1 lines, sha256 9a1b", "1 lines, sha256 e0d5"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_what_a_cloud_controller_manager_is_told_restarts_it_alone_and_its_file_is_shown_to_nobody(
+    changes: dict[str, object], path: str, before: str, after: str
+) -> None:
+    one, other = (template(cloud_controller_manager=each) for each in (CLOUD, CLOUD.model_copy(update=changes)))
+    (found,) = differences(one, other)
+    assert found.path == f"spec.cloudControllerManager.{path}"
+    assert (found.before.startswith(before[:15]), found.after.startswith(after[:15])) == (True, True)
+    assert not {"password=secret", "password=other"} & {found.before, found.after}
+    assert change(one, other) == Change(restart=frozenset({CLOUDS}))
+    assert {each for each, unit in units_of(one).items() if unit.digest != units_of(other)[each].digest} == (
+        {CLOUDS} if path != "program" else set()
+    )
 
 
 def test_members_of_both_clusters_are_started_anew_for_what_both_are_made_from() -> None:

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
+from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.components.catalogue import CATALOGUE, components_of
 from quarterdeck.components.credentials import (
     Authority,
@@ -40,7 +41,7 @@ from quarterdeck.components.tuning import Tuning, tuning
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.clusters import CLUSTER
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, PortName, Seat, SeatPort
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
@@ -52,6 +53,8 @@ FOUNDING = InitialCluster(
     token="demo-a1",
 )
 PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16", endpoint_name="demo.test")
+CLOUD = CloudControllerManager(program=PurePosixPath("/opt/ccm"), provider="fake", config="[Global]\nregion=here\n")
+CLOUDS = Component.CLOUD_CONTROLLER_MANAGER
 
 
 def replica_at(address: str) -> ReplicaSettings:
@@ -67,7 +70,7 @@ def replica_at(address: str) -> ReplicaSettings:
 
 @pytest.fixture(scope="module")
 def secrets() -> PlaneSecrets:
-    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1")
+    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", cloud=True)
     return with_replica(create_plane_secrets("demo", NOW), names, NOW)
 
 
@@ -91,6 +94,8 @@ def build(secrets: PlaneSecrets, certificates: ReplicaSecrets) -> Build:
         seat: Seat | None = None,
     ) -> UnitSpec:
         replica = replica_at(address)
+        if component is Component.CLOUD_CONTROLLER_MANAGER and plane.cloud is None:
+            plane = replace(plane, cloud=CLOUD)
         replica = replica if seat is None else replace(replica, seat=seat)
         return component_unit(component, plane, replica, secrets, certificates, cluster)
 
@@ -367,7 +372,7 @@ def test_watches_are_never_left_to_hold_up_a_shutdown(delay: float, grace: float
         Shutdown(delay=delay, watch_grace=grace)
 
 
-@pytest.mark.parametrize("component", [Component.CONTROLLER_MANAGER, Component.SCHEDULER])
+@pytest.mark.parametrize("component", CONTROLLERS)
 def test_a_controller_talks_to_its_own_apiserver_and_waits_for_its_lease(
     build: Build, certificates: ReplicaSecrets, component: Component
 ) -> None:
@@ -378,7 +383,9 @@ def test_a_controller_talks_to_its_own_apiserver_and_waits_for_its_lease(
     client = {
         Component.CONTROLLER_MANAGER: certificates.controller_manager_client,
         Component.SCHEDULER: certificates.scheduler_client,
+        CLOUDS: certificates.cloud_controller_manager_client,
     }[component]
+    assert client is not None
     assert base64.b64decode(config["users"][0]["user"]["client-key-data"]) == client.key
     assert found["kubeconfig"] == found["authentication-kubeconfig"] == found["authorization-kubeconfig"]
     assert found["leader-elect"] == "true"
@@ -390,6 +397,28 @@ def test_the_controller_manager_uses_an_account_for_each_controller(build: Build
     found = flags(build(Component.CONTROLLER_MANAGER))
     assert found["use-service-account-credentials"] == "true"
     assert found["allocate-node-cidrs"] == "false"
+
+
+def test_a_cloud_controller_manager_is_told_of_its_cloud_in_a_file_for_its_owner_alone(build: Build) -> None:
+    spec = build(CLOUDS)
+    found = flags(spec)
+    assert (found["cloud-provider"], found["cloud-config"]) == ("fake", f"/units/{CLOUDS}/cloud.conf")
+    assert (found["cluster-name"], found["allocate-node-cidrs"]) == ("demo", "false")
+    assert file(spec, "cloud.conf") == b"[Global]\nregion=here\n"
+    assert {each.mode for each in spec.files} == {0o600}
+
+
+def test_a_cloud_controller_manager_decides_by_itself_what_nobody_tells_it(build: Build) -> None:
+    plane = replace(PLANE, cloud=CloudControllerManager(program=PurePosixPath("/opt/ccm")))
+    spec = build(CLOUDS, replace(plane, extra_args={CLOUDS: {"cloud-provider": "own", "cluster-cidr": "10.8.0.0/16"}}))
+    found = flags(spec)
+    assert (found["cloud-provider"], found["cluster-cidr"]) == ("own", "10.8.0.0/16")
+    assert not {"cloud-provider", "cloud-config"} & flags(build(CLOUDS, plane)).keys()
+
+
+def test_the_controller_manager_leaves_the_cloud_to_another_program_where_there_is_one(build: Build) -> None:
+    assert "cloud-provider" not in flags(build(Component.CONTROLLER_MANAGER))
+    assert flags(build(Component.CONTROLLER_MANAGER, replace(PLANE, cloud=CLOUD)))["cloud-provider"] == "external"
 
 
 def test_extra_arguments_go_before_the_defaults(build: Build) -> None:
@@ -410,6 +439,9 @@ def test_extra_arguments_go_before_the_defaults(build: Build) -> None:
         (Component.CONTROLLER_MANAGER, "leader-elect"),
         (Component.CONTROLLER_MANAGER, "kubeconfig"),
         (Component.SCHEDULER, "secure-port"),
+        (CLOUDS, "secure-port"),
+        (CLOUDS, "cloud-provider"),
+        (CLOUDS, "cloud-config"),
     ],
 )
 def test_flags_that_hold_the_plane_together_cannot_be_set(build: Build, component: Component, flag: str) -> None:
@@ -484,7 +516,7 @@ def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build
             for at, name in enumerate(REPLICA_PORTS)
         ),
     )
-    etcd, events, apiserver, manager, scheduler = (flags(build(each, seat=seat)) for each in Component)
+    etcd, events, apiserver, manager, scheduler, cloud = (flags(build(each, seat=seat)) for each in Component)
     assert etcd["listen-client-urls"] == "https://10.0.0.1:100"
     assert etcd["advertise-client-urls"] == apiserver["etcd-servers"] == "https://10.9.0.1:200"
     assert (etcd["listen-peer-urls"], etcd["initial-advertise-peer-urls"]) == (
@@ -502,7 +534,8 @@ def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build
     assert [apiserver[each] for each in (*where, "advertise-address")] == ["10.0.0.1", "103", "10.9.0.1"]
     assert [manager[each] for each in where] == ["10.0.0.1", "104"]
     assert [scheduler[each] for each in where] == ["10.0.0.1", "105"]
-    for each in (Component.CONTROLLER_MANAGER, Component.SCHEDULER):
+    assert [cloud[each] for each in where] == ["10.0.0.1", "109"]
+    for each in CONTROLLERS:
         assert b"https://10.9.0.1:203" in file(build(each, seat=seat), "kubeconfig.yaml")
 
 
@@ -552,6 +585,6 @@ def test_the_catalogue_says_which_certificates_and_ports_a_program_has(
         unit = build(component, replace(PLANE, separate_events=True))
         said = b"\n".join(each.content for each in unit.files)
         for field in fields(ReplicaSecrets):
-            pair: KeyPair = getattr(certificates, field.name)
+            pair = certificates.pairs[field.name]
             has = pair.key in said or base64.b64encode(pair.key) in said
             assert has is (field.name in spec.certificates), f"{component}: {field.name}"

@@ -27,14 +27,14 @@ RECORD = Replica(name="east-1", slot=Slot(site="east", zone="a"), machine="east-
 MEMORY = Memory(replicas=(RECORD,))
 UNITS = {each: f"demo-east-1-{each}" for each in Component}
 PLACES = {"east-1": Place(units=UNITS, volume="", storage_class="")}
-SCHEDULER = Address("127.0.1.1", 10259)
+MANAGER, CLOUD, SCHEDULER = (Address("127.0.1.1", port) for port in (10257, 10258, 10259))
 
 
 class Lab:
     """One replica, whose programs are all well."""
 
     def __init__(self) -> None:
-        self.kube = FakeKube(leaders={Address("127.0.1.1", 10257): frozenset(), SCHEDULER: frozenset()})
+        self.kube = FakeKube(leaders=dict.fromkeys((MANAGER, CLOUD, SCHEDULER), frozenset()))
         self.now, self.asked = 0.0, 0
         plane = SimpleNamespace(
             guard=object(), kube=self.kube, steady=lambda: self.now, memory=MEMORY, resource=None, machines={}

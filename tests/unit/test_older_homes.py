@@ -18,13 +18,12 @@ from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.face import Quarterdeck
-from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import completed
 from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.programs import Program
 from quarterdeck.model.steps import PlaceReplica, Plan, StartUnit
@@ -37,7 +36,7 @@ from quarterdeck.sites.port import Site
 
 ASKER = Asker(who="a test")
 #: The programs that it knew.
-HAD = tuple(each for each in Component if each is not Component.EVENTS_ETCD)
+HAD = programs()
 REPLICAS = {"demo": {"west-4": "west-a1", "west-5": "west-b1", "west-6": "west-c1"}, "solo": {"east-1": "east-a1"}}
 
 
@@ -71,11 +70,8 @@ async def opened(home: Home, name: str, stack: AsyncExitStack) -> Plane:
     """As a driver opens it, with the programs that its units ran."""
     resource = await home.store.get(ControlPlane, name)
     ran = {key[1].removeprefix(f"{name}-"): PurePosixPath(each["argv"][0]) for key, each in records().items()}
-    programs = {
-        component: next(path for unit, path in ran.items() if unit.endswith(f"-{spec.program}"))
-        for component, spec in CATALOGUE.items()
-    }
-    return await home.plane(resource, stack, programs=programs)
+    were = {each: next(path for unit, path in ran.items() if unit.endswith(f"-{each}")) for each in HAD}
+    return await home.plane(resource, stack, programs={**were, Component.EVENTS_ETCD: were[Component.ETCD]})
 
 
 def flags(record: dict[str, Any]) -> dict[str, str]:
@@ -131,7 +127,7 @@ async def test_planes_are_summarized_as_they_are(home: Home, planes: dict[str, P
         site = plane.resource.spec.placement.site
         slots = (await observer_of(plane)).goal.slots(plane.memory.replicas)
         assert {(each.site, each.zone) for each in slots} == {(site, each.slot.zone) for each in plane.memory.replicas}
-        running = tuple((component, UnitState.RUNNING) for component in Component)
+        running = tuple((component, UnitState.RUNNING) for component in HAD)
         facts = tuple(
             ReplicaFact(name=each.name, machine=MachineState.UP, units=running, ready=True)
             for each in plane.memory.replicas

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import ssl
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -26,6 +26,7 @@ from quarterdeck.pki.issuing import (
     issue_admin,
     with_manager,
     with_replica,
+    without_cloud,
     without_replica,
 )
 from quarterdeck.pki.tls import client_context
@@ -195,15 +196,41 @@ def test_a_replicas_certificates_are_issued_once_and_kept(plane: PlaneSecrets) -
     assert with_replica(plane, NAMES, NOW + timedelta(days=30)) is plane
 
 
+def test_a_cloud_controller_manager_that_comes_to_a_replica_gets_certificates_and_they_go_with_it(
+    plane: PlaneSecrets, issued: ReplicaSecrets
+) -> None:
+    names_then = replace(NAMES, cloud=True)
+    renewed = with_replica(plane, NAMES, NOW, generation=3)
+    for before in (plane, renewed):
+        after = with_replica(before, names_then, NOW, generation=before.generation("demo-1"))
+        one, other = before.replica("demo-1"), after.replica("demo-1")
+        assert one is not None
+        assert other is not None
+        client, serving = other.cloud_controller_manager_client, other.cloud_controller_manager
+        assert client is not None
+        assert serving is not None
+        assert subject(client, NameOID.COMMON_NAME) == ["system:cloud-controller-manager"]
+        assert names(serving) == ({"cloud-controller-manager", "localhost"}, {"10.1.2.3"})
+        assert {name: other.pairs[name] for name in one.pairs} == one.pairs, "all others stay"
+        assert after.generation("demo-1") == before.generation("demo-1")
+        assert with_replica(after, names_then, NOW) is after
+        assert with_replica(after, NAMES, NOW) is after
+        assert without_cloud(after, "demo-1").replica("demo-1") == one
+        assert without_cloud(before, "demo-1") is before
+        assert decode(encode(after)) == after
+    assert "cloud_controller_manager" not in encode(plane)
+
+
 def test_certificates_are_issued_anew_once_for_each_generation_by_the_same_authorities(plane: PlaneSecrets) -> None:
     later = NOW + timedelta(days=30)
     renewed = with_manager(with_replica(plane, NAMES, later, generation=1), 1, later)
     before, after = plane.replica("demo-1"), renewed.replica("demo-1")
     assert before is not None
     assert after is not None
-    for each in fields(ReplicaSecrets):
-        one, other = getattr(before, each.name), getattr(after, each.name)
-        assert expiry(other.certificate) - expiry(one.certificate) == timedelta(days=30), each.name
+    assert before.pairs.keys() == after.pairs.keys()
+    for name, one in before.pairs.items():
+        other = after.pairs[name]
+        assert expiry(other.certificate) - expiry(one.certificate) == timedelta(days=30), name
         assert one.key != other.key
     assert expiry(renewed.manager.certificate) - expiry(plane.manager.certificate) == timedelta(days=30)
     assert renewed.etcd_manager != plane.etcd_manager

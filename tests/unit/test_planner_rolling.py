@@ -10,7 +10,7 @@ import pytest
 from model.stories import led_by, told, until, with_balancers, with_fact, with_member, with_unit
 from model.worlds import FORMER, NEW, changing
 
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component, controllers
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps import AdoptRevision, RejectRevision
@@ -20,6 +20,8 @@ from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revisi
 from quarterdeck.planner.rolling import reject, roll
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
+
+CONTROLLERS = controllers()
 
 ETCD, APISERVER = Component.ETCD, Component.APISERVER
 STOPPED, FAILED = UnitState.STOPPED, UnitState.FAILED
@@ -78,7 +80,7 @@ def ending(world: World, name: str, component: Component) -> World:
     [
         ((ETCD,), set(Component) - {Component.EVENTS_ETCD}),
         ((Component.EVENTS_ETCD,), set(Component) - {ETCD}),
-        ((APISERVER,), {APISERVER, *CONTROLLERS}),
+        ((APISERVER,), {APISERVER, *CONTROLLERS, Component.CLOUD_CONTROLLER_MANAGER}),
         ((Component.SCHEDULER,), {Component.SCHEDULER}),
         ((), set()),
     ],

@@ -10,7 +10,7 @@ import pytest
 from model.stories import all_told, serving, until, with_fact, with_member, with_unit
 from model.worlds import moving
 
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component, controllers
 from quarterdeck.model.steps import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, World
@@ -19,6 +19,8 @@ from quarterdeck.planner.serving import control, rescue, retire, serve
 from quarterdeck.planner.serving import settled as as_wanted
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
+
+CONTROLLERS = controllers()
 
 EAST = ("east-1", "east-2", "east-3")
 WEST = ("west-4", "west-5")

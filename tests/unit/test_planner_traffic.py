@@ -7,7 +7,7 @@ from dataclasses import replace
 from model.stories import about_to, after_round, planned, steps_until, told, until, with_fact
 from model.worlds import empty, moving, settled, wanted
 
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component, controllers
 from quarterdeck.model.steps import (
     NoteDraining,
     NoteRecord,
@@ -27,6 +27,8 @@ from quarterdeck.planner.things import DNS, edge, second
 from quarterdeck.planner.traffic import backends, let_go, may_drain
 from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
+
+CONTROLLERS = controllers()
 
 
 def told_of(now: Plan) -> list[str]:

@@ -36,7 +36,7 @@ def recorded_seat(record: Replica, plane: ControlPlane, machines: Mapping[tuple[
 
 def client_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """Where a replica's member of a cluster answers clients."""
-    return _member_at(plane, record, PORTS[cluster].client).url()
+    return reached_at(plane, record, PORTS[cluster].client).url()
 
 
 def client_urls(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[str, ...]:
@@ -56,16 +56,16 @@ def candidates(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[Replica, 
 
 def peer_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """Where a replica's member of a cluster answers its peers; it identifies the member."""
-    return _member_at(plane, record, PORTS[cluster].peer).url()
+    return reached_at(plane, record, PORTS[cluster].peer).url()
 
 
 def metrics_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """Where a replica's member of a cluster tells its metrics, from its first moment on."""
-    return _member_at(plane, record, PORTS[cluster].metrics).url(plane.settings_of(record).metrics_scheme)
+    return reached_at(plane, record, PORTS[cluster].metrics).url(plane.settings_of(record).metrics_scheme)
 
 
-def _member_at(plane: Plane, record: Replica, port: PortName) -> Endpoint:
-    """Where one port of a member is reached. Raises Unavailable for a seat from when there were fewer ports, of which
+def reached_at(plane: Plane, record: Replica, port: PortName) -> Endpoint:
+    """Where one port of a replica is reached. Raises Unavailable for a seat from when there were fewer ports, of which
     somebody else has the missing ones.
     """
     seat = seat_of(plane, record)
@@ -80,8 +80,8 @@ def _member_at(plane: Plane, record: Replica, port: PortName) -> Endpoint:
 
 
 def server_address(plane: Plane, record: Replica, port: PortName) -> Address:
-    """Where one of a replica's Kubernetes programs answers."""
-    end = seat_of(plane, record).advertised(port)
+    """Where one of a replica's Kubernetes programs answers. Raises Unavailable as ``reached_at`` does."""
+    end = reached_at(plane, record, port)
     return Address(end.host, end.port)
 
 

@@ -13,7 +13,7 @@ from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.model.memory import Replica
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import ReplicaNames, with_replica, without_replica
+from quarterdeck.pki.issuing import ReplicaNames, has_all, with_replica, without_cloud, without_replica
 
 
 async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
@@ -29,12 +29,12 @@ async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
         cluster_domain=settings.cluster_domain,
         endpoint_names=(settings.endpoint_name,) if settings.endpoint_name else (),
         endpoint_addresses=tuple(sorted(plane.addresses | _of_the_user(plane))),
+        cloud=settings.cloud is not None,
     )
-    found = plane.secrets.replica(record.name)
-    if found is None or plane.secrets.generation(record.name) < generation:
+    if not has_all(plane.secrets, names, generation):
         now = datetime.now(UTC)  # of two units of a replica one issues them, and the other finds them
         await _write_secrets(plane, lambda secrets: with_replica(secrets, names, now, generation=generation))
-        found = plane.secrets.replica(record.name)
+    found = plane.secrets.replica(record.name)
     assert found is not None
     return found
 
@@ -57,6 +57,12 @@ async def forget_certificates(plane: Plane, record: Replica) -> None:
     """Drop what was issued for a replica that is gone."""
     if plane.secrets.replica(record.name) is not None:
         await _write_secrets(plane, lambda secrets: without_replica(secrets, record.name))
+
+
+async def forget_cloud(plane: Plane, record: Replica) -> None:
+    """Drop what was issued for a cloud controller manager that a replica has no more."""
+    if without_cloud(plane.secrets, record.name) is not plane.secrets:
+        await _write_secrets(plane, lambda secrets: without_cloud(secrets, record.name))
 
 
 async def _write_secrets(plane: Plane, change: Callable[[PlaneSecrets], PlaneSecrets]) -> None:

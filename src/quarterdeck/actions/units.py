@@ -6,8 +6,8 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from quarterdeck.actions.addresses import apiserver_address, candidates, client_url, peer_url, seat_of, server_address
-from quarterdeck.actions.certificates import certificates_of
+from quarterdeck.actions.addresses import apiserver_address, candidates, peer_url, reached_at, seat_of, server_address
+from quarterdeck.actions.certificates import certificates_of, forget_cloud
 from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
@@ -15,13 +15,13 @@ from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.together import beside, together
 from quarterdeck.actions.volumes import replica_settings, volume_of
 from quarterdeck.components.catalogue import CATALOGUE, ComponentSpec, Stopping
-from quarterdeck.components.etcd import PORTS, boot_arguments, log_files
+from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address, Witness
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.units import Priority, UnitSpec
@@ -34,7 +34,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, w
     etcd begins without data only on a replica that was never seen healthy; its machine knows whether there was any.
     """
     cluster = CLUSTER.get(step.component, Cluster.MAIN)
-    record = await _with_room(plane, plane.memory.replica(step.replica), cluster)
+    record = await _with_room(plane, plane.memory.replica(step.replica), step.component)
     spec = await rendered(plane, record, step.component, plane.settings_of(record), world)
     fresh = spec.needs is not None and _begins_without_data(plane, record, cluster)
     await plane.check()
@@ -63,14 +63,16 @@ async def rendered(
     )
 
 
-async def _with_room(plane: Plane, record: Replica, cluster: Cluster) -> Replica:
-    """The replica on a seat that has ports for such a member: what was in their way when the plane was driven first may
-    be gone. Raises Unavailable.
+async def _with_room(plane: Plane, record: Replica, component: Component) -> Replica:
+    """The replica on a seat that has ports for such a program: what was in their way when the plane was driven first
+    may be gone. Raises Unavailable.
     """
-    if not seat_of(plane, record).has(PORTS[cluster].client):
+    ports = CATALOGUE[component].ports
+    if not all(seat_of(plane, record).has(each) for each in ports):
         await settle_seats(plane)
         record = plane.memory.replica(record.name)
-    client_url(plane, record, cluster)
+    for each in ports:
+        reached_at(plane, record, each)
     return record
 
 
@@ -149,7 +151,8 @@ async def restart_unit(plane: Plane, step: RestartUnit | ReviveUnit, world: Worl
 
 
 async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
-    """Stop the unit gracefully. A controller manager that led hands its lease on once its process is gone.
+    """Stop the unit gracefully. A controller manager that led hands its lease on once its process is gone. What the
+    replica's revision has no more is removed as well, with all that it was given.
 
     Members of a plane that is deleted are killed, as are those of a cluster that there is no more: their data goes too,
     and a leader would wait 7 s for a follower to take over (etcd: TransferLeadership, ReqTimeout) while all of them
@@ -172,6 +175,10 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
                 await _hand_on(plane, holder, spec.lease, world)
         case Stopping.ASKED:
             await site.stop_unit(record.machine, unit, kill=_goes_for_good(step.component, world))
+    if step.component in CONTROLLERS and step.component not in world.controllers(record):
+        await plane.check()
+        await site.remove_unit(record.machine, unit)
+        await forget_cloud(plane, record)
 
 
 def _is_to_be_copied(plane: Plane, step: StopUnit) -> bool:

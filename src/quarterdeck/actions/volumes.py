@@ -90,7 +90,7 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
     if volume is None:
         name = volume_name(plane, record, cluster)
         volume = await site.create_volume(record.machine, name, member.storage_class)
-    program = Program(component.value, plane.programs[component])
+    program = _program(plane, record, component)
     return ReplicaSettings(
         name=record.name,
         seat=seat_of(plane, record),
@@ -101,6 +101,15 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
         everywhere=plane.resource.spec.endpoint.promoted and at_its_machines(plane, record),
         own_ports=has_own_ports(seat_of(plane, record), plane.resource.status.port_offset or 0),
     )
+
+
+def _program(plane: Plane, record: Replica, component: Component) -> Program:
+    """What is run: a release's, or of a cloud controller manager the one that the replica's revision names."""
+    if component is not Component.CLOUD_CONTROLLER_MANAGER:
+        return Program(component.value, plane.programs[component])
+    cloud = plane.settings_of(record).cloud
+    assert cloud is not None, "its revision has one"
+    return Program(component.value, cloud.program, cloud.image or "")
 
 
 async def _audit_volume_at(plane: Plane, record: Replica) -> Volume:

@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import Manifest, wanted_of
+from quarterdeck.addons.rbac import RBAC, binding
 from quarterdeck.api.addons import NODES_ADDON
 from quarterdeck.model.seats import Endpoint
 from quarterdeck.yaml_text import dumped
@@ -28,7 +29,6 @@ _NODES = "system:nodes"
 _ANONYMOUS = "system:anonymous"
 #: Whom apiservers are when they call kubelets: the name in their certificate (``pki.issuing``).
 _APISERVER = "kube-apiserver-kubelet-client"
-_RBAC = "rbac.authorization.k8s.io"
 _APPROVED = "system:certificates.k8s.io:certificatesigningrequests"
 #: Which address of the service CIDR the cluster's DNS has (kubernetes: constants.GetDNSIP).
 _DNS = 10
@@ -128,7 +128,7 @@ def _rights() -> tuple[Manifest, ...]:
     get_nodes = "kubeadm:get-nodes"
     rule: JsonValue = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}
     role: Manifest = {
-        "apiVersion": f"{_RBAC}/v1",
+        "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": get_nodes},
         "rules": [rule],
@@ -140,7 +140,7 @@ def _rights() -> tuple[Manifest, ...]:
         (get_nodes, get_nodes, "Group", GROUP),
         ("kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin", "User", _APISERVER),
     )
-    return (role, *(_binding("", name, "ClusterRole", what, {kind: (who,)}) for name, what, kind, who in bound))
+    return (role, *(binding("", name, "ClusterRole", what, {kind: (who,)}) for name, what, kind, who in bound))
 
 
 def _endpoints(joined: Joined) -> tuple[Manifest, ...]:
@@ -179,19 +179,5 @@ def _may_read(namespace: str, role: str, name: str, who: Mapping[str, tuple[str,
     """A role for one ConfigMap, and who has it."""
     rule: JsonValue = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}
     metadata: JsonValue = {"name": role, "namespace": namespace}
-    made: Manifest = {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
-    return made, _binding(namespace, role, "Role", role, who)
-
-
-def _binding(namespace: str, name: str, kind: str, role: str, who: Mapping[str, tuple[str, ...]]) -> Manifest:
-    subjects: JsonValue = [
-        {"apiGroup": _RBAC, "kind": each, "name": subject} for each, names in who.items() for subject in names
-    ]
-    metadata: dict[str, JsonValue] = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": f"{'' if namespace else 'Cluster'}RoleBinding",
-        "metadata": metadata,
-        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role},
-        "subjects": subjects,
-    }
+    made: Manifest = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
+    return made, binding(namespace, role, "Role", role, who)

@@ -14,8 +14,9 @@ from quarterdeck.api.values import AbsolutePath
 
 #: Of an add-on's name: the object that its set is written down in is called by it.
 ADDON_NAME_MAX = 40
-#: The one that is quarterdeck's own: what nodes look for when they join.
+#: Those that are quarterdeck's own: what nodes look for when they join, and what a cloud controller manager may do.
 NODES_ADDON = "quarterdeck-nodes"
+CLOUD_ADDON = "quarterdeck-cloud"
 _CHART_MAX = 512
 _RELEASE_MAX = 53  # helm's own
 
@@ -87,8 +88,9 @@ def _named_once(addons: tuple[Addon, ...]) -> tuple[Addon, ...]:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"names add-on {name!r} twice")
-    if NODES_ADDON in names:
-        raise ValueError(f"names add-on {NODES_ADDON!r}, which is quarterdeck's own")
+    for own in (NODES_ADDON, CLOUD_ADDON):
+        if own in names:
+            raise ValueError(f"names add-on {own!r}, which is quarterdeck's own")
     return addons
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, ip_network
@@ -14,15 +13,17 @@ from quarterdeck.api.addons import Addons, AddonStatus
 from quarterdeck.api.apiserver import Admission, Tracing
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
+from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.cordons import CordonedReplica
 from quarterdeck.api.drills import DrillSchedules
 from quarterdeck.api.endpoint import Endpoint
+from quarterdeck.api.flags import Flags
 from quarterdeck.api.memory import MemoryStatus
 from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
 from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.problems import refuse
-from quarterdeck.api.schema import FLAGS, NETWORK, ONCE, SOME_ONCE, label, named
+from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named
 from quarterdeck.api.values import (
     DEFAULT_ETCD_VERSION,
     DEFAULT_KUBERNETES_VERSION,
@@ -74,24 +75,9 @@ def _service_cidr(text: str) -> str:
     return str(network)
 
 
-def _flags(value: object) -> object:
-    """YAML reads ``v: 2`` and ``profiling: false`` as other things than text; a flag's value is text."""
-    if not isinstance(value, dict):
-        return value
-    for name in value:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", str(name)):
-            refuse((str(name), "is not the name of a flag (it is given without dashes in front)"))
-    texts = {True: "true", False: "false"}
-    return {
-        name: texts[item] if isinstance(item, bool) else str(item) if isinstance(item, int | float) else item
-        for name, item in value.items()
-    }
-
-
 ReplicaCount = Annotated[Literal[1, 3, 5, 7], BeforeValidator(replica_count)]
 ReplicaName = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
 ServiceCidr = Annotated[str, AfterValidator(_service_cidr), NETWORK]
-Flags = Annotated[dict[str, str], BeforeValidator(_flags), FLAGS]
 
 
 class Placement(Model):
@@ -242,7 +228,7 @@ class Healing(Model):
 
 class ControlPlaneSpec(Model):
     """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck,
-    until ``paused_until`` if that is given.
+    until ``paused_until`` if that is given. ``cloud_controller_manager`` None: replicas have none.
     ``replace_replicas`` names replicas that a person wants exchanged, also while they are well; ``cordoned_replicas``
     those that a person wants left as they are. ``recovery`` and ``new_epoch`` say what is done when the
     quorum of etcd is lost for good.
@@ -260,6 +246,7 @@ class ControlPlaneSpec(Model):
     admission: Admission | None = None
     tracing: Tracing | None = None
     extra_args: ExtraArgs = ExtraArgs()
+    cloud_controller_manager: CloudControllerManager | None = None
     nodes: Nodes = Nodes()
     certificates: Certificates = Certificates()
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from quarterdeck.api.apiserver import Admission, Tracing
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within, owner_reference
+from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption, ExtraArgs
 from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
@@ -64,6 +65,7 @@ class ReplicaTemplate(Model):
     authentication: Authentication | None = None
     admission: Admission | None = None
     tracing: Tracing | None = None
+    cloud_controller_manager: CloudControllerManager | None = None
     node_bootstrap: Literal[True] | None = None
     certificates: Certificates
     baseline: Annotated[int, Field(ge=0)]

@@ -27,6 +27,8 @@ PURPOSES = {
     "controller-manager-client": "kube-controller-manager to its apiserver",
     "scheduler": "kube-scheduler serves",
     "scheduler-client": "kube-scheduler to its apiserver",
+    "cloud-controller-manager": "cloud-controller-manager serves",
+    "cloud-controller-manager-client": "cloud-controller-manager to its apiserver",
 }
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from quarterdeck.app.reach import require_in_reach
 from quarterdeck.components.settings import unit_name
-from quarterdeck.engine import operations
+from quarterdeck.engine import operations, revisions
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,10 @@ async def tails(
         known = ", ".join(each.name for each in every) or "none"
         raise NotFound(f"reading logs of plane {name}", f"no replica {replica}", f"replicas: {known}")
     await require_in_reach(home, plane)
+    cloud = (await revisions.known(home.store, plane, guess=True)).cloud
     for record in records:
         site = home.sites.open(await home.site(record.slot.site))
-        has = (each for each in Component if each is not Component.EVENTS_ETCD or record.events is not None)
+        has = programs(events=record.events is not None, cloud=record.revision in cloud)
         for each in has if component is None else (component,):
             text = await site.logs(record.machine, unit_name(name, record.name, each), lines=lines)
             yield Tail(record.name, each, text)

@@ -11,7 +11,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.words import leading, list_of, quorum_of, rows_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import table
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
+from quarterdeck.model.units import IDLE
 
 
 def row(plane: ControlPlane) -> dict[str, JsonValue]:
@@ -94,8 +95,8 @@ def print_members(members: list[dict[str, JsonValue]], output: Output) -> None:
         "apiserver",
         *(("events",) if separate else ()),
     )
-    shown = (each for each in Component if separate or each is not Component.EVENTS_ETCD)
-    components = tuple(map(str, shown)) if output is Output.WIDE else ()
+    cloud = any(each[Component.CLOUD_CONTROLLER_MANAGER] not in IDLE for each in members)
+    components = tuple(map(str, programs(events=separate, cloud=cloud))) if output is Output.WIDE else ()
     table([{**each, "events": _in_events(each["events"])} for each in members], (*columns, *components))
 
 

@@ -8,15 +8,16 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeAlias
 
-from quarterdeck.components import controller_manager, scheduler
+from quarterdeck.components import cloud_controller_manager, controller_manager, scheduler
 from quarterdeck.components.apiserver import apiserver_unit
+from quarterdeck.components.cloud_controller_manager import cloud_controller_manager_unit
 from quarterdeck.components.controller_manager import controller_manager_unit
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.etcd import PORTS, etcd_unit
 from quarterdeck.components.scheduler import scheduler_unit
 from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, programs
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
 
@@ -110,9 +111,18 @@ CATALOGUE: Mapping[Component, ComponentSpec] = {
         certificates=("scheduler", "scheduler_client"),
         lease=scheduler.LEASE,
     ),
+    Component.CLOUD_CONTROLLER_MANAGER: ComponentSpec(
+        program="cloud-controller-manager",
+        build=_alone(cloud_controller_manager_unit),
+        arguments=Component.CLOUD_CONTROLLER_MANAGER,
+        ports=(PortName.CLOUD_CONTROLLER_MANAGER,),
+        certificates=("cloud_controller_manager", "cloud_controller_manager_client"),
+        stopping=Stopping.HANDING_ON,
+        lease=cloud_controller_manager.LEASE,
+    ),
 }
 
 
 def components_of(plane: PlaneSettings) -> tuple[Component, ...]:
     """The programs that replicas of such a plane have, in the order in which they start."""
-    return tuple(each for each in Component if each is not Component.EVENTS_ETCD or plane.separate_events)
+    return programs(events=plane.separate_events, cloud=plane.cloud is not None)

@@ -15,6 +15,9 @@ from quarterdeck.model.units import Priority, UnitSpec
 #: Its lease, in kube-system.
 LEASE = "kube-controller-manager"
 
+#: The cloud is another program's matter; but for "", Kubernetes 1.33 to 1.36 take nothing else (options.go: Validate).
+EXTERNAL = "external"
+
 #: How many finished pods are kept, of all namespaces together: upstream's number lets them fill etcd for months.
 _FINISHED_PODS = 1_000
 _FINISHED_PODS_FIRST = 12_500
@@ -55,6 +58,8 @@ def controller_manager_unit(
         "cluster-name": plane.name,
         "terminated-pod-gc-threshold": str(finished),
     }
+    if plane.cloud is not None:
+        owned["cloud-provider"] = EXTERNAL
     extra = plane.extra_args.get(component, {})
     if plane.node_bootstrap:
         extra = {**extra, "controllers": _with_tokens(extra.get("controllers", "*"))}

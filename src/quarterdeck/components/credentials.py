@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class ReplicaSecrets:
 
     ``etcd_server`` and ``etcd_peer`` serve and are shown to peers; ``etcd_client`` is the apiserver's towards
     etcd, ``kubelet_client`` towards kubelets, ``front_proxy`` towards aggregated apiservers and its peers.
-    The controllers have one certificate to serve their metrics, and one to talk to the apiserver, each.
+    The controllers have one certificate to serve their metrics, and one to talk to the apiserver, each; a cloud
+    controller manager has none where a replica has no such program.
     """
 
     etcd_server: KeyPair
@@ -76,6 +78,14 @@ class ReplicaSecrets:
     controller_manager_client: KeyPair
     scheduler: KeyPair
     scheduler_client: KeyPair
+    cloud_controller_manager: KeyPair | None = None
+    cloud_controller_manager_client: KeyPair | None = None
+
+    @property
+    def pairs(self) -> Mapping[str, KeyPair]:
+        """Those that were issued, by the names of their fields."""
+        every = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: pair for name, pair in every if pair is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,7 +16,7 @@ from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
-from quarterdeck.model.components import DEPENDS, Component
+from quarterdeck.model.components import DEPENDS, Component, programs
 from quarterdeck.model.revisions import Change
 
 #: Longer values are told by their hash: policies, certificates.
@@ -52,6 +52,7 @@ _ETCD = (Component.ETCD, Component.EVENTS_ETCD)
 _MAIN = (Component.ETCD,)
 _EVENTS = (Component.EVENTS_ETCD,)
 _APISERVER = (Component.APISERVER,)
+_CLOUD = (Component.CLOUD_CONTROLLER_MANAGER,)
 _KUBERNETES = (Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
 
 #: Where a part of a template is in a user's document, and which programs are made from it. None: all that a replica
@@ -78,6 +79,11 @@ PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
     "authentication": ("spec.authentication", _APISERVER),
     "admission": ("spec.admission", _APISERVER),
     "tracing": ("spec.tracing", _APISERVER),
+    "cloudControllerManager": ("spec.cloudControllerManager", (*_CLOUD, Component.CONTROLLER_MANAGER)),
+    **{
+        f"cloudControllerManager.{field}": (f"spec.cloudControllerManager.{field}", _CLOUD)
+        for field in ("program", "image", "provider", "config", "flags")
+    },
     "nodeBootstrap": ("spec.nodes.bootstrap", (Component.APISERVER, Component.CONTROLLER_MANAGER)),
     "certificates": ("spec.certificates", tuple(Component)),
     "baseline": ("status.baseline", (*_ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER)),
@@ -85,6 +91,10 @@ PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
 
 #: Parts that are there or not, and the field that a user switches them with.
 _SWITCHES = {"etcd.events": "separate"}
+#: Parts that are there or not as a whole, and are told by their first fields that are given; else all of them is shown.
+_TOLD_BY = {"cloudControllerManager": ("program", "image")}
+#: What may hold passwords: told by its hash.
+_HIDDEN = frozenset({"cloudControllerManager.config"})
 #: What a user has to know of a change of such a part.
 _NOTES = {
     "etcd.events": "events are not copied (they are kept for an hour only): those of before are not seen any more"
@@ -102,11 +112,13 @@ _ELSEWHERE = frozenset({"addons"})
 
 def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Difference, ...]:
     """All that differs, by path."""
-    separate = before.etcd.events is not None or after.etcd.events is not None
+    each = (before, after)
+    has = programs(
+        events=any(one.etcd.events is not None for one in each),
+        cloud=any(one.cloud_controller_manager is not None for one in each),
+    )
     reloaded = _RELOADED if tells_what_it_loaded(before.kubernetes_version) else frozenset()
-    found = [
-        _difference(*each, separate=separate, reloaded=reloaded) for each in _leaves("", _plain(before), _plain(after))
-    ]
+    found = [_difference(*each, has=has, reloaded=reloaded) for each in _leaves("", _plain(before), _plain(after))]
     return tuple(sorted(found, key=lambda each: each.path))
 
 
@@ -139,21 +151,28 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
 
 
 def _difference(
-    path: str, before: JsonValue, after: JsonValue, *, separate: bool, reloaded: frozenset[str]
+    path: str, before: JsonValue, after: JsonValue, *, has: Collection[Component], reloaded: frozenset[str]
 ) -> Difference:
     part = _part(path, PARTS)
     if part is None:
         raise ValueError(f"nobody says what a change of {path} needs")
     where, made = PARTS[part]
-    components = tuple(each for each in made if separate or each is not Component.EVENTS_ETCD)
+    components = tuple(each for each in made if each in has)
     where += path.removeprefix(part)
     if path in _SWITCHES:
         where, before, after = f"{where}.{_SWITCHES[path]}", before is not None, after is not None
-    note = _NOTES.get(path, "")
-    told = Difference(path=where, before=_shown(before), after=_shown(after), needs=Need.EXCHANGE, note=note)
+    old, new = (_told(path, each) for each in (before, after))
+    told = Difference(path=where, before=old, after=new, needs=Need.EXCHANGE, note=_NOTES.get(path, ""))
     if part in reloaded:
         return replace(told, needs=Need.RELOAD, reload=components)
     return replace(told, needs=Need.RESTART, restart=components) if components else told
+
+
+def _told(path: str, value: JsonValue) -> str:
+    """One side of a difference in a few words."""
+    if path in _TOLD_BY and isinstance(value, dict):
+        return _shown(next(value[field] for field in _TOLD_BY[path] if value[field] is not None))
+    return _hashed(value) if path in _HIDDEN and isinstance(value, str) else _shown(value)
 
 
 def _part(path: str, parts: Mapping[str, object] | frozenset[str] | tuple[str, ...]) -> str | None:
@@ -183,10 +202,14 @@ def _shown(value: JsonValue) -> str:
         return _UNSET
     if isinstance(value, str):
         if "\n" in value or len(value) > _SHORT:
-            return f"{value.count(chr(10)) + 1} lines, sha256 {hashlib.sha256(value.encode()).hexdigest()[:8]}"
+            return _hashed(value)
         return value
     text = json.dumps(_without_nothing(value), sort_keys=True)
     return text if len(text) <= _SHORT else shortened(text, _SHORT).strip("'")
+
+
+def _hashed(text: str) -> str:
+    return f"{text.count(chr(10)) + 1} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _without_nothing(value: JsonValue) -> JsonValue:

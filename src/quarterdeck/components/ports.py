@@ -26,6 +26,7 @@ BLOCK: Mapping[str, int] = {
     PortName.APISERVER: 6443,
     PortName.CONTROLLER_MANAGER: 10257,
     PortName.SCHEDULER: 10259,
+    PortName.CLOUD_CONTROLLER_MANAGER: 10258,
 }
 
 #: How far from that apiservers are where they may have the address of load balancers, which have it then.
@@ -34,8 +35,15 @@ _BESIDE_BALANCERS = 10_000
 #: The status listener of a load balancer, counted from the port that is its plane's own.
 _STATUS_SHIFT = 20_000
 
-#: What a replica had before every seat had room for an etcd of events.
-_PORTS_OF_BEFORE = tuple(name for name in REPLICA_PORTS if not name.startswith("events-"))
+#: What a replica had before every seat had room for what not every replica has.
+_PORTS_OF_BEFORE = (
+    PortName.ETCD_CLIENT,
+    PortName.ETCD_PEER,
+    PortName.ETCD_METRICS,
+    PortName.APISERVER,
+    PortName.CONTROLLER_MANAGER,
+    PortName.SCHEDULER,
+)
 
 
 def ports_of(block: int, names: Iterable[str] = REPLICA_PORTS) -> dict[str, int]:

@@ -101,6 +101,7 @@ FLAGS: Mapping[Component, Mapping[str, str]] = {
     Component.APISERVER: _APISERVER,
     Component.CONTROLLER_MANAGER: {**_CONTROLLERS, **_SIGNERS},
     Component.SCHEDULER: _CONTROLLERS,
+    Component.CLOUD_CONTROLLER_MANAGER: _CONTROLLERS,
 }
 
 
@@ -165,6 +166,7 @@ VALUES: Mapping[Component, Mapping[str, Rule]] = {
         "feature-gates": _gates("RotateKubeletServerCertificate"),
     },
     Component.SCHEDULER: _TLS,
+    Component.CLOUD_CONTROLLER_MANAGER: _TLS,
 }
 
 

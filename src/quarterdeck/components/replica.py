@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from pathlib import PurePosixPath
 
-from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.catalogue import CATALOGUE, components_of
 from quarterdeck.components.credentials import (
     Authority,
     EncryptionKey,
@@ -71,5 +71,5 @@ def check_extra_args(plane: PlaneSettings) -> None:
     )
     certificates = ReplicaSecrets(**{each.name: nothing for each in fields(ReplicaSecrets)})
     cluster = InitialCluster(state=ClusterState.NEW, members=(), token="")
-    for component in Component:
+    for component in components_of(plane):
         component_unit(component, plane, replica, secrets, certificates, cluster)

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from quarterdeck.api.apiserver import AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import JwtAuthenticator
+from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput
@@ -81,8 +82,8 @@ class PlaneSettings:
     none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database, ``events_quota_bytes`` that
     of the events alone; ``separate_events``: whether apiservers keep them there. ``encrypt_secrets``: whether new
     Secrets are stored encrypted. ``authenticators`` and ``admission`` are the user's, to be merged with quarterdeck's
-    own. ``node_bootstrap``: whether nodes join with bootstrap tokens. ``extra_args`` maps flags, without dashes, to
-    values, per component.
+    own. ``cloud``: the cloud controller manager that replicas have (None: they have none). ``node_bootstrap``: whether
+    nodes join with bootstrap tokens. ``extra_args`` maps flags, without dashes, to values, per component.
     """
 
     name: str
@@ -99,6 +100,7 @@ class PlaneSettings:
     authenticators: tuple[JwtAuthenticator, ...] = ()
     admission: tuple[AdmissionPlugin, ...] = ()
     tracing: Tracing | None = None
+    cloud: CloudControllerManager | None = None
     node_bootstrap: bool = True
     baseline: Baseline = Baseline.NODES
     separate_events: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.apiserver_config import authentication_hash
 from quarterdeck.components.difference import change
@@ -13,6 +14,7 @@ from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.errors import Corrupt
+from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 
 
@@ -47,6 +49,11 @@ class Revisions:
     def separate(self) -> frozenset[str]:
         """The revisions whose apiservers keep events in an etcd of their own."""
         return frozenset(name for name, each in self.templates.items() if each.etcd.events is not None)
+
+    @property
+    def cloud(self) -> frozenset[str]:
+        """The revisions that have a cloud controller manager."""
+        return frozenset(name for name, each in self.templates.items() if each.cloud_controller_manager is not None)
 
     @cached_property
     def changes(self) -> tuple[tuple[str, str, Change], ...]:
@@ -90,7 +97,15 @@ def settings_of(plane: str, template: ReplicaTemplate, events: EventsTemplate | 
         authenticators=template.authentication.jwt if template.authentication is not None else (),
         admission=template.admission.plugins if template.admission is not None else (),
         tracing=template.tracing,
+        cloud=template.cloud_controller_manager,
         node_bootstrap=template.node_bootstrap is not None,
         baseline=Baseline(min(template.baseline, max(Baseline))),
-        extra_args=template.extra_args.by_component(),
+        extra_args=flags_of(template),
     )
+
+
+def flags_of(declared: ReplicaTemplate | ControlPlaneSpec) -> dict[Component, dict[str, str]]:
+    """The users' flags of each component."""
+    cloud = declared.cloud_controller_manager
+    given = {Component.CLOUD_CONTROLLER_MANAGER: cloud.flags} if cloud is not None else {}
+    return {**declared.extra_args.by_component(), **given}

@@ -13,15 +13,15 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.addons.content import Content
 from quarterdeck.api.addon_manifests import AddonContent, AddonManifests
-from quarterdeck.api.addons import NODES_ADDON, AddonStatus
+from quarterdeck.api.addons import AddonStatus
 from quarterdeck.api.base import instant
 from quarterdeck.api.conditions import Condition, ConditionStatus, with_condition
 from quarterdeck.engine import addons
+from quarterdeck.engine.cloud import kept_for_cloud
 from quarterdeck.engine.conditions import ADDONS_APPLIED
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.joining import kept_for_nodes
 from quarterdeck.engine.servers import ready_apiserver
-from quarterdeck.engine.templates import takes_nodes
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import EventType
@@ -44,7 +44,7 @@ class AddonDuty:
     _looked: float = -math.inf
     _manifests: AddonManifests | None = None
     _contents: dict[str, Content] = field(default_factory=dict)
-    _own: Content | None = None
+    _own: dict[str, Content] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
         """See ``Duty``. Does nothing while no apiserver is ready, and to a plane that goes."""
@@ -94,16 +94,18 @@ class AddonDuty:
         Raises Unavailable when no apiserver answers, Corrupt when the manifests are gone.
         """
         resource = plane.resource
-        if resource.metadata.deletion_timestamp is not None or not _has_any(plane):
+        if resource.metadata.deletion_timestamp is not None:
             return
-        self._own = kept_for_nodes(plane)
+        self._own = {each.addon: each for each in _quarterdecks(plane)}
+        if not (self._own or resource.status.addon_manifests or resource.status.addons):
+            return
         if self._settled(plane) and self.monotonic() - self._looked < DRIFT_EVERY:
             return
         name = resource.status.addon_manifests
         if name != addons.named(self._manifests):
             self._manifests = await addons.stored(plane.store, resource, name) if name else None
             self._contents = {each.addon: each for each in addons.contents_of(self._manifests)}
-        contents = (*self._contents.values(), *([self._own] if self._own is not None else ()))
+        contents = (*self._contents.values(), *self._own.values())
         objects = [each for content in contents for each in content.objects]
         found = await Addons.seen(
             plane, await ready_apiserver(plane, f"seeing to the add-ons of plane {plane.name}"), objects
@@ -125,7 +127,7 @@ class AddonDuty:
     def _wanted(self) -> Sequence[AddonContent]:
         """The user's, and quarterdeck's own."""
         users = self._manifests.spec.addons if self._manifests is not None else ()
-        return (*users, *([addons.encoded(self._own)] if self._own is not None else ()))
+        return (*users, *map(addons.encoded, self._own.values()))
 
     def _gone(self, plane: Plane, found: Addons) -> Sequence[str]:
         """Add-ons that are there, or of which something was said, and that are not wanted."""
@@ -147,7 +149,7 @@ class AddonDuty:
     async def _kept(self, plane: Plane, found: Addons, wanted: AddonContent) -> AddonStatus:
         """See to one add-on; what is known of it then."""
         state = _known(plane, wanted.name)
-        own = self._own if wanted.name == NODES_ADDON else None
+        own = self._own.get(wanted.name)
         content = own or self._contents[wanted.name]
         try:
             if state.digest == wanted.digest and not state.why and await found.untouched(content, state.fields):
@@ -209,9 +211,9 @@ def _known(plane: Plane, name: str) -> AddonStatus:
     return next(found, AddonStatus(name=name))
 
 
-def _has_any(plane: Plane) -> bool:
-    status = plane.resource.status
-    return bool(status.addon_manifests or status.addons or takes_nodes(plane.resource))
+def _quarterdecks(plane: Plane) -> tuple[Content, ...]:
+    """The add-ons that are quarterdeck's own."""
+    return tuple(each for each in (kept_for_nodes(plane), kept_for_cloud(plane)) if each is not None)
 
 
 async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:

@@ -11,9 +11,10 @@ from quarterdeck.api.site import LocalSpec, Site, SshSpec
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.settings import Baseline
-from quarterdeck.components.template import settings_of
+from quarterdeck.components.template import flags_of, settings_of
 from quarterdeck.endpoint.claims import CONSENT, stranger
 from quarterdeck.engine import operations
+from quarterdeck.engine.cloud import admit_cloud
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.endpoint_changes import admit_change
 from quarterdeck.engine.preconditions import require
@@ -37,6 +38,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
     _can_be_rendered(wanted, site, current)
+    admit_cloud(wanted, engine.home.sites.open(site), current)
     if current is None:
         await _address_is_led(engine, wanted, site)
         await _has_machines(engine, wanted, site)
@@ -60,8 +62,8 @@ def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | N
     if current is None:
         template = template.model_copy(update={"baseline": max(Baseline)})
     check_extra_args(settings_of(wanted.name, template))
-    before = current.spec.extra_args.by_component() if current is not None else {}
-    for component, flags in wanted.spec.extra_args.by_component().items():
+    before = flags_of(current.spec) if current is not None else {}
+    for component, flags in flags_of(wanted.spec).items():
         kept = before.get(component, {})
         refuse_dangerous(component, {flag: value for flag, value in flags.items() if kept.get(flag) != value})
 

@@ -41,7 +41,12 @@ from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
-PROGRAMS: Mapping[Component, Program] = {component: Program(spec.program) for component, spec in CATALOGUE.items()}
+#: The programs that are fetched. A cloud controller manager is the user's own.
+PROGRAMS: Mapping[Component, Program] = {
+    component: Program(spec.program)
+    for component, spec in CATALOGUE.items()
+    if component is not Component.CLOUD_CONTROLLER_MANAGER
+}
 
 
 class Rest(Protocol):

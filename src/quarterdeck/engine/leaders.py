@@ -12,7 +12,7 @@ from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.asking import or_none
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component, controllers
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 
@@ -49,8 +49,9 @@ def leading(fact: Mapping[str, JsonValue]) -> list[str]:
 
 async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
     """Who leads, asked of the controllers that run and of an apiserver that is ready."""
-    found = await asyncio.gather(*(_leader(plane, world, each) for each in CONTROLLERS))
-    return dict(zip(CONTROLLERS, found, strict=True))
+    kinds = controllers(cloud=any(each.revision in world.cloud for each in world.memory.replicas))
+    found = await asyncio.gather(*(_leader(plane, world, each) for each in kinds))
+    return dict(zip(kinds, found, strict=True))
 
 
 async def _leader(plane: Plane, world: World, component: Component) -> Leader:

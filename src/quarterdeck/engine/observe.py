@@ -84,6 +84,7 @@ class Observer:
             known,
             storage_class=template.etcd.storage_class,
             separate=plane.revisions.separate,
+            cloud=plane.revisions.cloud,
             events_class=events.storage_class if events is not None else "",
         )
         places = {record.name: self._place(record) for record in memory.replicas}

@@ -79,6 +79,7 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
         admission=spec.admission if spec.admission and spec.admission.plugins else None,
         tracing=spec.tracing,
+        cloud_controller_manager=spec.cloud_controller_manager,
         node_bootstrap=True if takes_nodes(plane) else None,
         certificates=spec.certificates,
         baseline=plane.status.baseline,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import cache
 
 
 class Component(StrEnum):
@@ -14,10 +15,14 @@ class Component(StrEnum):
     APISERVER = "kube-apiserver"
     CONTROLLER_MANAGER = "kube-controller-manager"
     SCHEDULER = "kube-scheduler"
+    CLOUD_CONTROLLER_MANAGER = "cloud-controller-manager"  # of replicas whose revision has one
 
 
 #: The components that need an apiserver and do nothing for clients.
-CONTROLLERS = (Component.CONTROLLER_MANAGER, Component.SCHEDULER)
+CONTROLLERS = (Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.CLOUD_CONTROLLER_MANAGER)
+
+#: Not every replica has these.
+OPTIONAL = frozenset({Component.EVENTS_ETCD, Component.CLOUD_CONTROLLER_MANAGER})
 
 #: What a program asks on its own replica: an apiserver its own members of etcd only, and controllers their own
 #: apiserver.
@@ -27,7 +32,23 @@ DEPENDS: Mapping[Component, tuple[Component, ...]] = {
     Component.APISERVER: (Component.ETCD, Component.EVENTS_ETCD),
     Component.CONTROLLER_MANAGER: (Component.APISERVER,),
     Component.SCHEDULER: (Component.APISERVER,),
+    Component.CLOUD_CONTROLLER_MANAGER: (Component.APISERVER,),
 }
+
+
+@cache
+def programs(*, events: bool = False, cloud: bool = False) -> tuple[Component, ...]:
+    """The programs of a replica. ``events``: it has a member of a cluster for these alone; ``cloud``: its revision has
+    a cloud controller manager.
+    """
+    has = {Component.EVENTS_ETCD: events, Component.CLOUD_CONTROLLER_MANAGER: cloud}
+    return tuple(each for each in Component if has.get(each, True))
+
+
+@cache
+def controllers(*, cloud: bool = False) -> tuple[Component, ...]:
+    """The controllers among these."""
+    return tuple(each for each in programs(cloud=cloud) if each in CONTROLLERS)
 
 
 def with_dependents(components: Iterable[Component]) -> frozenset[Component]:

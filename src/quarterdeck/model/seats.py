@@ -15,12 +15,13 @@ class PortName(StrEnum):
     APISERVER = "kube-apiserver"
     CONTROLLER_MANAGER = "kube-controller-manager"
     SCHEDULER = "kube-scheduler"
+    CLOUD_CONTROLLER_MANAGER = "cloud-controller-manager"
     EVENTS_CLIENT = "events-client"  # of an etcd that has the events alone
     EVENTS_PEER = "events-peer"
     EVENTS_METRICS = "events-metrics"
 
 
-#: What every replica has: an etcd, what stands on it, and room for an etcd of events.
+#: What every replica has: an etcd, what stands on it, and room for an etcd of events and a cloud controller manager.
 REPLICA_PORTS = (
     PortName.ETCD_CLIENT,
     PortName.ETCD_PEER,
@@ -31,6 +32,7 @@ REPLICA_PORTS = (
     PortName.EVENTS_CLIENT,
     PortName.EVENTS_PEER,
     PortName.EVENTS_METRICS,
+    PortName.CLOUD_CONTROLLER_MANAGER,
 )
 
 

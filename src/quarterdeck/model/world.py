@@ -10,9 +10,9 @@ from enum import StrEnum
 
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, controllers, programs
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.model.memory import MemberWord, Memory
+from quarterdeck.model.memory import MemberWord, Memory, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Step
@@ -289,7 +289,8 @@ class World:
     known; 0: clients need none).
 
     ``separate`` are the revisions whose apiservers keep events in a cluster of their own, ``events_class`` the storage
-    class that the wanted revision gives it. ``events_membership`` and ``events_wrong`` are that cluster's; all else
+    class that the wanted revision gives it. ``cloud`` are the revisions that have a cloud controller manager.
+    ``events_membership`` and ``events_wrong`` are that cluster's; all else
     that is said of etcd is said of the main one.
 
     ``words``: what the members of the main cluster say of themselves, if no quorum of it answers. ``consent``:
@@ -328,6 +329,7 @@ class World:
     promoted: bool = False
     deleting: bool = False
     separate: frozenset[str] = frozenset()
+    cloud: frozenset[str] = frozenset()
     events_class: str = ""
     events_membership: Membership | None = None
     events_wrong: tuple[WrongData, ...] = ()
@@ -335,6 +337,14 @@ class World:
     consent: Consent = field(default_factory=Consent)
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)
+
+    def programs(self, revision: str) -> tuple[Component, ...]:
+        """The programs that replicas of a revision have."""
+        return programs(events=revision in self.separate, cloud=revision in self.cloud)
+
+    def controllers(self, replica: Replica) -> tuple[Component, ...]:
+        """Those of a replica that need an apiserver and do nothing for clients."""
+        return controllers(cloud=replica.revision in self.cloud)
 
     def of(self, cluster: Cluster) -> World:
         """The same world, with that cluster where the main one stands."""

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from quarterdeck.components.credentials import (
@@ -43,8 +43,7 @@ def encode(secrets: PlaneSecrets) -> str:
         {"name": each.name, "secret": base64.b64encode(each.secret).decode()} for each in secrets.encryption_keys
     ]
     document["replicas"] = {
-        name: {each.name: _pair_out(getattr(issued, each.name)) for each in fields(issued)}
-        for name, issued in secrets.replicas
+        name: {each: _pair_out(pair) for each, pair in issued.pairs.items()} for name, issued in secrets.replicas
     }
     document["generations"] = dict(secrets.generations)
     return json.dumps(document, indent=1)
@@ -112,4 +111,6 @@ def _encryption_keys_in(document: Mapping[str, Any]) -> tuple[EncryptionKey, ...
 
 
 def _replica_in(document: Mapping[str, Mapping[str, str]]) -> ReplicaSecrets:
-    return ReplicaSecrets(**{each.name: _pair_in(document[each.name]) for each in fields(ReplicaSecrets)})
+    """Not every replica has all of them."""
+    has = (each.name for each in fields(ReplicaSecrets) if each.default is MISSING or each.name in document)
+    return ReplicaSecrets(**{name: _pair_in(document[name]) for name in has})

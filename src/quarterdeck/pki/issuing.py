@@ -33,7 +33,7 @@ class ReplicaNames:
 
     ``addresses`` are its seat's and its machine's. ``endpoint_names`` and ``endpoint_addresses`` are what clients may
     reach the plane by: its DNS name, and the addresses of the load balancers that are known. ``service_ip`` and
-    ``cluster_domain`` are of the Service ``kubernetes``.
+    ``cluster_domain`` are of the Service ``kubernetes``. ``cloud``: it has a cloud controller manager.
     """
 
     replica: str
@@ -42,6 +42,7 @@ class ReplicaNames:
     cluster_domain: str = "cluster.local"
     endpoint_names: tuple[str, ...] = ()
     endpoint_addresses: tuple[str, ...] = ()
+    cloud: bool = False
 
 
 def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME) -> PlaneSecrets:
@@ -90,16 +91,40 @@ def with_replica(
     lifetime: timedelta = LEAF_LIFETIME,
 ) -> PlaneSecrets:
     """``plane`` with certificates for a replica; ``plane`` itself if the replica has some of that generation already,
-    or of a later one.
+    or of a later one. Those of a cloud controller manager that comes to it later are issued then.
 
     So a replica's unit specs never change by themselves. Store the result before a unit is started with it.
     """
-    name = names.replica
-    if plane.replica(name) is not None and plane.generation(name) >= generation:
+    if has_all(plane, names, generation):
         return plane
-    others = without_replica(plane, name)
-    issued = _issue_replica(plane, names, now, lifetime)
-    return replace(plane, replicas=(*others.replicas, (name, issued)), generations=_counted(plane, name, generation))
+    issuer, name = _Issuer(plane, names, now, lifetime), names.replica
+    issued = plane.replica(name)
+    if issued is None or plane.generation(name) < generation:
+        issued = issuer.replica()
+        plane = replace(plane, generations=_counted(plane, name, generation))
+    return _with_issued(plane, name, issuer.with_cloud(issued) if names.cloud else issued)
+
+
+def has_all(plane: PlaneSecrets, names: ReplicaNames, generation: int = 0) -> bool:
+    """Whether a replica has certificates for all its programs, of that generation or a later one."""
+    issued = plane.replica(names.replica)
+    if issued is None or plane.generation(names.replica) < generation:
+        return False
+    return not names.cloud or issued.cloud_controller_manager is not None
+
+
+def without_cloud(plane: PlaneSecrets, replica: str) -> PlaneSecrets:
+    """``plane`` without what was issued for a cloud controller manager that a replica has no more."""
+    issued = plane.replica(replica)
+    if issued is None or issued.cloud_controller_manager is None:
+        return plane
+    rest = replace(issued, cloud_controller_manager=None, cloud_controller_manager_client=None)
+    return _with_issued(plane, replica, rest)
+
+
+def _with_issued(plane: PlaneSecrets, name: str, issued: ReplicaSecrets) -> PlaneSecrets:
+    others = tuple(each for each in plane.replicas if each[0] != name)
+    return replace(plane, replicas=(*others, (name, issued)))
 
 
 def _counted(plane: PlaneSecrets, name: str, generation: int) -> tuple[tuple[str, int], ...]:
@@ -122,40 +147,60 @@ def issue_admin(
     return issue(plane.kubernetes_ca.issuer, request, now)
 
 
-def _issue_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, lifetime: timedelta) -> ReplicaSecrets:
-    own = _own_addresses(names.addresses)
+@dataclass(frozen=True, slots=True)
+class _Issuer:
+    """Issues what one replica has."""
 
-    def member(usage: Usage) -> KeyPair:
+    plane: PlaneSecrets
+    names: ReplicaNames
+    now: datetime
+    lifetime: timedelta
+
+    def replica(self) -> ReplicaSecrets:
+        kubernetes, etcd = self.plane.kubernetes_ca, self.plane.etcd_ca
+        return ReplicaSecrets(
+            etcd_server=self._member(),
+            etcd_peer=self._member(),
+            etcd_client=self._client(etcd, "kube-apiserver-etcd-client"),
+            apiserver=issue(kubernetes.issuer, _apiserver(self.names, self.lifetime), self.now),
+            kubelet_client=self._client(kubernetes, "kube-apiserver-kubelet-client", _MASTERS),
+            front_proxy=self._client(self.plane.front_proxy_ca, "front-proxy-client"),
+            controller_manager=self._serving("kube-controller-manager"),
+            controller_manager_client=self._client(kubernetes, "system:kube-controller-manager"),
+            scheduler=self._serving("kube-scheduler"),
+            scheduler_client=self._client(kubernetes, "system:kube-scheduler"),
+        )
+
+    def with_cloud(self, issued: ReplicaSecrets) -> ReplicaSecrets:
+        return replace(
+            issued,
+            cloud_controller_manager=self._serving("cloud-controller-manager"),
+            cloud_controller_manager_client=self._client(self.plane.kubernetes_ca, "system:cloud-controller-manager"),
+        )
+
+    def _member(self) -> KeyPair:
         # IP addresses only: with DNS names etcd would look peers up in reverse (etcd: client/pkg/transport).
-        wanted = Request(common_name=names.replica, usage=usage, lifetime=lifetime, ip_addresses=own)
-        return issue(plane.etcd_ca.issuer, wanted, now)
+        wanted = Request(
+            common_name=self.names.replica,
+            usage=Usage.SERVER | Usage.CLIENT,
+            lifetime=self.lifetime,
+            ip_addresses=_own_addresses(self.names.addresses),
+        )
+        return issue(self.plane.etcd_ca.issuer, wanted, self.now)
 
-    def client(authority: Authority, user: str, *groups: str) -> KeyPair:
-        wanted = Request(common_name=user, organizations=groups, usage=Usage.CLIENT, lifetime=lifetime)
-        return issue(authority.issuer, wanted, now)
+    def _client(self, authority: Authority, user: str, *groups: str) -> KeyPair:
+        wanted = Request(common_name=user, organizations=groups, usage=Usage.CLIENT, lifetime=self.lifetime)
+        return issue(authority.issuer, wanted, self.now)
 
-    def serving(common_name: str) -> KeyPair:
+    def _serving(self, common_name: str) -> KeyPair:
         wanted = Request(
             common_name=common_name,
             usage=Usage.SERVER,
-            lifetime=lifetime,
+            lifetime=self.lifetime,
             dns_names=(common_name, "localhost"),
-            ip_addresses=own,
+            ip_addresses=_own_addresses(self.names.addresses),
         )
-        return issue(plane.kubernetes_ca.issuer, wanted, now)
-
-    return ReplicaSecrets(
-        etcd_server=member(Usage.SERVER | Usage.CLIENT),
-        etcd_peer=member(Usage.SERVER | Usage.CLIENT),
-        etcd_client=client(plane.etcd_ca, "kube-apiserver-etcd-client"),
-        apiserver=issue(plane.kubernetes_ca.issuer, _apiserver(names, lifetime), now),
-        kubelet_client=client(plane.kubernetes_ca, "kube-apiserver-kubelet-client", _MASTERS),
-        front_proxy=client(plane.front_proxy_ca, "front-proxy-client"),
-        controller_manager=serving("kube-controller-manager"),
-        controller_manager_client=client(plane.kubernetes_ca, "system:kube-controller-manager"),
-        scheduler=serving("kube-scheduler"),
-        scheduler_client=client(plane.kubernetes_ca, "system:kube-scheduler"),
-    )
+        return issue(self.plane.kubernetes_ca.issuer, wanted, self.now)
 
 
 def _apiserver(names: ReplicaNames, lifetime: timedelta) -> Request:

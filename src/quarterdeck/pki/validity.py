@@ -68,10 +68,7 @@ def certificates(secrets: PlaneSecrets) -> tuple[tuple[str, bytes], ...]:
         elif isinstance(value, KeyPair):
             found.append((name, value.certificate))
     for replica, issued in secrets.replicas:
-        found += [
-            (f"{replica}/{each.name.replace('_', '-')}", getattr(issued, each.name).certificate)
-            for each in fields(issued)
-        ]
+        found += [(f"{replica}/{name.replace('_', '-')}", pair.certificate) for name, pair in issued.pairs.items()]
     return tuple(found)
 
 

@@ -86,6 +86,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     traffic.let_go,
     events.dissolve,
     events.renew,
+    serving.dismiss,
     serving.settled,
 )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import CORRUPT, all_raised, serves
@@ -61,6 +62,17 @@ def spared(view: View, record: Replica) -> bool:
     others = [each for each in view.wanted if each.name != record.name]
     if not all(serves(world, each) for each in others):
         return False
-    if not all(view.unit(each, kind) is UnitState.RUNNING for each in others for kind in CONTROLLERS):
+    if not all(_controls(view, each, view.change(record)) for each in others):
         return False
     return Component.APISERVER not in stops or (bool(others) and view.led_to({each.name for each in others}))
+
+
+def _controls(view: View, record: Replica, change: Change) -> bool:
+    """Whether a replica runs its controllers; those that the ``change`` has brought it must say that they are well: one
+    that ends when it reads its flags runs for a moment, too.
+    """
+    fact, new = view.fact(record), record.revision == view.revision
+    return all(
+        fact.unit(each) is UnitState.RUNNING and not (new and each in change.restart & fact.silent)
+        for each in view.world.controllers(record)
+    )

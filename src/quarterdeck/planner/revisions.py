@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import Component, with_dependents
@@ -64,11 +64,13 @@ def as_it_is(change: Change, fact: ReplicaFact, revision: str) -> Change:
     return Change(exchange=change.exchange, restart=change.restart | change.reload)
 
 
-def costs_nothing(world: World, record: Replica, stops: Iterable[Component]) -> bool:
+def costs_nothing(world: World, record: Replica, stops: Collection[Component]) -> bool:
     """Whether nobody notices when these programs of a replica stop: none of them is of use to anybody, and that is not
     for want of something else. In an outage everything is of use that may go on after it.
     """
     fact = world.replica(record.name)
+    if stops and not frozenset(stops).intersection(world.programs(record.revision)):
+        return False  # nothing stops: what it is to have besides comes to one replica after the other
     running = [component for component in stops if fact.unit(component) not in IDLE]
     if any(_of_use(world, record, component) for component in running):
         return False

@@ -49,14 +49,16 @@ def control(view: View) -> Outcome:
         _start(record, component, "its apiserver is ready")
         for record in view.servers
         if view.reachable(record) and view.ready(record)
-        for component in CONTROLLERS
+        for component in view.world.controllers(record)
         if view.unit(record, component) in IDLE and not view.rests(record, component)
     )
     return Outcome(steps)
 
 
 def _run_controllers(view: View, hosts: tuple[Replica, ...]) -> bool:
-    return all(any(view.unit(record, component) is UnitState.RUNNING for record in hosts) for component in CONTROLLERS)
+    kinds = {component for record in hosts for component in view.world.controllers(record)}
+    running = {each for each in kinds if any(view.unit(record, each) is UnitState.RUNNING for record in hosts)}
+    return bool(hosts) and running == kinds
 
 
 def _start(record: Replica, component: Component, why: str) -> StartUnit:
@@ -92,7 +94,7 @@ def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
     standby = may_drain(view) and all(
         view.unit(record, component) is UnitState.RUNNING and component not in view.fact(record).hung
         for record in stay
-        for component in CONTROLLERS
+        for component in view.world.controllers(record)
     )
     return [
         StopUnit(
@@ -105,6 +107,21 @@ def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
         for component in CONTROLLERS
         if (standby or record.name in view.gone) and view.unit(record, component) not in (*IDLE, UnitState.UNKNOWN)
     ]
+
+
+def dismiss(view: View) -> Outcome:
+    """What a replica's revision has no more goes from its machine, with its files: it was stopped before that revision
+    was adopted.
+    """
+    return Outcome(
+        tuple(
+            StopUnit(site=record.site, why="its revision has none", replica=record.name, component=component)
+            for record in view.wanted
+            for component in CONTROLLERS
+            if component not in view.world.controllers(record)
+            and view.unit(record, component) not in (UnitState.ABSENT, UnitState.UNKNOWN)
+        )
+    )
 
 
 def settled(view: View) -> Outcome:
@@ -130,7 +147,7 @@ def settled(view: View) -> Outcome:
         else:
             waiting.extend(
                 f"{component} of {record.name} to run"
-                for component in CONTROLLERS
+                for component in view.world.controllers(record)
                 if view.unit(record, component) is not UnitState.RUNNING or component in view.fact(record).hung
             )
     return Outcome(waiting=tuple(waiting))

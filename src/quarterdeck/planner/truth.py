@@ -33,7 +33,8 @@ class Truth:
     the site of a fixed address: then there is no name, and ``record`` is that site always, unless it is ``promoted``.
     ``direct``, ``promoted``: as in ``World``;
     ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
-    revisions that keep events apart, ``events_leader`` who leads their cluster. ``full``: etcd has raised NOSPACE,
+    revisions that keep events apart, ``cloud`` those that have a cloud controller manager, ``events_leader`` who leads
+    the events' cluster. ``full``: etcd has raised NOSPACE,
     and takes no writes; ``events_full``: so has the events' cluster. ``sick``: machines, each with a program that
     hangs there whenever it is started; ``lame``: the same, of members that never catch up there. ``twins`` are sites
     whose load balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one
@@ -73,6 +74,7 @@ class Truth:
     sick: frozenset[tuple[str, Component]] = frozenset()
     lame: frozenset[tuple[str, Component]] = frozenset()
     separate: frozenset[str] = frozenset()
+    cloud: frozenset[str] = frozenset()
     events_leader: str | None = None
     full: bool = False
     events_full: bool = False

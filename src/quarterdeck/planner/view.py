@@ -162,8 +162,7 @@ class View:
 
     def runs_all(self, replica: Replica) -> bool:
         """Whether none of its programs was stopped."""
-        has = (each for each in Component if each is not Component.EVENTS_ETCD or self.keeps_events_apart(replica))
-        return not any(self.unit(replica, component) in IDLE for component in has)
+        return not any(self.unit(replica, each) in IDLE for each in self.world.programs(replica.revision))
 
     @cached_property
     def resting(self) -> Rest | None:

@@ -39,6 +39,7 @@ def from_world(world: World) -> Truth:
         leader=world.membership.leader if world.membership else None,
         events_leader=world.events_membership.leader if world.events_membership else None,
         separate=world.separate,
+        cloud=world.cloud,
         full=_is_full(world.membership),
         events_full=_is_full(world.events_membership),
         next_member=max(ids, default=0) + 1,

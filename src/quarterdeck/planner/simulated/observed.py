@@ -51,6 +51,7 @@ def observe(truth: Truth) -> World:
         words=_words(truth),
         consent=truth.consent,
         separate=truth.separate,
+        cloud=truth.cloud,
         events_membership=_membership(truth.of(Cluster.EVENTS)) if truth.memory.events.exists else None,
         replicas=replicas,
         balancers=_balancer_facts(truth),
@@ -227,6 +228,9 @@ def _unit_states(units: frozenset[Component], crashed: frozenset[Component]) -> 
     def state(component: Component) -> UnitState:
         if component in crashed:
             return UnitState.FAILED
-        return UnitState.RUNNING if component in units else UnitState.STOPPED
+        if component in units:
+            return UnitState.RUNNING
+        # What is not there is soon removed where no revision has it; nothing else makes a difference of the two.
+        return UnitState.ABSENT if component is Component.CLOUD_CONTROLLER_MANAGER else UnitState.STOPPED
 
     return tuple((component, state(component)) for component in Component)

@@ -28,7 +28,7 @@ done
 for process in /proc/[0-9]*; do
   read -r name 2> /dev/null < "$process/comm" || continue
   case $name in
-    etcd | kubelet | kube-apiserver | kube-controller | kube-scheduler)
+    etcd | kubelet | kube-apiserver | kube-controller | kube-scheduler | cloud-controlle)
       grep -q quarterdeck- "$process/cgroup" 2> /dev/null || say process "$name" "${process##*/}" ;;
   esac
 done
