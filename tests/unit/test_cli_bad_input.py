@@ -54,6 +54,19 @@ def plane(spec: str, name: str = "demo") -> str:
         ("{placement: {site: east}, drills: [{fail: unit, every: 7d, window: night}]}", ("spec.drills[0].window",)),
         ("{placement: {site: east}, etcd: {electionMilliseconds: 200}}", ("electionMilliseconds", "heartbeats")),
         ("{placement: {site: east}, serviceCidr: 10.96.0.0/30}", ("spec.serviceCidr", "/30")),
+        ("{placement: {site: east}, cloudControllerManager: {}}", ("spec.cloudControllerManager.program", "image")),
+        (
+            "{placement: {site: east}, cloudControllerManager: {program: /a, image: b}}",
+            ("spec.cloudControllerManager.program", "either"),
+        ),
+        ("{placement: {site: east}, cloudControllerManager: {program: ccm}}", ("cloudControllerManager.program",)),
+        (
+            "{placement: {site: east}, cloudControllerManager: {program: /a, provider: a, flags: {cloud-provider: b}}}",
+            ("spec.cloudControllerManager.flags.cloud-provider", "provider"),
+        ),
+        ("{placement: {site: east}, cloudControllerManager: {program: /a, provider: 'a b'}}", ("provider", "aws")),
+        ("{placement: {site: east}, cloudControllerManager: {image: 'a b'}}", ("image", "not the name of an image")),
+        ("{placement: {site: east}, cloudControllerManager: {program: /a, config: ''}}", ("config",)),
         ("{placement: {site: east}, kubernetesVersion: latest}", ("spec.kubernetesVersion", "latest")),
     ],
 )

@@ -224,6 +224,9 @@ def test_what_is_named_must_be_there_and_have_a_meaning() -> None:
         struck(Fail.LEADER, component=Component.ETCD)
     with pytest.raises(PreconditionFailed, match="DNS servers that quarterdeck does not run"):
         aim(replace(ground(), hub=()), Wish(fail=Fail.DNS))
+    for absent in (Component.CLOUD_CONTROLLER_MANAGER, Component.EVENTS_ETCD):
+        with pytest.raises(PreconditionFailed, match=f"east-1 has no {absent}"):
+            struck(Fail.UNIT, replica="east-1", component=absent)
     with pytest.raises(PreconditionFailed, match="it has no replica"):
         aim(replace(ground(), site="west"), Wish(fail=Fail.MACHINE))
 

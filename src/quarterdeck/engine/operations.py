@@ -94,14 +94,23 @@ def reached(goal: Goal, plane: ControlPlane) -> bool:
 
 
 def asks_for_addons(operation: Operation | None) -> bool:
-    """Whether an operation changes what a plane's add-ons are to be, quarterdeck's own for nodes among them."""
+    """Whether an operation changes what a plane's add-ons are to be, quarterdeck's own among them."""
     if operation is None or operation.spec.to is None:
         return False
     before, after = operation.spec.from_, operation.spec.to
     if before is None:
-        return bool(after.addon_manifests) or after.spec is None or after.spec.nodes.bootstrap is not False
+        own = after.spec is None or after.spec.nodes.bootstrap is not False or _in_a_cloud(after)
+        return bool(after.addon_manifests) or own
     nodes = before.spec is not None and after.spec is not None and before.spec.nodes != after.spec.nodes
-    return nodes or after.addon_manifests not in (None, before.addon_manifests)
+    return (
+        nodes
+        or _in_a_cloud(before) != _in_a_cloud(after)
+        or after.addon_manifests not in (None, before.addon_manifests)
+    )
+
+
+def _in_a_cloud(goal: Goal) -> bool:
+    return goal.spec is not None and goal.spec.cloud_controller_manager is not None
 
 
 def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
