@@ -195,7 +195,7 @@ class OneReplica:
                     return self.get("/readyz", timeout=1.0)[0] == 200
                 except OSError:
                     return False
-            case Component.CONTROLLER_MANAGER | Component.SCHEDULER:
+            case Component.CONTROLLER_MANAGER | Component.SCHEDULER | Component.CLOUD_CONTROLLER_MANAGER:
                 return listens(self.at(PortName(component)))
 
 

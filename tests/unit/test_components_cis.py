@@ -46,6 +46,7 @@ SECRETS = with_replica(
     NOW,
 )
 DOCS = Path(__file__).parents[2] / "docs" / "security.md"
+CLOUD = Component.CLOUD_CONTROLLER_MANAGER
 ETCD, API, KCM, SCHEDULER = (
     Component.ETCD,
     Component.APISERVER,
@@ -204,6 +205,9 @@ def test_the_table_in_the_docs_names_each_check_and_says_what_the_units_show() -
         (KCM, "cluster-signing-kubelet-client-key-file", "/k"),
         (SCHEDULER, "config", "/c.yaml"),
         (SCHEDULER, "write-config-to", "/c.yaml"),
+        (CLOUD, "leader-elect-resource-name", "x"),
+        (CLOUD, "authorization-always-allow-paths", "*"),
+        (CLOUD, "tls-min-version", "VersionTLS10"),
         (ETCD, "unsafe-no-fsync", "true"),
         (ETCD, "force-new-cluster", "true"),
         (ETCD, "initial-cluster", "x"),

@@ -11,7 +11,7 @@ from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.assemble import Dated, Place, ServerFacts, Silent
-from quarterdeck.engine.liveness import OFTEN, SELDOM, STARTS, Liveness
+from quarterdeck.engine.liveness import AT_FIRST, OFTEN, SELDOM, STARTS, Liveness
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
@@ -101,6 +101,20 @@ async def test_a_controller_is_asked_seldom_while_it_is_well_and_only_while_its_
     assert await lab.look() == Silent(), "without its apiserver it cannot be well"
     lab.ready, lab.kube.frozen = True, frozenset()
     assert await lab.look() == Silent()
+
+
+async def test_a_controller_that_was_just_started_is_asked_at_every_turn_and_later_as_others_are() -> None:
+    lab = Lab()
+    lab.kube.frozen = frozenset({SCHEDULER})
+    assert await lab.look() == Silent(all=only(Component.SCHEDULER))
+    lab.kube.frozen = frozenset()
+    assert await lab.look(later=2 * AT_FIRST) == Silent(), "a change may wait for it"
+    lab.pids[Component.SCHEDULER], lab.kube.frozen = 8, frozenset({SCHEDULER})
+    for later in (2 * AT_FIRST, SELDOM):
+        assert (await lab.look(later=later)).all == only(Component.SCHEDULER)
+    lab.kube.frozen = frozenset()
+    assert (await lab.look(later=2 * AT_FIRST)).all == only(Component.SCHEDULER), "it takes long"
+    assert await lab.look(later=OFTEN) == Silent()
 
 
 async def test_a_member_hangs_when_its_cluster_says_that_it_is_down_and_not_when_we_do_not_hear_it() -> None:

@@ -12,7 +12,7 @@ from quarterdeck.app.words import leading, list_of, quorum_of, rows_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import table
 from quarterdeck.model.components import Component, programs
-from quarterdeck.model.units import IDLE
+from quarterdeck.model.units import IDLE, UnitState
 
 
 def row(plane: ControlPlane) -> dict[str, JsonValue]:
@@ -95,7 +95,8 @@ def print_members(members: list[dict[str, JsonValue]], output: Output) -> None:
         "apiserver",
         *(("events",) if separate else ()),
     )
-    cloud = any(each[Component.CLOUD_CONTROLLER_MANAGER] not in IDLE for each in members)
+    unseen = (*IDLE, UnitState.UNKNOWN)
+    cloud = any(each[Component.CLOUD_CONTROLLER_MANAGER] not in unseen for each in members)
     components = tuple(map(str, programs(events=separate, cloud=cloud))) if output is Output.WIDE else ()
     table([{**each, "events": _in_events(each["events"])} for each in members], (*columns, *components))
 

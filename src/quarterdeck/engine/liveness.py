@@ -23,9 +23,13 @@ from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.model.world import Health, Membership
 
-#: Seconds between two questions to a program that was not well, or not ready; and to a controller that was well.
+#: Seconds between two questions to a program that was not well, or not ready; to a controller that was well; and to one
+#: that has just been started: a change may wait for it before it goes on with the next replica.
 OFTEN = 2.0
 SELDOM = 20.0
+AT_FIRST = 0.3
+#: For so many seconds it has just been started.
+_FIRST = 10.0
 #: Seconds for a process to get well, however much it has to read: as long as ``Settings.start``.
 STARTS = 600.0
 
@@ -102,7 +106,7 @@ class Liveness:
             known.well = True
         elif component in CONTROLLERS and not ready.get(record.name):
             known.well = None  # its apiserver is what it waits for
-        elif known.asked is None or now - known.asked >= (SELDOM if known.well and component in CONTROLLERS else OFTEN):
+        elif known.asked is None or now - known.asked >= _pause(component, known, now):
             known.asked = now
             known.well = bool((await self._answer(record, component, known)).ok)
         known.was_well |= known.well is True
@@ -130,6 +134,14 @@ class Liveness:
             )
             for name in {name for name, _ in silent}
         }
+
+
+def _pause(component: Component, known: _Process, now: float) -> float:
+    """Seconds between two questions to an apiserver or a controller."""
+    if component not in CONTROLLERS:
+        return OFTEN
+    starts = not known.was_well and now - known.since < _FIRST
+    return SELDOM if known.well else AT_FIRST if starts else OFTEN
 
 
 def _follows(membership: Membership | None, record: Replica) -> bool | None:

@@ -40,7 +40,12 @@ func main() {
 			DisableRoutes:      true,
 			ExternalIP:         net.ParseIP("192.0.2.10"),
 			Zone:               cloudprovider.Zone{Region: "fake-region", FailureDomain: "fake-zone"},
-			Addresses:          []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.20"}},
+			OverrideInstanceMetadata: func(_ context.Context, node *v1.Node) (*cloudprovider.InstanceMetadata, error) {
+				return &cloudprovider.InstanceMetadata{
+					ProviderID:    "fake://" + node.Name,
+					NodeAddresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.20"}},
+				}, nil
+			},
 		}, nil
 	})
 	settings, err := options.NewCloudControllerManagerOptions()
