@@ -74,12 +74,20 @@ def test_the_example_of_events_in_an_etcd_of_their_own_loads() -> None:
     assert alpha.spec.storage_classes == (None, "standard")
 
 
+def test_the_example_of_a_cloud_controller_manager_loads() -> None:
+    cloud = one((EXAMPLES / "cloud.yaml").read_text()).spec.cloud_controller_manager
+    assert cloud is not None
+    assert (cloud.provider, cloud.flags) == ("openstack", {"cluster-cidr": "10.200.0.0/16", "v": "2"})
+    assert (cloud.config or "").startswith("[Global]\nauth-url=")
+
+
 def test_every_example_is_loaded_by_a_test() -> None:
     assert {path.name for path in EXAMPLES.glob("*.yaml")} == {
         "controlplane.yaml",
         "site-netns.yaml",
         "rfc2136.yaml",
         "events-etcd.yaml",
+        "cloud.yaml",
         "hosts.yaml",  # an inventory: test_cli_site_hosts.py
     }
 
