@@ -36,7 +36,8 @@ EQUIVALENT: dict[str, str] = {
         "the one has steps only before the quorum is where the plane is heading, and the other only from then on"
     ),
     "planner: WITH_MEMBERSHIP: events.dissolve, events.renew => events.renew, events.dissolve": _EITHER,
-    "planner: WITH_MEMBERSHIP: events.renew, serving.settled => serving.settled, events.renew": (
+    "planner: WITH_MEMBERSHIP: events.renew, serving.dismiss => serving.dismiss, events.renew": _EITHER,
+    "planner: WITH_MEMBERSHIP: serving.dismiss, serving.settled => serving.settled, serving.dismiss": (
         "the second has no steps: only what is waited for is said in another order"
     ),
     "planner: BESIDE: serving.serve, serving.control => serving.control, serving.serve": (
