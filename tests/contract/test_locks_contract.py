@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import ssl
+import sys
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +16,7 @@ from uuid import uuid4
 import pytest
 from support.byhand import OneReplica, binaries, one_replica
 
+from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.errors import Conflict, InvalidInput, Unavailable
 from quarterdeck.http import Answer, Http
 from quarterdeck.kube.locks import KubeLocks
@@ -196,6 +201,66 @@ async def test_a_lease_that_is_deleted_is_told_of_and_what_others_wrote_beside_i
     assert (await ask("DELETE")).status == 200
     assert await asyncio.wait_for(waiting, DEADLINE) is None
     await http.close()
+
+
+class Example:
+    """A process of the example."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def says(self, what: str, times: int) -> list[float]:
+        """When it says that so many times."""
+        found: list[float] = []
+        assert self.process.stdout is not None
+        async with asyncio.timeout(DEADLINE):
+            while len(found) < times:
+                line = (await self.process.stdout.readline()).decode()
+                assert line, "it has ended"
+                if what in line:
+                    found.append(float(line.split()[0]))
+        return found
+
+
+@contextlib.asynccontextmanager
+async def example(config: Path, version: int) -> AsyncIterator[Example]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(Path(__file__).parents[2] / "examples" / "controller_manager.py"),
+        *("--kubeconfig", str(config), "--version", str(version), "--name", f"version-{version}"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Example(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+@pytest.mark.parametrize("programs", ["lease-api"], indirect=True)
+async def test_two_versions_of_the_example_hand_over_three_sets_and_take_over_from_one_that_was_killed(
+    programs: OneReplica, tmp_path: Path
+) -> None:
+    server = Server(
+        url=f"https://{programs.apiserver.host}:{programs.apiserver.port}", ca=programs.secrets.kubernetes_ca.bundle
+    )
+    config = tmp_path / "kubeconfig"
+    config.write_text(kubeconfig("alpha", "admin", server, programs.secrets.manager))
+    async with example(config, 1) as old:
+        await old.says("begins", 4)
+        async with example(config, 2) as new:
+            ended, begun = await asyncio.gather(old.says("has ended", 4), new.says("begins", 4))
+            print(f"\nall four controllers were handed over within {max(begun) - min(ended):.3f} s")
+            assert max(begun) - min(ended) < 0.5
+            new.process.kill()
+            killed = time.time()
+            begun = await old.says("begins", 4)
+            print(f"who was killed was followed after {max(begun) - killed:.3f} s")
+            assert max(begun) - killed < 16
+        old.process.send_signal(signal.SIGTERM)
+        await old.says("all locks were let go", 1)
+        assert await old.process.wait() == 0
 
 
 @pytest.mark.parametrize("programs", ["lease-api"], indirect=True)

@@ -11,9 +11,10 @@ from typing import NoReturn
 
 import pytest
 from loop.clock import Clock, JumpingLoop
+from prometheus_client import CollectorRegistry
 
 from quarterdeck.errors import InvalidInput, LeaseLost, Unavailable
-from quarterdeck.leases import ControllerSet, Held, Manager, MemoryLocks, Record, Timing
+from quarterdeck.leases import ControllerSet, Held, LockMetrics, Manager, MemoryLocks, Record, Timing
 
 TIMING = Timing()
 
@@ -454,6 +455,37 @@ def test_more_than_two_migration_locks_are_warned_of_and_impossible_sets_are_ref
             Manager(lab.locks, lab.set("b", "kcm"), [lab.set("b", "one", "x"), lab.set("b", "two", "x", "y")])
         with pytest.raises(InvalidInput, match="nothing runs under 'one'"):
             Manager(lab.locks, lab.set("b", "kcm"), [lab.set("b", "one")])
+
+    lived(life)
+
+
+def test_locks_are_told_in_numbers() -> None:
+    async def life(lab: Lab) -> None:
+        one = lab.process("a", "kcm", "cloud").start()
+        other = lab.process("b", "ccm", "cloud", precedence=1)
+        await lab.until(lambda: lab.holders("cloud") == ["a"], 1)
+        await lab.locks.create("held", Record(holder="node-1_3f2a", duration=15.0, transitions=4))
+        await other.manager.reconfigure([lab.set("b", "held", "held-controller")])
+        other.start()
+        await asyncio.sleep(3)
+        registry = CollectorRegistry()
+        registry.register(LockMetrics(one.manager, other.manager))
+
+        def number(metric: str, **labels: str) -> float | None:
+            return registry.get_sample_value(metric, labels)
+
+        assert number("quarterdeck_lock_held", lock="cloud") == 1.0
+        assert number("leader_election_master_status", name="kcm") == 1.0
+        assert number("quarterdeck_lock_held", lock="held") == 0.0
+        assert number("quarterdeck_lock_token", lock="held") == 4.0
+        assert number("quarterdeck_lock_token", lock="cloud") == 0.0
+        assert number("quarterdeck_lock_in_the_way", lock="held") == 1.0
+        assert number("quarterdeck_lock_in_the_way", lock="ccm") == 0.0
+        left = number("quarterdeck_lock_left_seconds", lock="cloud")
+        assert left is not None
+        assert 12 < left < 15
+        assert number("quarterdeck_lock_writes_total", lock="cloud", kind="create", outcome="done") == 1.0
+        assert number("quarterdeck_lock_writes_total", lock="cloud", kind="renew", outcome="done") == 1.0
 
     lived(life)
 

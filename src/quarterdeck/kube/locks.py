@@ -39,20 +39,20 @@ class KubeLocks:
 
     async def read(self, name: str) -> Record | None:
         """See ``LockStore``. Without a resource version the apiserver asks etcd for the newest."""
-        answer = await self._ask("GET", f"{self._leases}/{quote(name)}", _JSON)
+        answer = await self.ask("GET", f"{self._leases}/{quote(name)}")
         return None if answer.status == 404 else self._record(answer, name)
 
     async def create(self, name: str, record: Record) -> Record:
         """See ``LockStore``."""
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease(name, record)}
-        answer = await self._ask("POST", self._leases, _JSON, body)
+        answer = await self.ask("POST", self._leases, body)
         if answer.status == 409:
             raise Conflict(f"creating lease {name!r}", "it is there already")
         return self._record(answer, name)
 
     async def update(self, name: str, record: Record) -> Record:
         """See ``LockStore``. What others have written beside our fields stays."""
-        answer = await self._ask("PATCH", f"{self._leases}/{quote(name)}", _PATCH, lease(name, record))
+        answer = await self.ask("PATCH", f"{self._leases}/{quote(name)}", lease(name, record))
         if answer.status in (404, 409):
             raise Conflict(f"writing lease {name!r}", "somebody else wrote it first, or deleted it")
         return self._record(answer, name)
@@ -77,6 +77,22 @@ class KubeLocks:
             if (found.version if found is not None else "") != version:
                 return found
 
+    async def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
+        """One call of the apiserver, with what else a controller may need; a PATCH merges. Raises Unavailable;
+        statuses are the caller's matter.
+        """
+        content = json.dumps(body).encode() if body is not None else b""
+        headers = self._headers(_PATCH if method == "PATCH" else _JSON)
+        try:
+            return await self._http.ask(
+                method, self._server, path, deadline=_DEADLINE, headers=headers, content=content
+            )
+        except NoAnswer as error:
+            doing = f"asking {self._server} for {method} {path}"
+            if error.late:
+                raise TimedOut(doing, str(error)) from error
+            raise Unavailable(doing, str(error)) from error
+
     async def close(self) -> None:
         """Close all connections."""
         await self._http.close()
@@ -91,20 +107,6 @@ class KubeLocks:
         except ValidationError as error:
             raise Unavailable(f"watching lease {name!r}", str(error).replace("\n", " ")) from error
         return None
-
-    async def _ask(
-        self, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, object] | None = None
-    ) -> Answer:
-        content = json.dumps(body).encode() if body is not None else b""
-        try:
-            return await self._http.ask(
-                method, self._server, path, deadline=_DEADLINE, headers=self._headers(headers), content=content
-            )
-        except NoAnswer as error:
-            doing = f"asking {self._server} for {method} {path}"
-            if error.late:
-                raise TimedOut(doing, str(error)) from error
-            raise Unavailable(doing, str(error)) from error
 
     def _headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         token = self._token()

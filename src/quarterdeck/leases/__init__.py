@@ -7,6 +7,7 @@ docs/leases.md.
 from quarterdeck.leases.held import Held
 from quarterdeck.leases.manager import Manager
 from quarterdeck.leases.memory import MemoryLocks
+from quarterdeck.leases.metrics import LockMetrics
 from quarterdeck.leases.record import Record
 from quarterdeck.leases.sets import Controller, ControllerSet, check_sets
 from quarterdeck.leases.store import LockStore
@@ -16,6 +17,7 @@ __all__ = [
     "Controller",
     "ControllerSet",
     "Held",
+    "LockMetrics",
     "LockStore",
     "Manager",
     "MemoryLocks",

@@ -72,6 +72,11 @@ class Keeper:
         now = self.means.clock()
         return protocol.may_act_until(self.lock, self._stands_under(now)) - now
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether somebody of a lower precedence holds the lock."""
+        return protocol.in_the_way(self.lock, self.terms)
+
     def poke(self) -> None:
         """Something has changed: look again."""
         self._poked.set()

@@ -295,7 +295,7 @@ def mismatch(record: Record | None, terms: Terms) -> bool:
 def in_the_way(lock: Lock, terms: Terms) -> bool:
     """Whether the lock has a holder which this process would replace, and that does not let go."""
     record = lock.record
-    if record is None or not record.holder or _mine(record, terms) or mismatch(record, terms):
+    if record is None or record.holder in ("", terms.identity) or mismatch(record, terms):
         return False
     return terms.precedence > (record.precedence if record.can_be_asked else 0)
 

@@ -119,6 +119,7 @@ def _call(call: Call, stored: Record | None) -> Call:
         return Call(call.phase, 0, Write(Kind.RENEW, Record(holder="", duration=0)), None)
     if call.phase is Phase.SENT:
         return Call(call.phase, _time(call.sent, _LONGEST), _write(call.write, stored), None)
+    assert call.write is not None
     done = Write(call.write.kind, replace(call.write.record, version="", transitions=0, renewed=0, acquired=0))
     return Call(call.phase, _time(call.sent, _LONGEST), done, _seen(call.found, stored))
 
