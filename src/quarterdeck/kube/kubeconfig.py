@@ -76,14 +76,15 @@ def locks_of(path: Path, namespace: str = "kube-system") -> KubeLocks:
         authority = _content(path, cluster.authority, cluster.authority_file)
         certificate = _content(path, user.certificate, user.certificate_file)
         key = _content(path, user.key, user.key_file)
+        token = _token(path, user)
+        known = bool(token() or key)
     except FileNotFoundError as error:
         raise NotFound(doing, f"there is no {error.filename}") from error
     except StopIteration:
         raise InvalidInput(doing, "its current context names what it does not have") from None
     except (ValidationError, ValueError) as error:
         raise InvalidInput(doing, str(error).replace("\n", " ")) from error
-    token = _token(path, user)
-    if not token() and not key:
+    if not known:
         raise InvalidInput(doing, "its user has neither a certificate nor a token", "use a kubeconfig that has one")
     tls = client_context(authority, KeyPair(certificate, key) if key else None)
     return KubeLocks(cluster.server, tls, namespace=namespace, token=token)

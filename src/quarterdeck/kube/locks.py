@@ -29,7 +29,12 @@ class KubeLocks:
     """
 
     def __init__(
-        self, server: str, tls: ssl.SSLContext, *, namespace: str = "kube-system", token: Callable[[], str] = lambda: ""
+        self,
+        server: str,
+        tls: ssl.SSLContext | None,
+        *,
+        namespace: str = "kube-system",
+        token: Callable[[], str] = lambda: "",
     ) -> None:
         """``server``: ``https://host:port``. ``token``: asked before each call, since those of pods are renewed."""
         self._server = server
@@ -91,7 +96,7 @@ class KubeLocks:
             doing = f"asking {self._server} for {method} {path}"
             if error.late:
                 raise TimedOut(doing, str(error)) from error
-            raise Unavailable(doing, str(error)) from error
+            raise Unavailable(doing, "connection refused" if error.refused else str(error)) from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -109,7 +114,10 @@ class KubeLocks:
         return None
 
     def _headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        token = self._token()
+        try:
+            token = self._token()
+        except OSError as error:
+            raise Unavailable(f"reading the token for {self._server}", str(error)) from error
         return {**headers, "Authorization": f"Bearer {token}"} if token else headers
 
     def _record(self, answer: Answer, name: str) -> Record:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeVar
 
-from quarterdeck.errors import Conflict, QuarterdeckError
+from quarterdeck.errors import Conflict, QuarterdeckError, TimedOut
 from quarterdeck.leases import protocol
 from quarterdeck.leases.crew import Crew
 from quarterdeck.leases.held import Held
 from quarterdeck.leases.protocol import End, Kind, Lock, Move, Read, Running, Start, Stop, Terms, Under, Wait, Write
+from quarterdeck.leases.record import MICROSECONDS, Record
 from quarterdeck.leases.sets import ControllerSet
 from quarterdeck.leases.store import LockStore
 from quarterdeck.leases.watchdog import Watchdog
@@ -57,7 +59,7 @@ class Keeper:
     writes: Counter[tuple[str, str]] = field(default_factory=Counter)
     _crew: Crew | None = None
     _poked: asyncio.Event = field(default_factory=asyncio.Event)
-    _watch: asyncio.Task[None] | None = None
+    _watch: asyncio.Future[Record | None] | None = None
     _watched: str | None = None
     _said: dict[str, str] = field(default_factory=dict)
 
@@ -86,6 +88,7 @@ class Keeper:
         try:
             while self.wanted or not self._is_gone():
                 self._look_at_controllers()
+                self._expect()  # what it stands under may have changed
                 now = self.means.clock()
                 await self._do(protocol.next_move(self.lock, self.terms, self._stands_under(now), now))
         finally:
@@ -141,14 +144,17 @@ class Keeper:
     def _now(self, lock: Lock) -> None:
         """The lock is another one: all who go by it look again."""
         self.lock = lock
-        under = self._stands_under(self.means.clock())
-        if lock.running is Running.OFF:
-            self.means.watchdog.forget(self.name)
-        else:
-            self.means.watchdog.expect(
-                self.name, protocol.to_stop_at(lock, self.terms, under), protocol.may_act_until(lock, under)
-            )
         self.news()
+        self._expect()
+
+    def _expect(self) -> None:
+        """Have the watchdog know until when the controllers may go on."""
+        if self.lock.running is Running.OFF:
+            self.means.watchdog.forget(self.name)
+            return
+        under = self._stands_under(self.means.clock())
+        stop, until = protocol.to_stop_at(self.lock, self.terms, under), protocol.may_act_until(self.lock, under)
+        self.means.watchdog.expect(self.name, stop, until)
 
     # the store
 
@@ -178,7 +184,7 @@ class Keeper:
         else:
             self.writes[kind, "done"] += 1
             self._said.pop("writing", None)
-            self._now(protocol.wrote(self.lock, self.terms, write, record, sent))
+            self._now(protocol.wrote(self.lock, self.terms, write, record, sent, self.means.clock()))
 
     async def _call(self, call: Awaitable[T]) -> T:
         """What the store answers. Raises QuarterdeckError; nobody waits for an answer when it is time to stop."""
@@ -188,7 +194,7 @@ class Keeper:
             async with asyncio.timeout(max(0.0, min(CALL_DEADLINE, safe - now))):
                 return await call
         except TimeoutError:
-            raise QuarterdeckError(f"asking for lock {self.name!r}", "the store did not answer in time") from None
+            raise TimedOut(f"asking for lock {self.name!r}", "the store did not answer in time") from None
 
     def _fail(self, doing: str, error: QuarterdeckError) -> None:
         self._say(doing, str(error))
@@ -197,40 +203,40 @@ class Keeper:
     # waiting
 
     async def _wait(self, until: float) -> None:
+        """Until then, or until something has changed. News of a watch are heard here alone, when nothing is under way:
+        what a write came to may be older than they are.
+        """
         if self.lock.known:
             self._watch_on()
         seconds = until - self.means.clock()
-        if not self._poked.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, seconds) if seconds < math.inf else None):
-                    await self._poked.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds) if seconds < math.inf else None):
+                await self._poked.wait()
         self._poked.clear()
+        if self._watch is not None and self._watch.done() and self._watched == self._version:
+            self._hear(self._watch)
+
+    @property
+    def _version(self) -> str:
+        return self.lock.record.version if self.lock.record is not None else ""
 
     def _watch_on(self) -> None:
-        record = self.lock.record
-        version = record.version if record is not None else ""
-        if self._watch is not None and self._watched == version and not self._watch.done():
-            return
-        self._end_watch()
-        self._watched = version
-        self._watch = asyncio.create_task(self._told(version), name=f"watch of lock {self.name}")
+        if self._watch is None or self._watched != self._version:
+            self._end_watch()
+            self._watched = self._version
+            changed = self.means.store.changed(self.name, self._version)
+            self._watch = asyncio.ensure_future(changed)
+            self._watch.add_done_callback(lambda _: self.poke())
 
-    async def _told(self, version: str) -> None:
+    def _hear(self, watch: asyncio.Future[Record | None]) -> None:
+        self._watch = None
         try:
-            record = await self.means.store.changed(self.name, version)
+            record = watch.result()
         except QuarterdeckError as error:
-            self._say("watching", str(error))
-            if self._is_watched(version):
-                self._now(protocol.failed(self.lock, self.means.clock()))
+            self._fail("watching", error)
         else:
             self._said.pop("watching", None)
-            if self._is_watched(version):
-                self._now(protocol.saw(self.lock, self.terms, record, self.means.clock()))
-
-    def _is_watched(self, version: str) -> bool:
-        """Whether what a watch tells is news: nothing was written or read since it began."""
-        record = self.lock.record
-        return self.lock.known and (record.version if record is not None else "") == version
+            self._now(protocol.saw(self.lock, self.terms, record, self.means.clock()))
 
     def _end_watch(self) -> None:
         if self._watch is not None:
@@ -246,12 +252,9 @@ class Keeper:
             self._say("set", f"lock {self.name!r} is for {has}, not for {would}: it is not taken; use another name")
         if protocol.overdue(self.lock, terms, self.means.clock()) and record is not None:
             since = self.means.wall() - (self.means.clock() - self.lock.asked)
-            how = (
-                f"was asked to let go of it at {since:.0f}"
-                if record.can_be_asked
-                else "cannot be asked to let go of it"
-            )
-            self._say("holder", f"lock {self.name!r} is held by {record.holder}, since {record.acquired}, which {how}")
+            how = f"was asked to let go at {_time(since)}" if record.can_be_asked else "cannot be asked to let go"
+            held = f"{record.holder} since {_time(record.acquired / MICROSECONDS)}"
+            self._say("holder", f"lock {self.name!r} is held by {held}, which {how}")
         elif not protocol.in_the_way(self.lock, terms):
             self._said.pop("holder", None)
 
@@ -260,3 +263,7 @@ class Keeper:
         if self._said.get(about) != text:
             self._said[about] = text
             self.means.tell(text)
+
+
+def _time(wall: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall))

@@ -159,12 +159,12 @@ def sending(lock: Lock, terms: Terms, write: Write, now: float) -> Lock:
     return lock
 
 
-def wrote(lock: Lock, terms: Terms, write: Write, record: Record, sent: float) -> Lock:
-    """The store has acknowledged a write that was ``sent`` at that time, and now has ``record``."""
+def wrote(lock: Lock, terms: Terms, write: Write, record: Record, sent: float, now: float) -> Lock:
+    """The store has acknowledged, ``now``, a write that was ``sent`` at that time: it has ``record``."""
     lock = replace(lock, record=record, known=True, failed=_NEVER)
     if write.kind is Kind.ASK:
         return replace(lock, asked=sent)  # the holder has given no sign of life: ``since`` stays
-    lock = replace(lock, since=sent)
+    lock = replace(lock, since=now)
     return lock if write.kind is Kind.RELEASE else replace(lock, until=_end(write, terms, sent), renewed=sent)
 
 

@@ -348,7 +348,7 @@ class Search:
             lock = protocol.refused(lock)
         else:
             assert call.found is not None
-            lock = protocol.wrote(lock, terms, call.write, call.found, call.sent)
+            lock = protocol.wrote(lock, terms, call.write, call.found, call.sent, 0)
         return _with(world, who, _of(process, at, lock, None))
 
     def _stored(self, world: World, stored: int, write: Write) -> tuple[World, bool]:
