@@ -15,6 +15,23 @@ from model.leases.world import NO_OLDER_ACT, PROPERTIES, Broken, Search
 from quarterdeck.errors import InvalidInput
 
 
+#: So many states at least each search has come to.
+LEAST = {
+    "alone": 1_900,
+    "nested": 2_400,
+    "two": 22_000,
+    "faults": 25_000,
+    "shortened": 24_000,
+    "fickle": 5_500,
+    "three": 27_000,
+    "types": 31_000,
+    "releases": 19_000,
+    "client-go": 4_500,
+    "other sets": 200,
+    "acts": 3_100,
+}
+
+
 def searched(search: Search) -> Explorer:
     began = time.process_time()
     explorer = Explorer(search)
@@ -26,7 +43,7 @@ def searched(search: Search) -> Explorer:
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.name)
 def test_every_state_of_locks_is_safe_and_ends_well(search: Search) -> None:
-    assert searched(search).states > 200, "the search sees nearly nothing"
+    assert searched(search).states >= LEAST[search.name], "the search sees less than it did"
 
 
 @pytest.mark.soak
