@@ -14,7 +14,6 @@ from model.leases.searches import REFUSED, SEARCHES, SOAK, UNFENCED
 from model.leases.world import NO_OLDER_ACT, PROPERTIES, Broken, Search
 from quarterdeck.errors import InvalidInput
 
-
 #: So many states at least each search has come to.
 LEAST = {
     "alone": 1_900,

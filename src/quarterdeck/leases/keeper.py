@@ -226,7 +226,12 @@ class Keeper:
             self._watched = self._version
             changed = self.means.store.changed(self.name, self._version)
             self._watch = asyncio.ensure_future(changed)
-            self._watch.add_done_callback(lambda _: self.poke())
+            self._watch.add_done_callback(self._watch_ended)
+
+    def _watch_ended(self, watch: asyncio.Future[Record | None]) -> None:
+        if not watch.cancelled():
+            watch.exception()  # of one that nobody hears any more it is not told
+            self.poke()
 
     def _hear(self, watch: asyncio.Future[Record | None]) -> None:
         self._watch = None
