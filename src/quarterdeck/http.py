@@ -15,7 +15,7 @@ import socket
 import ssl
 from asyncio import sslproto
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar, cast
@@ -111,6 +111,20 @@ class Http:
                     raise
         wire = await self._connect(whose, deadline)
         return await self._exchange(wire, whose, request, deadline)
+
+    async def lines(
+        self, origin: str, path: str, *, deadline: float, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[bytes]:
+        """The lines of an answer to GET, each as soon as it is there, over a connection of its own. ``deadline`` is in
+        seconds, for each of connecting, the TLS handshake and what is answered first: how long the rest may take is
+        the caller's matter. Raises NoAnswer.
+        """
+        wire = await self._connect(_Whose(origin, None), deadline)
+        try:
+            async for line in wire.lines(_request("GET", origin, path, headers or {}, b""), deadline):
+                yield line
+        finally:
+            wire.abort()
 
     async def close(self) -> None:
         """Close all connections that nothing is asked over."""
@@ -216,6 +230,24 @@ class _Wire(asyncio.Protocol):
             return Answer(status, await self._rest()), False
         return Answer(status, body), not _CLOSE.search(head) and not self._received and self.stands
 
+    async def lines(self, request: bytes, deadline: float) -> AsyncIterator[bytes]:
+        """Send a request; the lines of an answer that comes in chunks, as a watch does. Raises NoAnswer."""
+        assert self._transport is not None
+        self._transport.write(request)
+        try:
+            async with asyncio.timeout(deadline):
+                head = await self._until(self._head)
+        except TimeoutError:
+            raise NoAnswer(f"no answer within {deadline:g} s", late=True) from None
+        begin = _HEAD.match(head)
+        if begin is None or int(begin[1]) != _OK or not _CHUNKED.search(head):
+            raise NoAnswer(f"it answered {head.splitlines()[0].decode(errors='replace')}")
+        rest = b""
+        while chunk := await self._chunk():
+            *whole, rest = (rest + chunk).split(b"\n")
+            for each in whole:
+                yield each
+
     def is_fresh(self, now: float) -> bool:
         """Whether it shows what a new one would: it has not been used for long, or not often."""
         return now - self.since < (KEPT if self._used >= FEW else _OLDEST)
@@ -295,17 +327,22 @@ class _Wire(asyncio.Protocol):
 
     async def _chunks(self) -> bytes:
         found = bytearray()
-        while True:
-            line = await self._until(self._line)
-            try:
-                size = int(line.split(b";")[0], 16)
-            except ValueError:
-                raise NoAnswer("what it answers is no HTTP/1.1") from None
-            if not size:
-                while await self._until(self._line) != b"\r\n":
-                    continue  # trailers
-                return bytes(found)
-            found += (await self._exactly(size + 2))[:size]
+        while chunk := await self._chunk():
+            found += chunk
+        return bytes(found)
+
+    async def _chunk(self) -> bytes:
+        """The next one; nothing after the last one."""
+        line = await self._until(self._line)
+        try:
+            size = int(line.split(b";")[0], 16)
+        except ValueError:
+            raise NoAnswer("what it answers is no HTTP/1.1") from None
+        if not size:
+            while await self._until(self._line) != b"\r\n":
+                continue  # trailers
+            return b""
+        return (await self._exactly(size + 2))[:size]
 
     async def _rest(self) -> bytes:
         """All until it is closed."""

@@ -11,8 +11,10 @@ from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app import Asker, Quarterdeck, onlookers
+from quarterdeck.drivers.ssh import SshSites
 from quarterdeck.engine import operations
 from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.model.findings import Checked
 from quarterdeck.probe.target import ProbeTarget, Source
 from quarterdeck.sites.ssh.hosts import Login
 
@@ -37,8 +39,12 @@ async def face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     async def target(*_: object) -> ProbeTarget:
         return TARGET
 
+    async def check(*_: object) -> Checked:
+        return Checked(findings=(), summary="well")
+
     monkeypatch.setattr(onlookers, "ProbeSession", Session)
     monkeypatch.setattr(onlookers, "probe_target", target)
+    monkeypatch.setattr(SshSites, "check", check)
     async with Quarterdeck.open(tmp_path / "home", asker=ASKER) as made:
         login = {"user": "ann", "port": 2222, "identityFile": "/keys/one"}
         await made.sites.add(host_site(host("cp-1", ssh=login), host("cp-2"), name="rack"))

@@ -24,6 +24,8 @@ storageClasses:
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Whose hosts are well, whatever is looked at there."""
+    answer(monkeypatch)
     return Cli(tmp_path, monkeypatch, capsys)
 
 
@@ -114,7 +116,14 @@ def answer(monkeypatch: pytest.MonkeyPatch, *findings: HostFinding) -> None:
 def test_hosts_that_cannot_be_had_are_refused_and_what_is_odd_is_shown(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add(cli)
+    whole = ("site", "add", "rack", "--driver", "ssh", "--inventory", "-")
+    answer(monkeypatch, HostFinding("two", Finding("sudo", Verdict.REFUSE, "he may not", "let him")))
+    cli.refused(*whole, stdin=THREE, code=PRECONDITION, says=("adding site rack (nothing was changed): two: sudo: he",))
+    assert "rack" not in cli("site", "list").out
+    answer(monkeypatch, HostFinding("two", Finding("clock", Verdict.WARN, "off by 2 s", "run NTP there")))
+    said = cli(*whole, stdin=THREE).out
+    assert all(each in said for each in ("off by 2 s", "run NTP there", "site rack added\n"))
+    cli.refused(*whole, stdin=THREE, code=CONFLICT, says=("there is one of that name",))
     more = "hosts: [{name: four, address: 192.0.2.4, zone: a, role: control}]"
     argv = ("site", "machines", "add", "rack", "--inventory", "-")
     dead = HostFinding("four", Finding("login", Verdict.REFUSE, "nobody answers", "see what 'ssh four' says"))

@@ -11,15 +11,18 @@ from quarterdeck.engine.home import Home
 from quarterdeck.model.findings import Checked, Finding, HostFinding, Verdict
 
 
-async def require_fit(home: Home, doing: str, site: Site, hosts: Collection[str]) -> Checked:
-    """What is to be looked at of ``hosts`` of a site, as it is to become. Changes nothing. Raises PreconditionFailed
-    that names each of them that planes cannot be on, with what stands in the way and what to do.
+async def require_fit(home: Home, doing: str, site: Site, hosts: Collection[str] | None = None) -> Checked:
+    """What is to be looked at of ``hosts`` of a site, as it is to become (None: of all). Changes nothing. Raises
+    PreconditionFailed that names each of them that planes cannot be on, with what stands in the way and what to do.
 
     How the site's other hosts are is no matter: they may be dead.
     """
-    found = _of(hosts, (await home.sites.check(site)).findings)
-    enforce([_named(each) for each in found], doing)
-    return Checked(findings=found, summary=f"{', '.join(sorted(hosts))}: {len(found)} to look at")
+    checked = await home.sites.check(site)
+    if hosts is not None:
+        found = _of(hosts, checked.findings)
+        checked = Checked(findings=found, summary=f"{', '.join(sorted(hosts))}: {len(found)} to look at")
+    enforce([_named(each) for each in checked.findings], doing)
+    return checked
 
 
 def _of(hosts: Collection[str], findings: Sequence[HostFinding]) -> tuple[HostFinding, ...]:

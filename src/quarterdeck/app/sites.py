@@ -12,12 +12,13 @@ from quarterdeck.api.cordons import told
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.app import cordons, site_hosts, storage
+from quarterdeck.app.host_checks import require_fit
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.routing import reroute
 from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, require_unused
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.promises import Promise
 from quarterdeck.model.units import Machine, MachineRole
@@ -57,13 +58,19 @@ class Sites:
         """A site as it was declared. Raises NotFound that names those there are."""
         return await self._home.site(name)
 
-    async def add(self, site: Site) -> None:
-        """Add a site. Raises Conflict if there is one of that name, or one that has a host of it; Unavailable where
-        this host forbids its networks.
+    async def add(self, site: Site) -> Checked:
+        """Add a site; what ``check`` says of it that is to be looked at. Raises Conflict if there is one of that name,
+        or one that has a host of it; Unavailable where this host forbids its networks; PreconditionFailed where
+        planes cannot be on one of its hosts.
         """
-        await self._home.sites.require_allowed(site)
-        require_distinct(site, await self._home.store.list(Site))
+        name = site.metadata.name
+        sites = await self._home.store.list(Site)
+        require_distinct(site, sites)
+        if any(each.metadata.name == name for each in sites):  # said before hosts are looked at
+            raise Conflict(f"adding site {name}", "there is one of that name", f"see 'site show {name}'")
+        checked = await require_fit(self._home, f"adding site {name}", site)
         await self._home.store.create(site)
+        return checked
 
     async def check(self, site: Site) -> Checked:
         """What stands in the way of planes at a site, host by host, whether it was added or not. Changes nothing, there

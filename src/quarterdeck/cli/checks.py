@@ -24,6 +24,12 @@ def print_checked(checked: Checked, output: Output) -> None:
     out.print(checked.summary, highlight=False, markup=False, soft_wrap=True)
 
 
+def print_odd(checked: Checked) -> None:
+    """The same, where there is anything to look at."""
+    if checked.findings:
+        print_checked(checked, Output.TABLE)
+
+
 def _row(each: HostFinding) -> dict[str, JsonValue]:
     found = each.finding
     return {

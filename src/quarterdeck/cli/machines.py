@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from quarterdeck.api.site import Isolation
 from quarterdeck.cli.arguments import OutputOption, SiteName, Yes
-from quarterdeck.cli.checks import print_checked
+from quarterdeck.cli.checks import print_odd
 from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.opening import opened
@@ -86,13 +86,8 @@ def add(
         async with opened() as quarterdeck:
             return await quarterdeck.sites.add_hosts(name, given.declared)
 
-    _print_odd(run(ask()))
+    print_odd(run(ask()))
     out.print(f"site {name} has {', '.join(each.name for each in given.declared)}")
-
-
-def _print_odd(checked: Checked) -> None:
-    if checked.findings:
-        print_checked(checked, Output.TABLE)
 
 
 @app.command()
@@ -146,6 +141,6 @@ def replace(
 
     checked = run(ask())
     if checked is not None:
-        _print_odd(checked)
+        print_odd(checked)
     news = "was reached so already" if checked is None else "is reached as you say"
     out.print(f"host {host} of site {name} {news}")

@@ -15,7 +15,7 @@ from quarterdeck.api.errors import explained
 from quarterdeck.api.site import Isolation, LocalSpec, Site
 from quarterdeck.app import Drain
 from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes
-from quarterdeck.cli.checks import print_checked
+from quarterdeck.cli.checks import print_checked, print_odd
 from quarterdeck.cli.context import Output, err, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.machines import app as machines_app
@@ -90,7 +90,10 @@ def add(
         bool, typer.Option("--floating-addresses", help="These take over each other's addresses (isolation netns).")
     ] = False,
 ) -> None:
-    """Add a site on this host, or one of hosts over ssh. Sites with more to say come from a file: 'apply -f'."""
+    """Add a site on this host, or one of hosts over ssh. Sites with more to say come from a file: 'apply -f'.
+
+    A host that planes cannot be on is refused, by what 'site check' says of it.
+    """
     doing = f"adding site {name}"
     if driver is Driver.SSH:
         _refuse_given(context, doing, ("isolation", "zones", "machines", "edges", "floating_addresses"), "local")
@@ -107,12 +110,12 @@ def add(
             }
             site = Site.model_validate({"metadata": {"name": name}, "spec": spec})
 
-    async def ask() -> None:
+    async def ask() -> Checked:
         async with opened() as quarterdeck:
-            await quarterdeck.sites.add(site)
+            return await quarterdeck.sites.add(site)
 
-    run(ask())
-    out.print(f"site {name} added" + (f"; see 'site check {name}'" if driver is Driver.SSH else ""))
+    print_odd(run(ask()))
+    out.print(f"site {name} added")
 
 
 def _of_hosts(doing: str, name: str, inventory: Path | None, *, fetch_on_host: bool = False) -> Site:

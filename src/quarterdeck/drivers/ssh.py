@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import secrets
@@ -57,8 +58,15 @@ class SshSites:
         return (AddressSpace.HOSTS,) if self._mark.exists() else ()
 
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
-        """See ``SiteDriver``: its hosts are those of sites, and keep all that is not the hub's own."""
-        await hub.destroy()
+        """See ``SiteDriver``: its hosts are those of sites, and keep all that is not the hub's own; programs as well,
+        which the next plane needs.
+        """
+
+        async def cleared(machine: str) -> None:
+            for unit in await hub.units(machine):
+                await hub.remove_unit(machine, unit.name)
+
+        await asyncio.gather(*(cleared(each.name) for each in await hub.machines()))
         with file_errors(f"noting that there are no DNS servers of {_HUB} any more"):
             self._mark.rmdir()
 

@@ -1,0 +1,103 @@
+"""What a kubeconfig says of its current context, to whoever only needs an apiserver and a client that it knows."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from quarterdeck.components.credentials import KeyPair
+from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.kube.locks import KubeLocks
+from quarterdeck.pki.tls import client_context
+from quarterdeck.yaml_text import loaded
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Cluster(_Part):
+    server: str
+    authority: str = Field(default="", alias="certificate-authority-data")
+    authority_file: str = Field(default="", alias="certificate-authority")
+
+
+class _User(_Part):
+    certificate: str = Field(default="", alias="client-certificate-data")
+    key: str = Field(default="", alias="client-key-data")
+    certificate_file: str = Field(default="", alias="client-certificate")
+    key_file: str = Field(default="", alias="client-key")
+    token: str = ""
+    token_file: str = Field(default="", alias="tokenFile")
+
+
+class _Context(_Part):
+    cluster: str
+    user: str
+
+
+class _NamedCluster(_Part):
+    name: str
+    cluster: _Cluster
+
+
+class _NamedUser(_Part):
+    name: str
+    user: _User
+
+
+class _NamedContext(_Part):
+    name: str
+    context: _Context
+
+
+class _Config(_Part):
+    current: str = Field(alias="current-context")
+    clusters: tuple[_NamedCluster, ...]
+    users: tuple[_NamedUser, ...]
+    contexts: tuple[_NamedContext, ...]
+
+
+def locks_of(path: Path, namespace: str = "kube-system") -> KubeLocks:
+    """The locks of the cluster that a kubeconfig's current context names; nothing is asked of it yet.
+
+    Raises NotFound; InvalidInput for one that cannot be read, or whose user is known by other means than a certificate
+    or a token (a program that is run, a password).
+    """
+    doing = f"reading the kubeconfig {path}"
+    try:
+        config = _Config.model_validate(loaded(path.read_text()))
+        context = next(each.context for each in config.contexts if each.name == config.current)
+        cluster = next(each.cluster for each in config.clusters if each.name == context.cluster)
+        user = next(each.user for each in config.users if each.name == context.user)
+        authority = _content(path, cluster.authority, cluster.authority_file)
+        certificate = _content(path, user.certificate, user.certificate_file)
+        key = _content(path, user.key, user.key_file)
+        token = _token(path, user)
+        known = bool(token() or key)
+    except FileNotFoundError as error:
+        raise NotFound(doing, f"there is no {error.filename}") from error
+    except StopIteration:
+        raise InvalidInput(doing, "its current context names what it does not have") from None
+    except (ValidationError, ValueError) as error:
+        raise InvalidInput(doing, str(error).replace("\n", " ")) from error
+    if not known:
+        raise InvalidInput(doing, "its user has neither a certificate nor a token", "use a kubeconfig that has one")
+    tls = client_context(authority, KeyPair(certificate, key) if key else None)
+    return KubeLocks(cluster.server, tls, namespace=namespace, token=token)
+
+
+def _content(path: Path, data: str, file: str) -> bytes:
+    if data:
+        return base64.b64decode(data, validate=True)
+    return (path.parent / file).read_bytes() if file else b""
+
+
+def _token(path: Path, user: _User) -> Callable[[], str]:
+    if user.token_file:
+        file = path.parent / user.token_file
+        return lambda: file.read_text().strip()
+    return lambda: user.token

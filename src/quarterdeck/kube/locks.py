@@ -1,0 +1,133 @@
+"""Locks in the Lease API (coordination.k8s.io/v1), beside those of client-go's leader election."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Callable, Mapping
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from quarterdeck.errors import Conflict, InvalidInput, TimedOut, Unavailable
+from quarterdeck.http import Answer, Http, NoAnswer
+from quarterdeck.kube.leases import LockDocument, WatchedLock, lease, record
+from quarterdeck.leases.record import Record
+
+#: Seconds: for a call, and for which one watch is open before it is made anew, so that none hangs on a dead connection.
+_DEADLINE = 4.0
+_WATCHED = 30
+_EXPIRED = 410
+_JSON = {"Accept": "application/json", "Content-Type": "application/json"}
+_PATCH = {"Accept": "application/json", "Content-Type": "application/merge-patch+json"}
+
+
+class KubeLocks:
+    """A ``LockStore`` over one apiserver, or over the endpoint of several. A lock is a Lease of its name.
+
+    The holder needs get, create, patch and watch on leases in the namespace. Close it.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        tls: ssl.SSLContext | None,
+        *,
+        namespace: str = "kube-system",
+        token: Callable[[], str] = lambda: "",
+    ) -> None:
+        """``server``: ``https://host:port``. ``token``: asked before each call, since those of pods are renewed."""
+        self._server = server
+        self._http = Http(tls)
+        self._token = token
+        self._leases = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace)}/leases"
+
+    async def read(self, name: str) -> Record | None:
+        """See ``LockStore``. Without a resource version the apiserver asks etcd for the newest."""
+        answer = await self.ask("GET", f"{self._leases}/{quote(name)}")
+        return None if answer.status == 404 else self._record(answer, name)
+
+    async def create(self, name: str, record: Record) -> Record:
+        """See ``LockStore``."""
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease(name, record)}
+        answer = await self.ask("POST", self._leases, body)
+        if answer.status == 409:
+            raise Conflict(f"creating lease {name!r}", "it is there already")
+        return self._record(answer, name)
+
+    async def update(self, name: str, record: Record) -> Record:
+        """See ``LockStore``. What others have written beside our fields stays."""
+        answer = await self.ask("PATCH", f"{self._leases}/{quote(name)}", lease(name, record))
+        if answer.status in (404, 409):
+            raise Conflict(f"writing lease {name!r}", "somebody else wrote it first, or deleted it")
+        return self._record(answer, name)
+
+    async def changed(self, name: str, version: str) -> Record | None:
+        """See ``LockStore``."""
+        if not version and (found := await self.read(name)) is not None:
+            return found
+        while True:
+            watch = (
+                f"{self._leases}?watch=true&fieldSelector=metadata.name%3D{quote(name)}"
+                f"&resourceVersion={quote(version)}&timeoutSeconds={_WATCHED}"
+            )
+            event = await self._event(watch, name)
+            if event is not None and event.type == "DELETED":
+                return None
+            if event is not None and event.type in ("ADDED", "MODIFIED"):
+                return record(event.object)
+            if event is not None and event.code != _EXPIRED:
+                raise Unavailable(f"watching lease {name!r}", event.message or event.type)
+            found = await self.read(name)
+            if (found.version if found is not None else "") != version:
+                return found
+
+    async def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
+        """One call of the apiserver, with what else a controller may need; a PATCH merges. Raises Unavailable;
+        statuses are the caller's matter.
+        """
+        content = json.dumps(body).encode() if body is not None else b""
+        headers = self._headers(_PATCH if method == "PATCH" else _JSON)
+        try:
+            return await self._http.ask(
+                method, self._server, path, deadline=_DEADLINE, headers=headers, content=content
+            )
+        except NoAnswer as error:
+            doing = f"asking {self._server} for {method} {path}"
+            if error.late:
+                raise TimedOut(doing, str(error)) from error
+            raise Unavailable(doing, "connection refused" if error.refused else str(error)) from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.close()
+
+    async def _event(self, path: str, name: str) -> WatchedLock | None:
+        """The first event of a watch; None if it ended without one."""
+        try:
+            async for line in self._http.lines(self._server, path, deadline=_DEADLINE, headers=self._headers(_JSON)):
+                return WatchedLock.model_validate_json(line)
+        except NoAnswer as error:
+            raise Unavailable(f"watching lease {name!r}", str(error)) from error
+        except ValidationError as error:
+            raise Unavailable(f"watching lease {name!r}", str(error).replace("\n", " ")) from error
+        return None
+
+    def _headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        try:
+            token = self._token()
+        except OSError as error:
+            raise Unavailable(f"reading the token for {self._server}", str(error)) from error
+        return {**headers, "Authorization": f"Bearer {token}"} if token else headers
+
+    def _record(self, answer: Answer, name: str) -> Record:
+        doing = f"asking {self._server} for lease {name!r}"
+        if answer.status == 422:
+            raise InvalidInput(doing, f"it answered 422: {answer.text[:300]}")
+        if answer.status not in (200, 201):
+            next_step = "may this client get, create, patch and watch leases there?" if answer.status == 403 else ""
+            raise Unavailable(doing, f"it answered {answer.status}: {answer.text[:300]}", next_step)
+        try:
+            return record(LockDocument.model_validate_json(answer.body))
+        except ValidationError as error:
+            raise Unavailable(doing, str(error).replace("\n", " ")) from error

@@ -1,0 +1,27 @@
+"""Controllers that run in one process at a time: a primary lock, and locks for what moves from one program to another.
+
+The pattern of the proposal "Cloud Controller Manager Migration" (kubernetes/enhancements), as a library:
+docs/leases.md.
+"""
+
+from quarterdeck.leases.held import Held
+from quarterdeck.leases.manager import Manager
+from quarterdeck.leases.memory import MemoryLocks
+from quarterdeck.leases.metrics import LockMetrics
+from quarterdeck.leases.record import Record
+from quarterdeck.leases.sets import Controller, ControllerSet, check_sets
+from quarterdeck.leases.store import LockStore
+from quarterdeck.leases.timing import Timing
+
+__all__ = [
+    "Controller",
+    "ControllerSet",
+    "Held",
+    "LockMetrics",
+    "LockStore",
+    "Manager",
+    "MemoryLocks",
+    "Record",
+    "Timing",
+    "check_sets",
+]

@@ -1,0 +1,274 @@
+"""One lock of a manager: carries out what the protocol says, and tells it what came of that."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import NoReturn, TypeVar
+
+from quarterdeck.errors import Conflict, QuarterdeckError, TimedOut
+from quarterdeck.leases import protocol
+from quarterdeck.leases.crew import Crew
+from quarterdeck.leases.held import Held
+from quarterdeck.leases.protocol import End, Kind, Lock, Move, Read, Running, Start, Stop, Terms, Under, Wait, Write
+from quarterdeck.leases.record import MICROSECONDS, Record
+from quarterdeck.leases.sets import ControllerSet
+from quarterdeck.leases.store import LockStore
+from quarterdeck.leases.watchdog import Watchdog
+
+T = TypeVar("T")
+
+#: Seconds that a call to the store may take.
+CALL_DEADLINE = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """What all locks of a manager use. ``clock`` is monotonic, ``wall`` since 1970, both in seconds; ``fatal`` ends the
+    process; ``tell`` is told what a person may want to know.
+    """
+
+    store: LockStore
+    clock: Callable[[], float]
+    wall: Callable[[], float]
+    fatal: Callable[[str], NoReturn]
+    tell: Callable[[str], None]
+    watchdog: Watchdog
+
+
+@dataclass(kw_only=True)
+class Keeper:
+    """Keeps one lock, for as long as ``wanted``. ``under`` says what it stands under; ``news`` is called with each
+    change of it. ``error``: what a controller has failed with, which ends all of them. ``writes`` counts what was
+    written, by kind and by what came of it.
+    """
+
+    runs: ControllerSet
+    terms: Terms
+    means: Means
+    under: Callable[[float], Under]
+    news: Callable[[], None]
+    wanted: bool = True
+    lock: Lock = field(default_factory=Lock)
+    error: BaseException | None = None
+    writes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _crew: Crew | None = None
+    _poked: asyncio.Event = field(default_factory=asyncio.Event)
+    _watch: asyncio.Future[Record | None] | None = None
+    _watched: str | None = None
+    _said: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the lock."""
+        return self.runs.lock
+
+    @property
+    def left(self) -> float:
+        """Seconds for which nobody else may act under the lock."""
+        now = self.means.clock()
+        return protocol.may_act_until(self.lock, self._stands_under(now)) - now
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether somebody of a lower precedence holds the lock."""
+        return protocol.in_the_way(self.lock, self.terms)
+
+    def poke(self) -> None:
+        """Something has changed: look again."""
+        self._poked.set()
+
+    async def run(self) -> None:
+        """Keep it until it is not wanted any more, and was let go."""
+        try:
+            while self.wanted or not self._is_gone():
+                self._look_at_controllers()
+                self._expect()  # what it stands under may have changed
+                now = self.means.clock()
+                await self._do(protocol.next_move(self.lock, self.terms, self._stands_under(now), now))
+        finally:
+            self._end_watch()
+            self.means.watchdog.forget(self.name)
+            if self._crew is not None:
+                self._crew.stop()
+
+    def _is_gone(self) -> bool:
+        record = self.lock.record
+        mine = record is not None and record.holder == self.terms.identity
+        return self.lock.known and not mine and self.lock.running is Running.OFF
+
+    def _stands_under(self, now: float) -> Under:
+        under = self.under(now)
+        return under if self.wanted else replace(under, wanted=False)
+
+    def _look_at_controllers(self) -> None:
+        if self._crew is None:
+            return
+        if self._crew.error is not None:
+            self.error, self.wanted = self._crew.error, False
+        if self.lock.running is Running.ON and self._crew.lost:
+            self._stop()
+        if self.lock.running is Running.STOPPING and self._crew.ended:
+            self._crew = None
+            self._now(protocol.ended(self.lock))
+
+    async def _do(self, move: Move) -> None:
+        match move:
+            case Wait(until):
+                self._tell_what_is_odd()
+                await self._wait(until)
+            case Read():
+                await self._read()
+            case Write():
+                await self._write(move)
+            case Start(token):
+                held = Held(self.name, token, self.terms.identity, lambda: self.left)
+                self._crew = Crew(self.runs, held, self.poke)
+                self._now(protocol.started(self.lock, token))
+            case Stop():
+                self._stop()
+                await asyncio.sleep(0)  # controllers that do nothing have ended by then
+            case End():
+                self.means.fatal(f"controllers of lock {self.name!r} have not ended, and it is not held any more")
+
+    def _stop(self) -> None:
+        assert self._crew is not None
+        self._crew.stop()
+        self._now(protocol.stopping(self.lock, self.means.clock()))
+
+    def _now(self, lock: Lock) -> None:
+        """The lock is another one: all who go by it look again."""
+        self.lock = lock
+        self.news()
+        self._expect()
+
+    def _expect(self) -> None:
+        """Have the watchdog know until when the controllers may go on."""
+        if self.lock.running is Running.OFF:
+            self.means.watchdog.forget(self.name)
+            return
+        under = self._stands_under(self.means.clock())
+        stop, until = protocol.to_stop_at(self.lock, self.terms, under), protocol.may_act_until(self.lock, under)
+        self.means.watchdog.expect(self.name, stop, until)
+
+    # the store
+
+    async def _read(self) -> None:
+        try:
+            record = await self._call(self.means.store.read(self.name))
+        except QuarterdeckError as error:
+            self._fail("reading", error)
+        else:
+            self._now(protocol.saw(self.lock, self.terms, record, self.means.clock()))
+
+    async def _write(self, asked: Write) -> None:
+        write = protocol.stamped(self.lock, asked, self.means.wall())
+        sent = self.means.clock()
+        self._now(protocol.sending(self.lock, self.terms, write, sent))
+        store = self.means.store
+        call = store.create if write.kind is Kind.CREATE else store.update
+        kind = write.kind.name.lower()
+        try:
+            record = await self._call(call(self.name, write.record))
+        except Conflict:
+            self.writes[kind, "refused"] += 1
+            self._now(protocol.refused(self.lock))
+        except QuarterdeckError as error:
+            self.writes[kind, "failed"] += 1
+            self._fail("writing", error)
+        else:
+            self.writes[kind, "done"] += 1
+            self._said.pop("writing", None)
+            self._now(protocol.wrote(self.lock, self.terms, write, record, sent, self.means.clock()))
+
+    async def _call(self, call: Awaitable[T]) -> T:
+        """What the store answers. Raises QuarterdeckError; nobody waits for an answer when it is time to stop."""
+        now = self.means.clock()
+        safe = protocol.next_safety(self.lock, self.terms, self._stands_under(now))
+        try:
+            async with asyncio.timeout(max(0.0, min(CALL_DEADLINE, safe - now))):
+                return await call
+        except TimeoutError:
+            raise TimedOut(f"asking for lock {self.name!r}", "the store did not answer in time") from None
+
+    def _fail(self, doing: str, error: QuarterdeckError) -> None:
+        self._say(doing, str(error))
+        self._now(protocol.failed(self.lock, self.means.clock()))
+
+    # waiting
+
+    async def _wait(self, until: float) -> None:
+        """Until then, or until something has changed. News of a watch are heard here alone, when nothing is under way:
+        what a write came to may be older than they are.
+        """
+        if self.lock.known:
+            self._watch_on()
+        seconds = until - self.means.clock()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds) if seconds < math.inf else None):
+                await self._poked.wait()
+        self._poked.clear()
+        if self._watch is not None and self._watch.done() and self._watched == self._version:
+            self._hear(self._watch)
+
+    @property
+    def _version(self) -> str:
+        return self.lock.record.version if self.lock.record is not None else ""
+
+    def _watch_on(self) -> None:
+        if self._watch is None or self._watched != self._version:
+            self._end_watch()
+            self._watched = self._version
+            changed = self.means.store.changed(self.name, self._version)
+            self._watch = asyncio.ensure_future(changed)
+            self._watch.add_done_callback(self._watch_ended)
+
+    def _watch_ended(self, watch: asyncio.Future[Record | None]) -> None:
+        if not watch.cancelled():
+            watch.exception()  # of one that nobody hears any more it is not told
+            self.poke()
+
+    def _hear(self, watch: asyncio.Future[Record | None]) -> None:
+        self._watch = None
+        try:
+            record = watch.result()
+        except QuarterdeckError as error:
+            self._fail("watching", error)
+        else:
+            self._said.pop("watching", None)
+            self._now(protocol.saw(self.lock, self.terms, record, self.means.clock()))
+
+    def _end_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = None
+
+    # telling
+
+    def _tell_what_is_odd(self) -> None:
+        record, terms = self.lock.record, self.terms
+        if record is not None and protocol.mismatch(record, terms):
+            has, would = ", ".join(record.controllers), ", ".join(terms.controllers)
+            self._say("set", f"lock {self.name!r} is for {has}, not for {would}: it is not taken; use another name")
+        if protocol.overdue(self.lock, terms, self.means.clock()) and record is not None:
+            since = self.means.wall() - (self.means.clock() - self.lock.asked)
+            how = f"was asked to let go at {_time(since)}" if record.can_be_asked else "cannot be asked to let go"
+            held = f"{record.holder} since {_time(record.acquired / MICROSECONDS)}"
+            self._say("holder", f"lock {self.name!r} is held by {held}, which {how}")
+        elif not protocol.in_the_way(self.lock, terms):
+            self._said.pop("holder", None)
+
+    def _say(self, about: str, text: str) -> None:
+        """Tell it once."""
+        if self._said.get(about) != text:
+            self._said[about] = text
+            self.means.tell(text)
+
+
+def _time(wall: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall))

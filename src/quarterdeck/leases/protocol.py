@@ -1,0 +1,341 @@
+"""PURE: what one process knows of one lock, what changes that, and what it does next.
+
+Nothing here reads a clock or asks a store: time comes as an argument, in seconds by the process's own monotonic clock,
+which no other process's is compared with. ``tests/model`` searches every course of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+from quarterdeck.leases.record import Record, dated
+from quarterdeck.leases.timing import Timing, usable
+
+_NEVER = -math.inf
+
+
+class Running(Enum):
+    """Whether the controllers of a lock run here."""
+
+    OFF = auto()
+    ON = auto()
+    STOPPING = auto()  # they were told to end, and may still act
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What one process wants of one lock. ``identity`` is of this run of it alone: no other process, and no earlier
+    run, has ever written it. A process asks a holder of a lower ``precedence`` to let go.
+    """
+
+    identity: str
+    controllers: tuple[str, ...] = ()
+    precedence: int = 0
+    timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Under:
+    """What a lock stands under. ``wanted``: it is to be held, if it can be. ``until``: nothing may be done under it
+    after that, whatever becomes of the lock itself. ``clear``: nothing stands under this lock any more.
+    """
+
+    wanted: bool
+    until: float = math.inf
+    clear: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """What one process knows of one lock.
+
+    ``record``: as it was last seen, unchanged ``since`` it was received; without a version if it was deleted after
+    that, None if there was none. ``known``: nothing says that it is another one by now. ``until``: before that nobody
+    else takes the lock. ``renewed``: when the last renewal that was acknowledged was sent. ``asked``: when the last
+    request of this process that was acknowledged was sent. ``failed``: when something last failed. ``token``: of those
+    controllers that run, or ran last; ``stopped``: when they were told to end.
+    """
+
+    record: Record | None = None
+    known: bool = False
+    since: float = _NEVER
+    until: float = _NEVER
+    renewed: float = _NEVER
+    asked: float = _NEVER
+    failed: float = _NEVER
+    running: Running = Running.OFF
+    token: int = 0
+    stopped: float = _NEVER
+
+    def holds(self, now: float) -> bool:
+        """Whether nobody else can have the lock."""
+        return now < self.until
+
+
+class Kind(Enum):
+    """What a write does."""
+
+    CREATE = auto()
+    TAKE = auto()
+    RENEW = auto()
+    ASK = auto()
+    RELEASE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Look what is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Store ``record`` in the place of the one of its ``version``; its times are not set yet (``stamped``)."""
+
+    kind: Kind
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Have the controllers begin."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Tell the controllers to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The controllers have not ended, and the lock is not held any more: nothing but the end of the process helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing is to be done before this time, or before something is told."""
+
+    until: float
+
+
+Move = Read | Write | Start | Stop | End | Wait
+
+
+# what is told
+
+
+def saw(lock: Lock, terms: Terms, record: Record | None, now: float) -> Lock:
+    """What is stored was received; ``now`` is the time after that."""
+    if record is None and lock.record is not None:
+        record = replace(
+            lock.record, version=""
+        )  # somebody deleted it: its holder may not know yet, and its token counts
+    same = record is not None and lock.record is not None and record.term == lock.record.term
+    return replace(
+        lock,
+        record=record,
+        known=True,
+        since=lock.since if same else now,
+        failed=_NEVER,
+        # Nobody takes it from us in time, but a person may.
+        until=lock.until if _mine(record, terms) else _NEVER,
+    )
+
+
+def stamped(lock: Lock, write: Write, wall: float) -> Write:
+    """A write with its times, by the wall clock (seconds). A request is no sign of life of the holder: it has none."""
+    return write if write.kind is Kind.ASK else replace(write, record=dated(write.record, lock.record, wall))
+
+
+def sending(lock: Lock, terms: Terms, write: Write, now: float) -> Lock:
+    """A write is about to be sent. Whether it counts may never be known: what it takes away is gone from now on."""
+    if write.kind is Kind.RELEASE:
+        return replace(lock, until=_NEVER)
+    if write.kind is Kind.RENEW:
+        return replace(lock, until=min(lock.until, _end(write, terms, now)))
+    return lock
+
+
+def wrote(lock: Lock, terms: Terms, write: Write, record: Record, sent: float, now: float) -> Lock:
+    """The store has acknowledged, ``now``, a write that was ``sent`` at that time: it has ``record``."""
+    lock = replace(lock, record=record, known=True, failed=_NEVER)
+    if write.kind is Kind.ASK:
+        return replace(lock, asked=sent)  # the holder has given no sign of life: ``since`` stays
+    lock = replace(lock, since=now)
+    return lock if write.kind is Kind.RELEASE else replace(lock, until=_end(write, terms, sent), renewed=sent)
+
+
+def refused(lock: Lock) -> Lock:
+    """The store has another record than the write was to replace."""
+    return replace(lock, known=False, failed=_NEVER)
+
+
+def failed(lock: Lock, now: float) -> Lock:
+    """Nobody knows what came of a call: a write may have been stored, or may be yet."""
+    return replace(lock, known=False, failed=now)
+
+
+def started(lock: Lock, token: int) -> Lock:
+    """The controllers begin."""
+    return replace(lock, running=Running.ON, token=token)
+
+
+def stopping(lock: Lock, now: float) -> Lock:
+    """The controllers were told to end."""
+    return replace(lock, running=Running.STOPPING, stopped=now)
+
+
+def ended(lock: Lock) -> Lock:
+    """None of the controllers acts any more."""
+    return replace(lock, running=Running.OFF)
+
+
+# what a lock stands under
+
+
+def above(children: tuple[Lock, ...], now: float, *, wanted: bool) -> Under:
+    """What the primary lock of a process stands under. It is not let go before all that needs it is."""
+    return Under(wanted=wanted, clear=not any(each.running is not Running.OFF or each.holds(now) for each in children))
+
+
+def below(primary: Lock, *, wanted: bool) -> Under:
+    """What a migration lock stands under: it is wanted while the primary one is held, and not being given up."""
+    return Under(wanted=wanted and primary.running is Running.ON, until=primary.until)
+
+
+def may_act_until(lock: Lock, under: Under) -> float:
+    """The controllers of a lock may act before this time."""
+    return min(lock.until, under.until)
+
+
+def to_stop_at(lock: Lock, terms: Terms, under: Under) -> float:
+    """At this time controllers are told to end, if nothing else is told before."""
+    return may_act_until(lock, under) - terms.timing.stop_within
+
+
+def to_end_at(lock: Lock, terms: Terms, under: Under) -> float:
+    """At this time controllers that were told to end have to have done so. Who was frozen is late to tell them."""
+    return max(may_act_until(lock, under), lock.stopped + terms.timing.stop_within)
+
+
+def next_safety(lock: Lock, terms: Terms, under: Under) -> float:
+    """Until this time a process may wait for something else."""
+    if lock.running is Running.OFF:
+        return math.inf
+    return (to_stop_at if lock.running is Running.ON else to_end_at)(lock, terms, under)
+
+
+# what is next
+
+
+def next_move(lock: Lock, terms: Terms, under: Under, now: float) -> Move:
+    """What a process does now. First what keeps it from acting beside another one."""
+    if lock.running is Running.ON and _has_to_stop(lock, terms, under, now):
+        return Stop()
+    if lock.running is Running.STOPPING and now >= to_end_at(lock, terms, under):
+        return End()
+    if not lock.known:
+        again = lock.failed + terms.timing.retry
+        return Read() if now >= again else _wait(lock, terms, under, again)
+    if _mine(lock.record, terms):
+        return _holding(lock, terms, under, now)
+    return _waiting(lock, terms, under, now)
+
+
+def _has_to_stop(lock: Lock, terms: Terms, under: Under, now: float) -> bool:
+    record = lock.record
+    lost = not under.wanted or not _mine(record, terms)
+    return lost or _asked(record, terms) or now >= to_stop_at(lock, terms, under)
+
+
+def _holding(lock: Lock, terms: Terms, under: Under, now: float) -> Move:
+    record = lock.record
+    assert record is not None
+    stays = under.wanted and not _asked(record, terms)
+    if not stays and lock.running is Running.OFF and under.clear:
+        return Write(Kind.RELEASE, replace(record, holder="", answers="", precedence=0))
+    again = lock.renewed + terms.timing.renew
+    if now >= again:
+        return Write(Kind.RENEW, _held(record, terms))
+    if stays and lock.running is Running.OFF and now < to_stop_at(lock, terms, under):
+        return Start(record.transitions)
+    return _wait(lock, terms, under, again)
+
+
+def _waiting(lock: Lock, terms: Terms, under: Under, now: float) -> Move:
+    record = lock.record
+    if not under.wanted or lock.running is not Running.OFF or mismatch(record, terms):
+        return _wait(lock, terms, under, math.inf)
+    if record is None:
+        return Write(Kind.CREATE, _held(Record(holder="", duration=0.0), terms))
+    free = lock.since + (_behind(record, terms) if not record.holder else record.duration)
+    if now >= free:
+        taken = replace(record, transitions=record.transitions + 1, asked_by="")
+        return Write(Kind.TAKE if record.version else Kind.CREATE, _held(taken, terms))
+    if _wants_more(record, terms) and now >= lock.asked + record.duration:
+        return Write(Kind.ASK, replace(record, asked_by=terms.identity))
+    # Once more at the end of the time in which whoever was asked lets go: what is odd is told then.
+    patience = lock.asked + record.duration
+    return _wait(lock, terms, under, min(free, patience) if now < patience else free)
+
+
+def _wait(lock: Lock, terms: Terms, under: Under, until: float) -> Wait:
+    """Until then, or until the controllers have to be told to end, or have to have ended."""
+    return Wait(min(until, next_safety(lock, terms, under)))
+
+
+def mismatch(record: Record | None, terms: Terms) -> bool:
+    """Whether something else runs under the lock than is to: then it is nobody's to take who thinks so."""
+    return record is not None and bool(record.controllers) and record.controllers != terms.controllers
+
+
+def in_the_way(lock: Lock, terms: Terms) -> bool:
+    """Whether the lock has a holder which this process would replace, and that does not let go."""
+    record = lock.record
+    if record is None or record.holder in ("", terms.identity) or mismatch(record, terms):
+        return False
+    return terms.precedence > (record.precedence if record.can_be_asked else 0)
+
+
+def overdue(lock: Lock, terms: Terms, now: float) -> bool:
+    """Whether that holder has been asked for longer than it takes to let go, or cannot be asked."""
+    record = lock.record
+    if record is None or not in_the_way(lock, terms):
+        return False
+    return not record.can_be_asked or (record.asked_by == terms.identity and now >= lock.asked + record.duration)
+
+
+def _wants_more(record: Record, terms: Terms) -> bool:
+    """Whether to ask the holder. Who has been asked already lets go, for whomever."""
+    return record.can_be_asked and bool(record.version) and not record.asked_by and terms.precedence > record.precedence
+
+
+def _behind(record: Record, terms: Terms) -> float:
+    """For how long a lock that nobody holds is left to whoever asked for it."""
+    return 0.0 if record.asked_by in ("", terms.identity) else terms.timing.first
+
+
+def _held(record: Record, terms: Terms) -> Record:
+    return replace(
+        record,
+        holder=terms.identity,
+        duration=terms.timing.duration,
+        answers=terms.identity,
+        precedence=terms.precedence,
+        controllers=terms.controllers,
+    )
+
+
+def _mine(record: Record | None, terms: Terms) -> bool:
+    return record is not None and record.holder == terms.identity and bool(record.version)
+
+
+def _asked(record: Record | None, terms: Terms) -> bool:
+    return record is not None and record.asked_by not in ("", terms.identity)
+
+
+def _end(write: Write, terms: Terms, sent: float) -> float:
+    return sent + usable(write.record.duration, terms.timing.drift)
