@@ -117,8 +117,8 @@ def created(lab: PlaneLab, **events: Any) -> Client:
     return lab.client(NAME)
 
 
-@pytest.mark.soak  # tests/loop has it at any call; switched off with real programs: the next one
-def test_events_get_an_etcd_of_their_own_while_clients_go_on(lab: PlaneLab) -> None:
+@pytest.mark.soak  # tests/loop has it at any call; with real programs they move in the next one
+def test_events_get_an_etcd_of_their_own_and_go_back_while_clients_go_on(lab: PlaneLab) -> None:
     client = created(lab, separate=False)
     write(lab, client, "before")
     assert holds(lab, "before") == {Cluster.MAIN}
@@ -136,8 +136,14 @@ def test_events_get_an_etcd_of_their_own_while_clients_go_on(lab: PlaneLab) -> N
     assert holds(lab, "separate") == {Cluster.EVENTS}
     assert "separate" in events(lab, client)
 
+    switched(lab, "off", declared(lab, separate=False), kill_after=7)
+    write(lab, client, "after")
+    assert holds(lab, "after") == {Cluster.MAIN}
+    assert until(lambda: not left(lab, "here"), "nothing is left of the events' etcd")
+    assert all(each["events"] is None for each in lab.status(NAME)["members"])
 
-def test_events_in_an_etcd_of_their_own_move_with_the_plane_and_go_back(lab: PlaneLab) -> None:
+
+def test_events_in_an_etcd_of_their_own_move_with_the_plane(lab: PlaneLab) -> None:
     client = created(lab, separate=True, storageClass="quick", quotaBytes="1Gi")
     memory = lab.plane(NAME).status.memory
     assert {each.events.storage_class for each in memory.replicas if each.events is not None} == {"quick"}
@@ -157,9 +163,3 @@ def test_events_in_an_etcd_of_their_own_move_with_the_plane_and_go_back(lab: Pla
     write(lab, client, "moved")
     assert holds(lab, "moved") == {Cluster.EVENTS}
     assert left(lab, "here") == []
-
-    switched(lab, "off", declared(lab, separate=False), kill_after=7)
-    write(lab, client, "after")
-    assert holds(lab, "after") == {Cluster.MAIN}
-    assert until(lambda: not left(lab, "there"), "nothing is left of the events' etcd")
-    assert all(each["events"] is None for each in lab.status(NAME)["members"])
