@@ -154,7 +154,7 @@ class Connection:
                 raise Unavailable("starting its script", f"its disk cannot be written ({used} used)")
         complaint = (await process.stderr.read()).decode(errors="replace").strip()
         await process.wait()
-        if process.returncode is None or process.returncode < 0:
+        if _was_cut(process.returncode):
             raise Unavailable("starting its script", complaint or "the session was cut before it said anything")
         if process.returncode in (126, 127) or "command not found" in complaint or "No such file" in complaint:
             return None
@@ -168,7 +168,7 @@ class Connection:
             input=await asyncio.to_thread(script),
             encoding=None,
         )
-        if done.returncode is None or done.returncode < 0:
+        if _was_cut(done.returncode):
             raise Unavailable("putting its script there", "the session was cut")
         if done.returncode != 0:
             complaint = _text(done.stderr)
@@ -183,7 +183,7 @@ class Connection:
             done = await self._transport.run(f"exec /bin/sh -c {shlex.quote(command)}", encoding=None)
         except (asyncssh.Error, OSError) as error:
             raise _broke(doing, error, f"{self.name}: ") from None
-        if done.returncode is None or done.returncode < 0:
+        if _was_cut(done.returncode):
             raise Unavailable(doing, f"{self.name}: the session was cut", "do it again")
         if done.returncode != 0:
             complaint = _text(done.stderr)
@@ -211,6 +211,11 @@ def _looked_at(task: asyncio.Task[Session]) -> None:
     """Whoever asks next is told, which may be nobody."""
     if not task.cancelled():
         task.exception()
+
+
+def _was_cut(code: int | None) -> bool:
+    """Whether a program did not end by itself: the connection did, or a signal ended it (asyncssh: returncode)."""
+    return code is None or code < 0
 
 
 def _broke(doing: str, error: Exception, who: str = "") -> Unavailable:
