@@ -15,6 +15,7 @@ from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.conditions import Condition
+from quarterdeck.api.controllers import ControllerSets
 from quarterdeck.api.cordons import CordonedReplica
 from quarterdeck.api.drills import DrillSchedules
 from quarterdeck.api.endpoint import Endpoint
@@ -228,7 +229,8 @@ class Healing(Model):
 
 class ControlPlaneSpec(Model):
     """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck,
-    until ``paused_until`` if that is given. ``cloud_controller_manager`` None: replicas have none.
+    until ``paused_until`` if that is given. ``cloud_controller_manager`` None: replicas have none. ``controller_sets``:
+    controllers that are handed from one manager to another.
     ``replace_replicas`` names replicas that a person wants exchanged, also while they are well; ``cordoned_replicas``
     those that a person wants left as they are. ``recovery`` and ``new_epoch`` say what is done when the
     quorum of etcd is lost for good.
@@ -247,6 +249,7 @@ class ControlPlaneSpec(Model):
     tracing: Tracing | None = None
     extra_args: ExtraArgs = ExtraArgs()
     cloud_controller_manager: CloudControllerManager | None = None
+    controller_sets: ControllerSets = ()
     nodes: Nodes = Nodes()
     certificates: Certificates = Certificates()
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
