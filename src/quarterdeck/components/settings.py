@@ -72,6 +72,8 @@ class Baseline(IntEnum):
     SEVEN = 2
     #: Nodes join with bootstrap tokens unless the user says otherwise: anybody may read ``cluster-info``.
     NODES = 3
+    #: The audit log has what controllers set of nodes (``audit_policy``).
+    NODE_BODIES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ class PlaneSettings:
     tracing: Tracing | None = None
     cloud: CloudControllerManager | None = None
     node_bootstrap: bool = True
-    baseline: Baseline = Baseline.NODES
+    baseline: Baseline = Baseline.NODE_BODIES
     separate_events: bool = False
     events_quota_bytes: int = 8 * GIB
     extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)
