@@ -18,7 +18,7 @@ CLOUD_NODE, CLOUD_LIFECYCLE = "cloud-node-controller", "cloud-node-lifecycle-con
 
 
 def one(**more: JsonValue) -> Act:
-    found = read([line(5.0, **more)], "demo-1")
+    found = read([line(5.0, **more)], lambda _: "demo-1")
     assert found.unreadable == 0
     (only,) = found.acts
     return only
@@ -98,12 +98,12 @@ def test_service_accounts_are_used_by_both_managers_which_differ_by_their_progra
     ],
 )
 def test_what_is_no_acknowledged_write_of_a_controller_is_no_act(more: dict[str, JsonValue]) -> None:
-    found = read([line(1.0, **more)], "demo-1")
+    found = read([line(1.0, **more)], lambda _: "demo-1")
     assert (found.acts, found.unreadable) == ((), 0)
 
 
 def test_lines_that_are_no_events_are_counted() -> None:
-    found = read(["", "half a li", line(1.0), '{"kind": "Event"}'], "demo-1")
+    found = read(["", "half a li", line(1.0), '{"kind": "Event"}'], lambda _: "demo-1")
     assert (len(found.acts), found.unreadable) == (1, 3)
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Request,
         Scale,
     )
+    from quarterdeck.app.verifying import Verification
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
     from quarterdeck.engine.findings import Finding, Verdict
@@ -83,6 +84,7 @@ __all__ = [
     "TokenFacts",
     "Unwatched",
     "Verdict",
+    "Verification",
     "Watcher",
     "Wish",
     "asker",
@@ -120,6 +122,7 @@ _PLACES = {
         "Request",
         "Scale",
     ),
+    "app.verifying": ("Verification",),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
     "engine.findings": ("Finding", "Verdict"),

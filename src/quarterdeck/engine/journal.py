@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps import PlaceReplica, Step
 from quarterdeck.stores.port import JournalEntry, Outcome
 
 
@@ -31,6 +31,11 @@ async def tell_step(
             operation=operation,
             site=step.site,
             replica=str(getattr(step, "replica", "")),
-            detail={"why": step.why, **detail},
+            detail={"why": step.why, **_machine(step), **detail},
         )
     )
+
+
+def _machine(step: Step) -> Mapping[str, JsonValue]:
+    """Where a replica was placed is known from here alone when it is gone: its audit log is there still."""
+    return {"machine": step.machine} if isinstance(step, PlaceReplica) else {}

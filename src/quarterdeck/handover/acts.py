@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -103,8 +103,10 @@ def texts_of(sets: Iterable[ControllerSet]) -> tuple[str, ...]:
     return tuple(sorted({*accounts, *(f'"{user}"' for user in _USERS)}))
 
 
-def read(lines: Iterable[str], replica: str) -> Read:
-    """The acts of controllers that the audit log of a replica's apiserver has, in the order of the lines."""
+def read(lines: Iterable[str], replica_at: Callable[[float], str]) -> Read:
+    """The acts of controllers that an apiserver's audit log has, in the order of the lines. ``replica_at`` says whose
+    apiserver it was at a time ("": that is not known).
+    """
     acts, unreadable = [], 0
     for line in lines:
         try:
@@ -112,7 +114,7 @@ def read(lines: Iterable[str], replica: str) -> Read:
         except ValidationError:
             unreadable += 1
             continue
-        if (act := _act(event, replica)) is not None:
+        if (act := _act(event, replica_at(event.answered.timestamp()))) is not None:
             acts.append(act)
     return Read(tuple(acts), unreadable)
 
