@@ -12,6 +12,7 @@ from quarterdeck.api.apiserver import Admission, Tracing
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within, owner_reference
 from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.controllers import ControllerSet
 from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption, ExtraArgs
 from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
@@ -47,6 +48,14 @@ class AuditTemplate(Model):
     max_size_megabytes: int
 
 
+class ControllerSetTemplate(ControllerSet):
+    """A set on replicas of a revision: its owner runs it under the set's own lock, if it is ``locked``, else under the
+    one that all of the owner's controllers have; the other manager does not run it.
+    """
+
+    locked: bool
+
+
 class ReplicaTemplate(Model):
     """Everything that is equal on all replicas of a revision. It is whole: rendering asks nobody else.
 
@@ -66,6 +75,7 @@ class ReplicaTemplate(Model):
     admission: Admission | None = None
     tracing: Tracing | None = None
     cloud_controller_manager: CloudControllerManager | None = None
+    controller_sets: tuple[ControllerSetTemplate, ...] | None = None
     node_bootstrap: Literal[True] | None = None
     certificates: Certificates
     baseline: Annotated[int, Field(ge=0)]

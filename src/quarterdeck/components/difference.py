@@ -84,6 +84,7 @@ PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
         f"cloudControllerManager.{field}": (f"spec.cloudControllerManager.{field}", _CLOUD)
         for field in ("program", "image", "provider", "config", "flags")
     },
+    "controllerSets": ("spec.controllerSets", (*_CLOUD, Component.CONTROLLER_MANAGER)),
     "nodeBootstrap": ("spec.nodes.bootstrap", (Component.APISERVER, Component.CONTROLLER_MANAGER)),
     "certificates": ("spec.certificates", tuple(Component)),
     "baseline": ("status.baseline", (*_ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER)),

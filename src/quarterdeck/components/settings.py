@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from quarterdeck.api.apiserver import AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import JwtAuthenticator
 from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.revision import ControllerSetTemplate
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput
@@ -82,8 +83,9 @@ class PlaneSettings:
     none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database, ``events_quota_bytes`` that
     of the events alone; ``separate_events``: whether apiservers keep them there. ``encrypt_secrets``: whether new
     Secrets are stored encrypted. ``authenticators`` and ``admission`` are the user's, to be merged with quarterdeck's
-    own. ``cloud``: the cloud controller manager that replicas have (None: they have none). ``node_bootstrap``: whether
-    nodes join with bootstrap tokens. ``extra_args`` maps flags, without dashes, to values, per component.
+    own. ``cloud``: the cloud controller manager that replicas have (None: they have none). ``controller_sets``: which
+    manager runs which controllers, where two could. ``node_bootstrap``: whether nodes join with bootstrap tokens.
+    ``extra_args`` maps flags, without dashes, to values, per component.
     """
 
     name: str
@@ -101,6 +103,7 @@ class PlaneSettings:
     admission: tuple[AdmissionPlugin, ...] = ()
     tracing: Tracing | None = None
     cloud: CloudControllerManager | None = None
+    controller_sets: tuple[ControllerSetTemplate, ...] = ()
     node_bootstrap: bool = True
     baseline: Baseline = Baseline.NODES
     separate_events: bool = False
@@ -121,6 +124,10 @@ class PlaneSettings:
     def max_learners(self) -> int:
         """How many learners a cluster takes at once: the same on all members, for as long as the plane lives."""
         return 7 if self.baseline >= Baseline.SEVEN else 5
+
+    def locks(self, component: Component) -> tuple[str, ...]:
+        """The locks of sets that such a program of each replica tries to hold besides its own."""
+        return tuple(each.lock for each in self.controller_sets if each.locked and each.owner.component is component)
 
     @property
     def issuer(self) -> str:

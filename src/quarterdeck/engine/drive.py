@@ -287,8 +287,10 @@ class Engine:
 
 def _require_accepted(plane: Plane) -> None:
     """Raise InvalidInput when what the user wants was given up: the plane is at rest, but not as wanted."""
-    rejected = plane.memory.rejected
-    if rejected is not None and rejected.revision and rejected.revision == plane.resource.status.revision:
+    rejected, status = plane.memory.rejected, plane.resource.status
+    short = any(each.revision != status.revision for each in plane.memory.replicas)
+    stops = (status.revision, *(status.via if short else ()))
+    if rejected is not None and rejected.revision and rejected.revision in stops:
         raise InvalidInput(
             f"changing plane {plane.name}",
             f"revision {rejected.revision} does not run ({rejected.why}), and the plane serves on as before",

@@ -268,7 +268,9 @@ class World:
     clock moves.
 
     What is wanted: ``slots``, of ``revision``, with volumes of ``storage_class``. ``changes``: what it takes to bring a
-    replica from one revision (the first) to another. ``condemned``: replicas that a person wants exchanged, be they
+    replica from one revision (the first) to another. ``via`` are those that replicas may have to be of before, the one
+    nearest to the goal last; ``apart`` the pairs of revisions of which no controllers may run at the same time, but for
+    the scheduler. ``condemned``: replicas that a person wants exchanged, be they
     well or not; ``cordoned``: those that a person wants left as they are.
 
     ``membership`` is None when it could not be read from a quorum. ``record`` is the site whose load balancer
@@ -303,6 +305,8 @@ class World:
     memory: Memory
     now: float
     revision: str = ""
+    via: tuple[str, ...] = ()
+    apart: frozenset[frozenset[str]] = frozenset()
     storage_class: str = ""
     changes: tuple[tuple[str, str, Change], ...] = ()
     condemned: tuple[str, ...] = ()
@@ -411,6 +415,10 @@ class World:
     def change(self, before: str, after: str) -> Change:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
         return next((each for one, other, each in self.changes if (one, other) == (before, after)), Change())
+
+    def may_run_beside(self, one: str, other: str) -> bool:
+        """Whether controllers of two revisions may run at the same time."""
+        return not self.apart or frozenset((one, other)) not in self.apart
 
     def replica(self, name: str) -> ReplicaFact:
         """The facts of a recorded replica; raises KeyError for one that is not recorded."""

@@ -44,6 +44,8 @@ def observe(truth: Truth) -> World:
         memory=truth.memory,
         now=truth.now,
         revision=truth.revision,
+        via=truth.via,
+        apart=truth.apart,
         changes=truth.changes,
         condemned=truth.condemned,
         cordoned=truth.cordoned,

@@ -1,0 +1,118 @@
+"""Sets of controllers that go from one manager to another: which of them each manager runs, and under which lock.
+
+Two managers may run the same controller on different replicas only under one and the same lock. Stock managers have
+their *main* lock, which is called as they are, and one *migration lock* more (LeaderMigrationConfiguration), which they
+try to take as soon as they hold the main one, whether or not they have anything to run under it. So only the owner of a
+set is told of its lock, and the other manager has its controllers turned off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.revision import ControllerSetTemplate, ReplicaTemplate
+from quarterdeck.components.admission_plugins import listed
+
+#: What ``--controllers`` names all controllers with that are not off by default.
+ALL = "*"
+
+
+def at_rest(sets: Sequence[ControllerSet]) -> tuple[ControllerSetTemplate, ...]:
+    """The sets as they are while none of them moves: of those of one owner the first is under its own lock."""
+    firsts = {each.owner: each.name for each in reversed(sets)}
+    return tuple(_as(each, each.owner, locked=firsts[each.owner] == each.name) for each in sets)
+
+
+def guard(template: ReplicaTemplate, manager: Manager, controller: str) -> str:
+    """The lock under which a manager runs a controller; "" if it does not run it."""
+    if manager is Manager.CLOUD and template.cloud_controller_manager is None:
+        return ""
+    for each in template.controller_sets or ():
+        if controller in each.controllers:
+            if each.owner is not manager:
+                return ""
+            return each.lock if each.locked else manager.value
+    return manager.value if is_on(flag_of(template, manager), controller) else ""
+
+
+def flag_of(template: ReplicaTemplate, manager: Manager) -> str:
+    """A manager's ``--controllers`` as the user gives it."""
+    cloud = template.cloud_controller_manager
+    flags = template.extra_args.kube_controller_manager if manager is Manager.KUBE else cloud.flags if cloud else {}
+    return flags.get("controllers", ALL)
+
+
+def is_on(flag: str, controller: str) -> bool:
+    """Whether ``--controllers`` turns a controller on (k8s.io/controller-manager: IsControllerEnabled)."""
+    named = listed(flag)
+    return controller in named or (f"-{controller}" not in named and ALL in named)
+
+
+def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:
+    """Whether controllers of replicas of these two revisions must not run at the same time: two managers would run one
+    under two locks. What both do within one of the revisions already is nobody's to begin.
+    """
+    named = {name for each in (one, other) for one_set in each.controller_sets or () for name in one_set.controllers}
+    return any(_overlap(one, other, name) for name in named)
+
+
+def _overlap(one: ReplicaTemplate, other: ReplicaTemplate, controller: str) -> bool:
+    kube, cloud = ([guard(each, manager, controller) for each in (one, other)] for manager in Manager)
+    there = set(zip(kube, cloud, strict=True))
+    across = {(kube[0], cloud[1]), (kube[1], cloud[0])}
+    return any(all(pair) and pair[0] != pair[1] for pair in across - there)
+
+
+def way(start: ReplicaTemplate, goal: ReplicaTemplate) -> tuple[ReplicaTemplate, ...]:
+    """What lies between two revisions, so that of each two neighbours all controllers may run at the same time: nothing
+    where they may so themselves. Sets move one after another: a manager has one migration lock.
+    """
+    stops = (start, *_between(start, goal), goal)
+    reached: dict[int, tuple[int, ...]] = {0: ()}
+    for here, there in product(range(len(stops)), repeat=2):
+        if here in reached and there > here and not apart(stops[here], stops[there]):
+            found = (*reached[here], there)
+            if there not in reached or len(found) < len(reached[there]):
+                reached[there] = found
+    return tuple(stops[each] for each in reached[len(stops) - 1][:-1])
+
+
+def _between(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaTemplate]:
+    """The goal, with one set after the other where it was, alone, then under its lock there, then where it is to be."""
+    gone = tuple(_gone(start, goal))
+    sets = (*(goal.controller_sets or ()), *gone)
+    owners = {each.name: _owner(start, each) for each in sets}
+    cloud = goal.cloud_controller_manager or start.cloud_controller_manager
+    for moving in sets:
+        before = owners[moving.name]
+        last = ((moving.owner, False),) if moving in gone else ()
+        for owner, locked in ((before, False), (before, True), (moving.owner, True), *last):
+            owners[moving.name] = owner
+            now = tuple(_as(each, owners[each.name], locked=locked and each is moving) for each in sets)
+            yield goal.model_copy(update={"controller_sets": now, "cloud_controller_manager": cloud})
+
+
+def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerSetTemplate]:
+    """The sets that nothing is said of any more, each with the owner that it comes to have by flags alone."""
+    kept = {each.name for each in goal.controller_sets or ()}
+    for each in start.controller_sets or ():
+        if each.name not in kept:
+            yield _as(each, _by_flags(goal, each), locked=False)
+
+
+def _owner(start: ReplicaTemplate, wanted: ControllerSetTemplate) -> Manager:
+    """Which manager has run a set: as was said of it, else as flags say. Where both may have, it is the older one."""
+    said = {each.name: each.owner for each in start.controller_sets or ()}
+    return said.get(wanted.name) or _by_flags(start, wanted)
+
+
+def _by_flags(template: ReplicaTemplate, one: ControllerSet) -> Manager:
+    return Manager.KUBE if any(guard(template, Manager.KUBE, each) for each in one.controllers) else Manager.CLOUD
+
+
+def _as(each: ControllerSet, owner: Manager, *, locked: bool) -> ControllerSetTemplate:
+    return ControllerSetTemplate(
+        name=each.name, lock=each.lock, controllers=each.controllers, owner=owner, locked=locked
+    )
