@@ -80,7 +80,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     ),
     "tracing": template(tracing=Tracing(endpoint="collector.example:4317")),
     "cloud_controller_manager": template(cloud_controller_manager=CLOUD),
-    "controller_sets": template(controller_sets=at_rest([SET])),
+    "controller_sets": template(controller_sets=at_rest([SET], "v1.36.3")),
     "certificates.generation": template(certificates=Certificates(generation=1)),
     "node_bootstrap": template(node_bootstrap=None),
     "baseline": template(baseline=Baseline.FIRST),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -48,12 +49,18 @@ class AuditTemplate(Model):
     max_size_megabytes: int
 
 
-class ControllerSetTemplate(ControllerSet):
-    """A set on replicas of a revision: its owner runs it under the set's own lock, if it is ``locked``, else under the
-    one that all of the owner's controllers have; the other manager does not run it.
-    """
+class Guard(StrEnum):
+    """Under which lock controllers of a set run."""
 
-    locked: bool
+    SET = "set"  # the set's own
+    MANAGER = "manager"  # the one that all controllers of its owner have
+    NONE = "none"  # they do not run: nobody has them for now
+
+
+class ControllerSetTemplate(ControllerSet):
+    """A set on replicas of a revision: its owner runs it under that lock, and the other manager does not run it."""
+
+    guard: Guard
 
 
 class ReplicaTemplate(Model):

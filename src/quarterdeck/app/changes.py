@@ -11,6 +11,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.app.comparing import compared, compared_addons
 from quarterdeck.app.examined import Examined
+from quarterdeck.app.handing import examined_hand_back, examined_hand_over
 from quarterdeck.app.inplace import examined_renewal, examined_replacement, examined_scale
 from quarterdeck.app.moves import examined_abort, examined_move
 from quarterdeck.app.reach import require_in_reach
@@ -19,6 +20,8 @@ from quarterdeck.app.requests import (
     Apply,
     Create,
     Delete,
+    HandBack,
+    HandOver,
     Migrate,
     RenewCertificates,
     Replace,
@@ -51,6 +54,10 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
             return await examined_scale(engine(), request)
         case Replace():
             return await examined_replacement(engine(), request)
+        case HandOver():
+            return await examined_hand_over(engine(), request)
+        case HandBack():
+            return await examined_hand_back(engine, home.store, request)
         case RenewCertificates(name):
             return await examined_renewal(engine(), name)
         case Abort():

@@ -3,7 +3,8 @@
 Two managers may run the same controller on different replicas only under one and the same lock. Stock managers have
 their *main* lock, which is called as they are, and one *migration lock* more (LeaderMigrationConfiguration), which they
 try to take as soon as they hold the main one, whether or not they have anything to run under it. So only the owner of a
-set is told of its lock, and the other manager has its controllers turned off.
+set is told of its lock, and the other manager has its controllers turned off. Where one of them can hold no migration
+lock, nobody runs the set for the moment between.
 """
 
 from __future__ import annotations
@@ -12,28 +13,34 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from quarterdeck.api.controllers import ControllerSet, Manager
-from quarterdeck.api.revision import ControllerSetTemplate, ReplicaTemplate
+from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
+from quarterdeck.components.upstream_versions import holds_migration_locks
 
 #: What ``--controllers`` names all controllers with that are not off by default.
 ALL = "*"
 
 
-def at_rest(sets: Sequence[ControllerSet]) -> tuple[ControllerSetTemplate, ...]:
+def at_rest(sets: Sequence[ControllerSet], kubernetes: str) -> tuple[ControllerSetTemplate, ...]:
     """The sets as they are while none of them moves: of those of one owner the first is under its own lock."""
     firsts = {each.owner: each.name for each in reversed(sets)}
-    return tuple(_as(each, each.owner, locked=firsts[each.owner] == each.name) for each in sets)
+    own = {each.name for each in sets if firsts[each.owner] == each.name and _has_locks(each.owner, kubernetes)}
+    return tuple(_as(each, each.owner, Guard.SET if each.name in own else Guard.MANAGER) for each in sets)
 
 
-def guard(template: ReplicaTemplate, manager: Manager, controller: str) -> str:
+def _has_locks(manager: Manager, kubernetes: str) -> bool:
+    return manager is Manager.CLOUD or holds_migration_locks(kubernetes)
+
+
+def lock_of(template: ReplicaTemplate, manager: Manager, controller: str) -> str:
     """The lock under which a manager runs a controller; "" if it does not run it."""
     if manager is Manager.CLOUD and template.cloud_controller_manager is None:
         return ""
     for each in template.controller_sets or ():
         if controller in each.controllers:
-            if each.owner is not manager:
+            if each.owner is not manager or each.guard is Guard.NONE:
                 return ""
-            return each.lock if each.locked else manager.value
+            return each.lock if each.guard is Guard.SET else manager.value
     return manager.value if is_on(flag_of(template, manager), controller) else ""
 
 
@@ -59,7 +66,7 @@ def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:
 
 
 def _overlap(one: ReplicaTemplate, other: ReplicaTemplate, controller: str) -> bool:
-    kube, cloud = ([guard(each, manager, controller) for each in (one, other)] for manager in Manager)
+    kube, cloud = ([lock_of(each, manager, controller) for each in (one, other)] for manager in Manager)
     there = set(zip(kube, cloud, strict=True))
     across = {(kube[0], cloud[1]), (kube[1], cloud[0])}
     return any(all(pair) and pair[0] != pair[1] for pair in across - there)
@@ -80,18 +87,22 @@ def way(start: ReplicaTemplate, goal: ReplicaTemplate) -> tuple[ReplicaTemplate,
 
 
 def _between(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaTemplate]:
-    """The goal, with one set after the other where it was, alone, then under its lock there, then where it is to be."""
+    """The goal, with one set after the other where it was, alone, then under its lock there, or nowhere, then under its
+    lock where it is to be.
+    """
     gone = tuple(_gone(start, goal))
     sets = (*(goal.controller_sets or ()), *gone)
-    owners = {each.name: _owner(start, each) for each in sets}
+    now = {each.name: _as(each, _owner(start, each), Guard.MANAGER) for each in sets}
     cloud = goal.cloud_controller_manager or start.cloud_controller_manager
-    for moving in sets:
-        before = owners[moving.name]
-        last = ((moving.owner, False),) if moving in gone else ()
-        for owner, locked in ((before, False), (before, True), (moving.owner, True), *last):
-            owners[moving.name] = owner
-            now = tuple(_as(each, owners[each.name], locked=locked and each is moving) for each in sets)
-            yield goal.model_copy(update={"controller_sets": now, "cloud_controller_manager": cloud})
+    for each in sets:
+        before, after = now[each.name].owner, each.owner
+        locks = all(_has_locks(owner, goal.kubernetes_version) for owner in (before, after))
+        handed = [(before, Guard.SET), (after, Guard.SET)] if locks else [(before, Guard.NONE)]
+        last = [(after, Guard.MANAGER)] if each in gone else []
+        for owner, guard in ((before, Guard.MANAGER), *handed, *last):
+            there = {**now, each.name: _as(each, owner, guard)}
+            yield goal.model_copy(update={"controller_sets": tuple(there.values()), "cloud_controller_manager": cloud})
+        now[each.name] = _as(each, after, Guard.MANAGER)
 
 
 def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerSetTemplate]:
@@ -99,7 +110,7 @@ def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerS
     kept = {each.name for each in goal.controller_sets or ()}
     for each in start.controller_sets or ():
         if each.name not in kept:
-            yield _as(each, _by_flags(goal, each), locked=False)
+            yield _as(each, _by_flags(goal, each), Guard.MANAGER)
 
 
 def _owner(start: ReplicaTemplate, wanted: ControllerSetTemplate) -> Manager:
@@ -109,10 +120,8 @@ def _owner(start: ReplicaTemplate, wanted: ControllerSetTemplate) -> Manager:
 
 
 def _by_flags(template: ReplicaTemplate, one: ControllerSet) -> Manager:
-    return Manager.KUBE if any(guard(template, Manager.KUBE, each) for each in one.controllers) else Manager.CLOUD
+    return Manager.KUBE if any(lock_of(template, Manager.KUBE, each) for each in one.controllers) else Manager.CLOUD
 
 
-def _as(each: ControllerSet, owner: Manager, *, locked: bool) -> ControllerSetTemplate:
-    return ControllerSetTemplate(
-        name=each.name, lock=each.lock, controllers=each.controllers, owner=owner, locked=locked
-    )
+def _as(each: ControllerSet, owner: Manager, guard: Guard) -> ControllerSetTemplate:
+    return ControllerSetTemplate(name=each.name, lock=each.lock, controllers=each.controllers, owner=owner, guard=guard)

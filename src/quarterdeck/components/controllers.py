@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.api.controllers import Manager
+from quarterdeck.api.revision import Guard
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import boolean
 from quarterdeck.components.ciphers import suites
@@ -67,7 +68,7 @@ def shared_defaults() -> dict[str, str]:
 
 def set_flags(plane: PlaneSettings, manager: Manager, folder: Folder) -> dict[str, str]:
     """What a manager is told of the sets that it runs under a lock of their own: at most one has one."""
-    mine = (each for each in plane.controller_sets if each.locked and each.owner is manager)
+    mine = (each for each in plane.controller_sets if each.guard is Guard.SET and each.owner is manager)
     for each in mine:
         leaders = [{"name": name, "component": manager.value} for name in each.controllers]
         config = {
@@ -90,8 +91,9 @@ def set_defaults(plane: PlaneSettings) -> dict[str, str]:
 
 
 def without_others(plane: PlaneSettings, manager: Manager, extra: Mapping[str, str]) -> Mapping[str, str]:
-    """A manager's flags with the controllers turned off that are another one's."""
-    others = [f"-{name}" for each in plane.controller_sets if each.owner is not manager for name in each.controllers]
+    """A manager's flags with the controllers turned off that are another one's, or nobody's for now."""
+    theirs = (each for each in plane.controller_sets if each.owner is not manager or each.guard is Guard.NONE)
+    others = [f"-{name}" for each in theirs for name in each.controllers]
     if not others:
         return extra
     named = listed(extra.get("controllers", ALL))

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from quarterdeck.api.apiserver import AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import JwtAuthenticator
 from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.api.revision import ControllerSetTemplate
+from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput
@@ -127,7 +127,8 @@ class PlaneSettings:
 
     def locks(self, component: Component) -> tuple[str, ...]:
         """The locks of sets that such a program of each replica tries to hold besides its own."""
-        return tuple(each.lock for each in self.controller_sets if each.locked and each.owner.component is component)
+        mine = (each for each in self.controller_sets if each.owner.component is component)
+        return tuple(each.lock for each in mine if each.guard is Guard.SET)
 
     @property
     def issuer(self) -> str:

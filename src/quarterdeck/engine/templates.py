@@ -81,7 +81,7 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         admission=spec.admission if spec.admission and spec.admission.plugins else None,
         tracing=spec.tracing,
         cloud_controller_manager=spec.cloud_controller_manager,
-        controller_sets=at_rest(spec.controller_sets) or None,
+        controller_sets=at_rest(spec.controller_sets, spec.kubernetes_version) or None,
         node_bootstrap=True if takes_nodes(plane) else None,
         certificates=spec.certificates,
         baseline=plane.status.baseline,
