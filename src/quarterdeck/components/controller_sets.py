@@ -16,6 +16,7 @@ from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.upstream_versions import holds_migration_locks
+from quarterdeck.model.components import Component
 
 #: What ``--controllers`` names all controllers with that are not off by default.
 ALL = "*"
@@ -30,6 +31,28 @@ def at_rest(sets: Sequence[ControllerSet], kubernetes: str) -> tuple[ControllerS
 
 def _has_locks(manager: Manager, kubernetes: str) -> bool:
     return manager is Manager.CLOUD or holds_migration_locks(kubernetes)
+
+
+def own(sets: Sequence[ControllerSetTemplate], manager: Manager) -> ControllerSetTemplate | None:
+    """The set that a manager is to run under the set's own lock; None if there is none."""
+    return next((each for each in sets if each.guard is Guard.SET and each.owner is manager), None)
+
+
+def turned_off(sets: Sequence[ControllerSetTemplate], manager: Manager) -> tuple[str, ...]:
+    """The controllers that a manager is not to run: another one's, and those that nobody runs for now."""
+    theirs = (each for each in sets if each.owner is not manager or each.guard is Guard.NONE)
+    return tuple(name for each in theirs for name in each.controllers)
+
+
+def told_anew(before: ReplicaTemplate, after: ReplicaTemplate) -> frozenset[Component]:
+    """The managers that are told something else of sets by one revision than by another."""
+    one, other = (each.controller_sets or () for each in (before, after))
+
+    def told(sets: Sequence[ControllerSetTemplate], manager: Manager) -> object:
+        mine = own(sets, manager)
+        return bool(sets), mine and (mine.lock, mine.controllers), turned_off(sets, manager)
+
+    return frozenset(each.component for each in Manager if told(one, each) != told(other, each))
 
 
 def lock_of(template: ReplicaTemplate, manager: Manager, controller: str) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.api.controllers import Manager
-from quarterdeck.api.revision import Guard
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import boolean
 from quarterdeck.components.ciphers import suites
-from quarterdeck.components.controller_sets import ALL
+from quarterdeck.components.controller_sets import ALL, own, turned_off
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.kubeconfig import Server, kubeconfig
@@ -68,21 +67,19 @@ def shared_defaults() -> dict[str, str]:
 
 def set_flags(plane: PlaneSettings, manager: Manager, folder: Folder) -> dict[str, str]:
     """What a manager is told of the sets that it runs under a lock of their own: at most one has one."""
-    mine = (each for each in plane.controller_sets if each.guard is Guard.SET and each.owner is manager)
-    for each in mine:
-        leaders = [{"name": name, "component": manager.value} for name in each.controllers]
-        config = {
-            "apiVersion": "controllermanager.config.k8s.io/v1",
-            "kind": "LeaderMigrationConfiguration",
-            "leaderName": each.lock,
-            "controllerLeaders": leaders,
-        }
-        content = dumped(config, sort_keys=False)
-        return {
-            "enable-leader-migration": boolean(True),
-            "leader-migration-config": folder.file("leader-migration.yaml", content),
-        }
-    return {}
+    mine = own(plane.controller_sets, manager)
+    if mine is None:
+        return {}
+    config = {
+        "apiVersion": "controllermanager.config.k8s.io/v1",
+        "kind": "LeaderMigrationConfiguration",
+        "leaderName": mine.lock,
+        "controllerLeaders": [{"name": name, "component": manager.value} for name in mine.controllers],
+    }
+    return {
+        "enable-leader-migration": boolean(True),
+        "leader-migration-config": folder.file("leader-migration.yaml", dumped(config, sort_keys=False)),
+    }
 
 
 def set_defaults(plane: PlaneSettings) -> dict[str, str]:
@@ -92,8 +89,7 @@ def set_defaults(plane: PlaneSettings) -> dict[str, str]:
 
 def without_others(plane: PlaneSettings, manager: Manager, extra: Mapping[str, str]) -> Mapping[str, str]:
     """A manager's flags with the controllers turned off that are another one's, or nobody's for now."""
-    theirs = (each for each in plane.controller_sets if each.owner is not manager or each.guard is Guard.NONE)
-    others = [f"-{name}" for each in theirs for name in each.controllers]
+    others = [f"-{name}" for name in turned_off(plane.controller_sets, manager)]
     if not others:
         return extra
     named = listed(extra.get("controllers", ALL))

@@ -15,6 +15,7 @@ from quarterdeck.api.differences import leaves
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.controller_sets import told_anew
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import DEPENDS, Component, programs
 from quarterdeck.model.revisions import Change
@@ -119,7 +120,9 @@ def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Differ
         cloud=any(one.cloud_controller_manager is not None for one in each),
     )
     reloaded = _RELOADED if tells_what_it_loaded(before.kubernetes_version) else frozenset()
-    found = [_difference(*each, has=has, reloaded=reloaded) for each in _leaves("", _plain(before), _plain(after))]
+    told = {"controllerSets": told_anew(before, after)}
+    leaves_of = _leaves("", _plain(before), _plain(after))
+    found = [_difference(*each, has=has, reloaded=reloaded, told=told) for each in leaves_of]
     return tuple(sorted(found, key=lambda each: each.path))
 
 
@@ -152,21 +155,30 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
 
 
 def _difference(
-    path: str, before: JsonValue, after: JsonValue, *, has: Collection[Component], reloaded: frozenset[str]
+    path: str,
+    before: JsonValue,
+    after: JsonValue,
+    *,
+    has: Collection[Component],
+    reloaded: frozenset[str],
+    told: Mapping[str, frozenset[Component]],
 ) -> Difference:
+    """``told``: of which parts not all programs that are made from them are told."""
     part = _part(path, PARTS)
     if part is None:
         raise ValueError(f"nobody says what a change of {path} needs")
     where, made = PARTS[part]
-    components = tuple(each for each in made if each in has)
+    components = tuple(each for each in made if each in has and each in told.get(part, has))
     where += path.removeprefix(part)
     if path in _SWITCHES:
         where, before, after = f"{where}.{_SWITCHES[path]}", before is not None, after is not None
     old, new = (_told(path, each) for each in (before, after))
-    told = Difference(path=where, before=old, after=new, needs=Need.EXCHANGE, note=_NOTES.get(path, ""))
+    found = Difference(path=where, before=old, after=new, needs=Need.EXCHANGE, note=_NOTES.get(path, ""))
     if part in reloaded:
-        return replace(told, needs=Need.RELOAD, reload=components)
-    return replace(told, needs=Need.RESTART, restart=components) if components else told
+        return replace(found, needs=Need.RELOAD, reload=components)
+    if components:
+        return replace(found, needs=Need.RESTART, restart=components)
+    return replace(found, needs=Need.NOTHING) if part in told else found
 
 
 def _told(path: str, value: JsonValue) -> str:
