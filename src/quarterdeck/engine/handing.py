@@ -18,6 +18,8 @@ from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 
 #: Seconds: a lock whose holder has died runs out after 15, and who waits for it looks every second.
 PATIENCE = 30.0
+#: After so many it is told that somebody is waited for, and so often it is asked.
+_TOLD_AFTER = 5.0
 _AGAIN = 0.2
 
 
@@ -51,7 +53,7 @@ async def taken_up(
         words = "; ".join(missing)
         if monotonic() >= until:
             raise NotApplied(doing, words, f"mend that, then 'wait {plane.name}', or 'abort {plane.name}'")
-        if words != told:
+        if words != told and monotonic() >= until - PATIENCE + _TOLD_AFTER:
             told = words
             await tell(Unavailable(doing, f"waiting: {words}"))
         await asyncio.sleep(_AGAIN)
