@@ -113,7 +113,7 @@ def test_controllers_wait_until_those_have_stopped_that_they_must_not_meet() -> 
     assert now.waiting == ("controllers of east-2, east-3 to stop before those of east-1 start",)
 
 
-def test_of_a_machine_that_does_not_answer_nobody_knows_what_runs_there() -> None:
+def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_starts_again() -> None:
     world = with_fact(
         observe(asked(together=True)),
         "east-2",
@@ -123,13 +123,15 @@ def test_of_a_machine_that_does_not_answer_nobody_knows_what_runs_there() -> Non
             units=tuple((each, UnitState.UNKNOWN) for each in Component),
         ),
     )
-    for name in ("east-1", "east-3"):
-        for component in (KUBE, CLOUD):
-            world = with_unit(world, name, component, UnitState.STOPPED)
-    now = roll(view(world))
     machine = world.memory.replica("east-2").machine
+    now = roll(view(world))
     assert now.steps == ()
-    assert now.waiting == (f"machine {machine} to answer, on which controllers may run",)
+    assert now.waiting == (f"machine {machine} to answer, before controllers are handed on",)
+    for component in (KUBE, CLOUD):
+        world = with_unit(world, "east-1", component, UnitState.STOPPED)
+    assert {told(each) for each in control(view(world)).steps} == {
+        f"StartUnit {each} of east-1" for each in (KUBE, CLOUD)
+    }
 
 
 def test_a_person_s_replica_is_not_stopped_for_it() -> None:
