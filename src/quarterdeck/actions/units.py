@@ -172,7 +172,7 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
         case Stopping.HANDING_ON:
             held = await _held(plane, record, step.component)
             await plane.check()
-            await site.stop_unit(record.machine, unit)
+            await site.stop_unit(record.machine, unit, kill=step.component in world.replica(record.name).hung)
             for lock, holder in held:
                 await _hand_on(plane, holder, lock, world)
         case Stopping.ASKED:
