@@ -32,7 +32,7 @@ AT_FIRST = 0.3
 #: get its locks (15 s after it renewed them), since it goes on for up to 10 s when it wakes (client-go: leaderelection,
 #: renew).
 GUARDED = 2.0
-FROZEN = 5.0
+FROZEN = 4.0
 #: For so many seconds it has just been started.
 _FIRST = 10.0
 #: Seconds for a process to get well, however much it has to read: as long as ``Settings.start``.
