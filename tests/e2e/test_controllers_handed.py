@@ -7,11 +7,13 @@ from support.conditions import until
 from support.handed import (
     CLOUD,
     KUBE,
+    LOCK,
     NAME,
     STRIKES,
     declared,
     frozen,
     guarding,
+    held_by,
     move,
     nodes_come,
     owner_now,
@@ -80,6 +82,25 @@ def test_a_holder_that_stands_still_for_longer_than_its_lease_is_stopped_before_
             done = driver.end()
             assert done.code == 0, str(done)
             nodes.check()
+
+
+#: The last minor version whose kube-controller-manager can hold a migration lock; the newest one is what has it not.
+WITH_LOCKS = "v1.35.4"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("replicas", [3, 1])
+def test_where_both_managers_can_hold_the_set_s_lock_it_goes_over_in_one_pass(lab: PlaneLab, replicas: int) -> None:
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=replicas, kubernetes=WITH_LOCKS), deadline=1200)
+    until(lambda: held_by(lab, LOCK), "kube-controller-manager has it", seconds=60)
+    with watched(lab, NAME, "handed"), nodes_come(lab):
+        for owner in (CLOUD, KUBE, CLOUD):
+            lab.run(*move(owner))
+            holder = held_by(lab, LOCK)
+            assert holder is not None
+            assert holder[1] == owner
+            assert lab.plane(NAME).status.via == ()
 
 
 @pytest.mark.soak

@@ -21,6 +21,7 @@ import yaml
 
 from quarterdeck.actions.addresses import client_urls, server_address
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.model.components import Component
 from support.clients import Client
@@ -35,9 +36,12 @@ _RANGE = {"allocate-node-cidrs": True, "cluster-cidr": "10.128.0.0/9"}
 _NODES = "/api/v1/nodes"
 
 
-def declared(lab: PlaneLab, *, owner: str, replicas: int, site: str = "east") -> str:
+def declared(
+    lab: PlaneLab, *, owner: str, replicas: int, site: str = "east", kubernetes: str = DEFAULT_KUBERNETES_VERSION
+) -> str:
     """A file that declares the plane with the set in that manager's hands."""
     spec: dict[str, Any] = {
+        "kubernetesVersion": kubernetes,
         "replicas": replicas,
         "placement": {"site": site},
         "extraArgs": {"kubeControllerManager": _RANGE},
