@@ -77,6 +77,7 @@ def test_a_holder_that_stands_still_for_longer_than_its_lease_is_stopped_before_
         for moment in MOMENTS:
             driver = _under_way(lab, moment)
             holder = until(lambda: guarding(lab), "somebody holds a lock", seconds=60)
+            assert holder is not None
             with frozen(pid_of(lab, *holder), seconds=20):
                 pass
             done = driver.end()

@@ -438,7 +438,7 @@ def _check_ailing(world: World, replica: str, component: str, *, alone: bool = F
     waited = [each for each in tried if each.partition(" of ")[0] in counted and not alone]
     claim(not waited, f"18: {name} is given up while {waited} is to get well")
     now = view(world).resting
-    claim(now is None or now.replica.name == replica, f"18: {name} is given up while another one is started anew")
+    claim(now is None or now.words == replica, f"18: {name} is given up while another one is started anew")
 
 
 def _check_restart(before: Truth, step: RestartUnit | ReviveUnit) -> None:

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The replicas of which some programs rest, so that they can be started anew as their next revision says: one, but
-    where controllers of all others must not run beside those that come.
+    """The replicas of which some programs rest, so that they can be started anew as their next revision says: one, or
+    ``at_once`` all whose controllers must not run beside those that come.
     """
 
     replicas: tuple[Replica, ...]
     stops: frozenset[Component]
+    at_once: bool = False
 
     def has(self, replica: Replica, component: Component) -> bool:
         """Whether a program of a replica rests."""
@@ -47,7 +48,7 @@ def rest(view: View) -> Rest | None:
         return None  # nobody stops for what may take long: all go on as they are
     if apart:
         changes = (world.change(each.revision, view.revision).stops for each in apart)
-        return Rest(apart, MANAGERS.union(*changes))
+        return Rest(apart, MANAGERS.union(*changes), at_once=True)
     if view.heading != view.world.slots[0].site:
         return None
     behind = in_turn(view)

@@ -31,9 +31,9 @@ def roll(view: View) -> Outcome:
         why = "none of its programs runs as another revision has it"
         steps = (AdoptRevision(site="", why=why, replica=each, revision=view.revision) for each in running)
         return Outcome(tuple(steps))
-    if len(rest.replicas) > 1 or not view.may_run_beside(rest.replicas[0]):
+    if rest.at_once:
         return _all_at_once(view, rest, running)
-    record = rest.replicas[0]
+    (record,) = rest.replicas
     return _one_by_one(view, record, rest.stops, running[record.name])
 
 
