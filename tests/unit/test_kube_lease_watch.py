@@ -62,14 +62,22 @@ class Server:
 
 
 async def test_a_watch_that_ended_goes_on_from_what_was_seen_last() -> None:
-    server = Server([(7, [document(5)])], [[event(8, holderIdentity="a")], [], [event(9, leaseTransitions=3)]])
+    server = Server([(7, [document(5)])], [[event(8, holderIdentity="a")], [event(9, leaseTransitions=3)]])
     found = await server.told(3)
     assert [(each.resource_version, each.holder, each.transitions) for each in found] == [
         ("5", "", 0),
         ("8", "a", 0),
         ("9", "", 3),
     ]
-    assert server.asked == ["7", "8", "8"]
+    assert server.asked == ["7", "8"]
+
+
+async def test_where_nothing_changes_all_are_listed_again_so_that_an_apiserver_without_its_etcd_is_not_believed() -> (
+    None
+):
+    server = Server([(7, [document(5)]), (9, [document(8)])], [[], [event(10)]])
+    assert [each.resource_version for each in await server.told(3)] == ["5", "8", "10"]
+    assert server.asked == ["7", "9"]
 
 
 async def test_what_was_watched_too_long_ago_is_listed_again_and_what_is_gone_is_told() -> None:

@@ -44,6 +44,7 @@ class LeaseWatch:
                 version = found.metadata.resource_version
                 for each in self._as_listed(found):
                     yield each
+            before = version
             try:
                 async with aclosing(self._lines(version)) as lines:
                     async for line in lines:
@@ -52,6 +53,8 @@ class LeaseWatch:
                         yield seen
             except _Expired:
                 version = ""
+            if version == before:
+                version = ""  # a watch is served by an apiserver without its etcd as well, a list is not
 
     def _as_listed(self, found: LeaseListDocument) -> list[SeenLease]:
         there = {each.metadata.name: each.lease() for each in found.items}

@@ -125,8 +125,9 @@ class Kube(Objects, Protocol):
 
     def lease_changes(self, apiserver: Address) -> AsyncGenerator[SeenLease, None]:
         """All leases in kube-system as they are, and then each change of any of them, in the order in which they came
-        about, for as long as the apiserver answers; close it. Where it does not know any more what came since, all are
-        told again as they are. Raises Unavailable, and when it has been silent for some 10 s.
+        about, for as long as the apiserver answers; close it. Where it does not know any more what came since, or
+        nothing did for some seconds, all are told again as they are. Raises Unavailable, also when it is silent for
+        some 10 s.
         """
         ...
 
