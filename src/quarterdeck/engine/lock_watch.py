@@ -139,9 +139,9 @@ class LockWatch:
 
     async def _write_next(self) -> None:
         news = self._news[0]
-        if news.who is None:
-            news = self._news[0] = replace(news, who=await self._who(news.seen))
-        await self._write(news, news.who)
+        who = news.who or await self._who(news.seen)
+        self._news[0] = replace(news, who=who)
+        await self._write(news, who)
         self._news.popleft()
         self._told.pop(_WRITING, None)
 
