@@ -85,10 +85,11 @@ class NodeMaker:
 
     def check(self) -> None:
         """Every Node that was created is there, with a pod CIDR that no other has."""
-        until(lambda: not self._lacking(), "every Node has a pod CIDR", seconds=60)
+        created = set(self.created)
+        until(lambda: not self._lacking(created), "every Node has a pod CIDR", seconds=60)
         found = self._cidrs()
-        assert self.created <= found.keys(), f"lost: {self.created - found.keys()}"
-        twice = {cidr: count for cidr, count in Counter(found.values()).items() if count > 1}
+        assert created <= found.keys(), f"lost: {created - found.keys()}"
+        twice = {cidr: count for cidr, count in Counter(filter(None, found.values())).items() if count > 1}
         assert not twice, f"Nodes share {twice}"
 
     def _cidrs(self) -> Mapping[str, str]:
@@ -97,8 +98,8 @@ class NodeMaker:
             answer.raise_for_status()
             return {each["metadata"]["name"]: each["spec"].get("podCIDR", "") for each in answer.json()["items"]}
 
-    def _lacking(self) -> list[str]:
-        return [name for name, cidr in self._cidrs().items() if not cidr]
+    def _lacking(self, created: set[str]) -> list[str]:
+        return [name for name, cidr in self._cidrs().items() if name in created and not cidr]
 
 
 @contextmanager
@@ -188,8 +189,8 @@ def move_leader(lab: PlaneLab) -> None:
     async def moved(plane: Plane) -> None:
         urls = client_urls(plane)
         said = [await plane.etcd.status(each) for each in urls]
-        leader = next(url for url, each in zip(urls, said, strict=True) if each.leader == each.member_id)
-        others = [each.member_id for each in said if each.member_id != each.leader]
+        leader = next(url for url, each in zip(urls, said, strict=True) if each.leader_id == each.member_id)
+        others = [each.member_id for each in said if each.member_id != each.leader_id]
         await plane.etcd.move_leader(leader, random.Random(len(others)).choice(others))
 
     lab.opened(NAME, moved)

@@ -27,6 +27,7 @@ from quarterdeck.engine.belongings import renew_manager
 from quarterdeck.engine.conditions import stalled
 from quarterdeck.engine.driver import POLL, Driver
 from quarterdeck.engine.duties import Duties, Duty
+from quarterdeck.engine.handing import hands_over, taken_up
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.lock_watch import locks_watched
@@ -230,13 +231,15 @@ class Engine:
         )
 
     async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, hold: _Hold) -> None:
-        """All that is left to do is done: see to the add-ons, keep the books. Raises InvalidInput when what was wanted
-        was given up, and NotApplied for add-ons that were asked for, unless the plane is kept: it serves on as before,
-        and is looked after.
+        """All that is left to do is done: see to the add-ons and to who runs sets of controllers, and keep the books.
+        Raises InvalidInput when what was wanted was given up, and NotApplied for what was asked for and does not come
+        to be, unless the plane is kept: it serves on as before, and is looked after.
         """
         try:
             _require_accepted(plane)
             await self._add(plane, operation, hold)
+            if hands_over(operation):
+                await taken_up(plane, changed=hold.changed, tell=hold.troubles.say, monotonic=self.clocks.monotonic)
         except (InvalidInput, NotApplied) as error:
             if hold.rest is None:
                 raise

@@ -43,8 +43,8 @@ def rest(view: View) -> Rest | None:
     """
     world = view.world
     apart = tuple(each for each in world.memory.replicas if not view.may_run_beside(each) and acts(world, each))
-    if apart and world.membership is None:
-        return None
+    if apart and (world.membership is None or not all(map(view.reachable, apart))):
+        return None  # nobody stops for what may take long: all go on as they are
     if apart:
         changes = (world.change(each.revision, view.revision).stops for each in apart)
         return Rest(apart, MANAGERS.union(*changes))

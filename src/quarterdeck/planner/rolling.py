@@ -46,10 +46,7 @@ def _all_at_once(view: View, rest: Rest, running: Mapping[str, tuple[Component, 
     kept = [each.name for each in rest.replicas if each.name in view.world.cordoned]
     if kept:
         return Outcome(waiting=(f"{', '.join(kept)} to be uncordoned, before controllers are handed on",))
-    deaf = [each.machine for each in rest.replicas if running[each.name] and not view.reachable(each)]
-    there = (each for each in rest.replicas if view.reachable(each))
-    steps = tuple(_stop(view, record, each) for record in there for each in running[record.name])
-    return Outcome(steps, tuple(f"machine {each} to answer, on which controllers may run" for each in deaf))
+    return Outcome(tuple(_stop(view, record, each) for record in rest.replicas for each in running[record.name]))
 
 
 def _one_by_one(view: View, record: Replica, stops: frozenset[Component], running: tuple[Component, ...]) -> Outcome:
@@ -67,6 +64,9 @@ def _not_yet(view: View) -> tuple[str, ...]:
     behind = [each for each in view.behind if not view.loads(each)]
     if not behind:
         return ()
+    apart = [each.machine for each in behind if not view.may_run_beside(each) and not view.reachable(each)]
+    if apart:
+        return tuple(f"machine {each} to answer, before controllers are handed on" for each in apart)
     first = next(iter(in_turn(view)), behind[0])
     apart = not_ready_for(view, first) if view.revision in view.world.separate else ()
     return apart or (f"all others to be well before {first.name} is started anew",)
