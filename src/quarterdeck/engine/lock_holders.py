@@ -33,7 +33,7 @@ class Holder:
         return f"{program} of {self.replica}" if self.replica else program
 
 
-def lock_of(manager: Manager) -> str:
+def main_lock(manager: Manager) -> str:
     """The lock that all of a manager's controllers have."""
     return CATALOGUE[manager.component].lease
 
@@ -43,7 +43,7 @@ def locks_of(plane: Plane) -> frozenset[str]:
     those of both managers. None where there are no sets.
     """
     sets = {each.lock for template in plane.revisions.templates.values() for each in template.controller_sets or ()}
-    return frozenset((*sets, *map(lock_of, Manager))) if sets else frozenset()
+    return frozenset((*sets, *map(main_lock, Manager))) if sets else frozenset()
 
 
 def manager_of(plane: Plane, program: str) -> Manager | None:
