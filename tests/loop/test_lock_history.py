@@ -79,7 +79,7 @@ def test_each_tenure_is_told_once_by_whoever_keeps_the_plane_and_those_that_nobo
         life.sessions[-1].stop()
 
         history = await _history(life)
-        assert {each.detail["lock"] for each in history} == {MAIN}
+        assert {str(each.detail["lock"]) for each in history} == {MAIN}
         taken = _tokens(history, LOCK_TAKEN)
         assert taken == sorted({*taken}), "each once, in their order"
         last = life.world.kube.leases[MAIN]

@@ -83,11 +83,14 @@ def test_of_a_lock_that_nobody_ever_watched_nothing_is_missed() -> None:
     assert Tenures().see(lease("", 40)) == ()
 
 
-def test_with_a_lease_that_is_deleted_its_tenure_is_over_and_counting_begins_anew() -> None:
+@pytest.mark.parametrize("token", [0, 4, 5])
+def test_with_a_lease_that_is_deleted_its_tenure_is_over_whoever_makes_it_anew(token: int) -> None:
+    """client-go counts from 0 then, and who knew it before goes on."""
     known = Tenures()
     known.see(lease("a", 4))
     assert known.see(lease("a", 4, deleted=True)) == (Left(lease("a", 4), False),)
-    assert known.see(lease("b", 0)) == (Taken(lease("b", 0), missed=0),)
+    assert known.see(lease("b", token)) == (Taken(lease("b", token), missed=0),)
+    assert known.see(lease("c", token + 1)) == (Left(lease("b", token), False), Taken(lease("c", token + 1)))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from quarterdeck.engine.lock_watch import locks_watched
 from quarterdeck.engine.troubles import Troubles
 from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.kube.fake import FakeApiserver
-from quarterdeck.kube.port import Address
+from quarterdeck.kube.port import Address, SeenLease
 from quarterdeck.stores.port import JournalEntry
 
 MAIN, LOCK = "kube-controller-manager", "migration"
@@ -223,6 +223,24 @@ async def test_another_apiserver_goes_on_where_one_ended_and_nothing_is_told_of_
         await asyncio.sleep(1.2)  # the fake says that it is gone within a second
         fake.kube.apiservers[first].up = True
         assert (await written(fake, 7))[-1].detail == {**(await history(fake))[0].detail, "token": 3}
+    assert not await fake.store.events("demo")
+
+
+async def test_one_that_is_ready_and_cannot_be_watched_is_left_for_another(
+    fake: FakePlane, plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *_ = fake.kube.apiservers
+    watched = fake.kube.lease_changes
+
+    def changes(apiserver: Address) -> AsyncGenerator[SeenLease, None]:
+        if apiserver == first:
+            raise Unavailable("watching", "it is not for this one")
+        return watched(apiserver)
+
+    monkeypatch.setattr(fake.kube, "lease_changes", changes)
+    takes(fake, plane, MAIN, "east-1")
+    async with locks_watched(plane, troubles(fake)):
+        await written(fake, 1)
     assert not await fake.store.events("demo")
 
 

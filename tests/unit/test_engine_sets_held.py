@@ -249,6 +249,14 @@ async def test_a_renewal_that_is_yet_to_come_is_told_where_no_clock_can_be_read(
     assert ("3 s ahead of the apiserver's" in "".join((await only(plane)).why)) is said
 
 
+async def test_where_a_site_is_gone_its_clocks_are_not_known(lab: Lab) -> None:
+    plane = await lab.open()
+    plane.sites = {}
+    lab.holds(plane, LOCK, "west-1", CLOUD)
+    found = await only(plane)
+    assert (found.well, found.why) == (True, ())
+
+
 async def test_an_owner_that_may_not_hold_the_lock_is_told(lab: Lab) -> None:
     lab.fake.kube.holders.remove((f"system:{CLOUD.value}", LOCK))
     plane = await lab.open()

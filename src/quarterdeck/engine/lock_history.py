@@ -90,11 +90,8 @@ class Tenures:
         """A Lease as it is now: what that tells that was not known."""
         if not lease.deleted and self._goes_on(lease):
             self.going[lease.name] = lease
-            self.written.pop(lease.name, None)
             return ()
         over = self._over(lease)
-        if lease.deleted:
-            self.told.pop(lease.name, None)  # who makes it anew counts from the beginning
         if lease.deleted or not lease.holder:
             return over
         before = self.told.get(lease.name)
@@ -110,7 +107,7 @@ class Tenures:
         """The end of the tenure that went on, if there was one, and how it ended was seen."""
         going, holder = self.going.pop(lease.name, None), self.written.pop(lease.name, None)
         same = lease.transitions == self.told.get(lease.name)
-        released = same and not lease.holder and not lease.deleted
+        released = same and not lease.holder
         if going is not None:
             renewed = max(going.renewed or 0.0, lease.renewed or 0.0) if released else going.renewed
             return (Left(replace(going, renewed=renewed), released),)

@@ -95,7 +95,6 @@ class LockWatch:
             self._tenures = await self._journal()
         self._last = await self._ready()
         if self._last is None:
-            self._saw = True
             return
         async with aclosing(self.plane.kube.lease_changes(self._last)) as changes:
             async for lease in changes:
