@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.conditions import until
 from support.handed import (
     CLOUD,
     KUBE,
@@ -16,7 +17,7 @@ from support.handed import (
     owner_now,
     pid_of,
 )
-from support.plane_lab import Command, PlaneLab, started
+from support.plane_lab import Command, PlaneLab, managed, started
 from support.watched import watched
 
 from quarterdeck.api.operation import OperationPhase
@@ -67,15 +68,15 @@ def test_whatever_strikes_while_it_is_handed_over_every_node_gets_one_pod_cidr(l
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_a_holder_that_stands_still_for_longer_than_its_lease_while_it_is_handed_over(lab: PlaneLab) -> None:
+def test_a_holder_that_stands_still_for_longer_than_its_lease_is_stopped_before_that_is_over(lab: PlaneLab) -> None:
+    """Also when the hand-over is done, and before the next one."""
     lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=3))
-    with nodes_come(lab) as nodes:
+    with managed(lab), nodes_come(lab) as nodes:
         for moment in MOMENTS:
             driver = _under_way(lab, moment)
-            holder = guarding(lab)
-            if holder is not None:
-                with frozen(pid_of(lab, *holder), seconds=20):
-                    pass
+            holder = until(lambda: guarding(lab), "somebody holds a lock", seconds=60)
+            with frozen(pid_of(lab, *holder), seconds=20):
+                pass
             done = driver.end()
             assert done.code == 0, str(done)
             nodes.check()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import ExtraArgs
 from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
-from quarterdeck.components.controller_sets import apart, at_rest, is_on, lock_of, way
+from quarterdeck.components.controller_sets import apart, at_rest, lock_of, way
 from quarterdeck.model.components import Component
 
 IPAM, LIFE = "node-ipam-controller", "node-lifecycle-controller"
@@ -73,11 +72,6 @@ def test_what_nobody_has_declared_runs_as_flags_say() -> None:
     assert guards(clouded({"controllers": LIFE})) == ("kube-controller-manager", "")
 
 
-@pytest.mark.parametrize(("flag", "on"), [("*", True), (f"*,-{IPAM}", False), (IPAM, True), (LIFE, False), ("", False)])
-def test_a_controller_is_on_when_it_is_named_or_all_are_and_it_is_not_turned_off(flag: str, on: bool) -> None:
-    assert is_on(flag, IPAM) is on
-
-
 def test_the_owner_alone_is_told_of_the_lock_and_the_other_one_has_the_controllers_turned_off() -> None:
     kube, cloud = Component.CONTROLLER_MANAGER, Component.CLOUD_CONTROLLER_MANAGER
     for owner, other, has in ((kube, cloud, held(KUBE, Guard.SET)), (cloud, kube, held(CLOUD, Guard.SET))):
@@ -102,7 +96,7 @@ def test_a_set_that_is_not_locked_runs_under_the_main_lock_of_its_owner() -> Non
 def test_what_a_user_says_of_controllers_stays_beside_what_sets_turn_off() -> None:
     named = ExtraArgs.model_validate({"kubeControllerManager": {"controllers": "*,-ttl-controller"}})
     has = held(CLOUD, Guard.SET).model_copy(update={"extra_args": named, "node_bootstrap": None})
-    assert flag(has, Component.CONTROLLER_MANAGER, "controllers") == f"*,-ttl-controller,-{IPAM}"
+    assert flag(has, Component.CONTROLLER_MANAGER, "controllers") == f"-{IPAM},*,-ttl-controller"
 
 
 def test_two_managers_may_run_a_controller_under_one_lock_alone() -> None:
@@ -151,7 +145,7 @@ def test_sets_move_one_after_another_since_a_manager_has_one_migration_lock() ->
     ]
 
 
-NAMES = ("a-controller", "b-controller", "c-controller")
+NAMES = ("ttl-controller", "job-controller", "namespace-controller")
 
 
 @st.composite

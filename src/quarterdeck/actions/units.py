@@ -170,9 +170,10 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
         case Stopping.UNSEEN:
             await _stop_apiserver(plane, record, unit, world)
         case Stopping.HANDING_ON:
-            held = await _held(plane, record, step.component)
+            hangs = step.component in world.replica(record.name).hung  # it answers nobody, nor ends by itself
+            held = () if hangs else await _held(plane, record, step.component)
             await plane.check()
-            await site.stop_unit(record.machine, unit)
+            await site.stop_unit(record.machine, unit, kill=hangs)
             for lock, holder in held:
                 await _hand_on(plane, holder, lock, world)
         case Stopping.ASKED:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
+    from quarterdeck.engine.controllers import warnings_of
     from quarterdeck.engine.findings import Finding, Verdict
     from quarterdeck.engine.home_folder import home_folder, home_key, key_file
     from quarterdeck.engine.manager import RESTARTED_BY
@@ -96,6 +97,7 @@ __all__ = [
     "home_key",
     "inside_argv",
     "key_file",
+    "warnings_of",
 ]
 
 #: Where each name is.
@@ -131,6 +133,7 @@ _PLACES = {
     ),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
+    "engine.controllers": ("warnings_of",),
     "engine.findings": ("Finding", "Verdict"),
     "engine.home_folder": ("home_folder", "home_key", "key_file"),
     "engine.manager": ("RESTARTED_BY",),

@@ -30,6 +30,7 @@ from quarterdeck.app.requests import (
 )
 from quarterdeck.engine import forecasts, operations
 from quarterdeck.engine.admission import admit
+from quarterdeck.engine.controllers import warnings_of
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
@@ -87,6 +88,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         differences=differences,
         addons=addons,
         contents=contents,
+        findings=warnings_of(wanted.spec),
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
 
@@ -94,7 +96,13 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
 async def _new(engine: Engine, declared: ControlPlane) -> Examined:
     contents, addons = await compared_addons(engine.home, None, declared)
     await admit(engine, declared)
-    return Examined(kind=OperationType.CREATE, wanted=declared, addons=addons, contents=contents)
+    return Examined(
+        kind=OperationType.CREATE,
+        wanted=declared,
+        addons=addons,
+        contents=contents,
+        findings=warnings_of(declared.spec),
+    )
 
 
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:

@@ -14,8 +14,8 @@ from itertools import product
 
 from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
-from quarterdeck.components.admission_plugins import listed
-from quarterdeck.components.upstream_versions import holds_migration_locks
+from quarterdeck.components.controller_names import enabled, has
+from quarterdeck.components.upstream_versions import holds_migration_locks, minor
 from quarterdeck.model.components import Component
 
 #: What ``--controllers`` names all controllers with that are not off by default.
@@ -38,21 +38,29 @@ def own(sets: Sequence[ControllerSetTemplate], manager: Manager) -> ControllerSe
     return next((each for each in sets if each.guard is Guard.SET and each.owner is manager), None)
 
 
-def turned_off(sets: Sequence[ControllerSetTemplate], manager: Manager) -> tuple[str, ...]:
-    """The controllers that a manager is not to run: another one's, and those that nobody runs for now."""
+def turned_off(sets: Sequence[ControllerSetTemplate], manager: Manager, kubernetes: str) -> tuple[str, ...]:
+    """The controllers that a manager is not to run: another one's, and those that nobody runs for now. It ends when it
+    is told of one that it does not know.
+    """
     theirs = (each for each in sets if each.owner is not manager or each.guard is Guard.NONE)
-    return tuple(name for each in theirs for name in each.controllers)
+    return tuple(name for each in theirs for name in each.controllers if _may_have(manager, kubernetes, name))
+
+
+def _may_have(manager: Manager, kubernetes: str, name: str) -> bool:
+    """Whether a manager can run a controller; what a cloud controller manager has was asked of its program."""
+    return manager is Manager.CLOUD or has(manager, minor(kubernetes), name)
 
 
 def told_anew(before: ReplicaTemplate, after: ReplicaTemplate) -> frozenset[Component]:
     """The managers that are told something else of sets by one revision than by another."""
-    one, other = (each.controller_sets or () for each in (before, after))
 
-    def told(sets: Sequence[ControllerSetTemplate], manager: Manager) -> object:
+    def told(template: ReplicaTemplate, manager: Manager) -> object:
+        sets = template.controller_sets or ()
         mine = own(sets, manager)
-        return bool(sets), mine and (mine.lock, mine.controllers), turned_off(sets, manager)
+        off = turned_off(sets, manager, template.kubernetes_version)
+        return bool(sets), mine and (mine.lock, mine.controllers), off
 
-    return frozenset(each.component for each in Manager if told(one, each) != told(other, each))
+    return frozenset(each.component for each in Manager if told(before, each) != told(after, each))
 
 
 def lock_of(template: ReplicaTemplate, manager: Manager, controller: str) -> str:
@@ -64,7 +72,8 @@ def lock_of(template: ReplicaTemplate, manager: Manager, controller: str) -> str
             if each.owner is not manager or each.guard is Guard.NONE:
                 return ""
             return each.lock if each.guard is Guard.SET else manager.value
-    return manager.value if is_on(flag_of(template, manager), controller) else ""
+    runs = enabled(flag_of(template, manager), controller, ())
+    return manager.value if runs and _may_have(manager, template.kubernetes_version, controller) else ""
 
 
 def flag_of(template: ReplicaTemplate, manager: Manager) -> str:
@@ -72,12 +81,6 @@ def flag_of(template: ReplicaTemplate, manager: Manager) -> str:
     cloud = template.cloud_controller_manager
     flags = template.extra_args.kube_controller_manager if manager is Manager.KUBE else cloud.flags if cloud else {}
     return flags.get("controllers", ALL)
-
-
-def is_on(flag: str, controller: str) -> bool:
-    """Whether ``--controllers`` turns a controller on (k8s.io/controller-manager: IsControllerEnabled)."""
-    named = listed(flag)
-    return controller in named or (f"-{controller}" not in named and ALL in named)
 
 
 def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:

@@ -88,12 +88,14 @@ def set_defaults(plane: PlaneSettings) -> dict[str, str]:
 
 
 def without_others(plane: PlaneSettings, manager: Manager, extra: Mapping[str, str]) -> Mapping[str, str]:
-    """A manager's flags with the controllers turned off that are another one's, or nobody's for now."""
-    others = [f"-{name}" for name in turned_off(plane.controller_sets, manager)]
+    """A manager's flags with the controllers turned off that are another one's, or nobody's for now. That comes first:
+    of two words about one controller the first counts.
+    """
+    others = [f"-{name}" for name in turned_off(plane.controller_sets, manager, plane.kubernetes)]
     if not others:
         return extra
     named = listed(extra.get("controllers", ALL))
-    return {**extra, "controllers": ",".join((*named, *(each for each in others if each not in named)))}
+    return {**extra, "controllers": ",".join((*others, *(each for each in named if each not in others)))}
 
 
 def command(replica: ReplicaSettings, component: Component, arguments: tuple[str, ...]) -> tuple[str, ...]:

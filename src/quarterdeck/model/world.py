@@ -133,7 +133,8 @@ class ReplicaFact:
     apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a write-ahead log (None:
     unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
     ended several times since they were started; ``silent``: those that run and are not well as far as they say, and
-    ``hung`` those of them that were as the very process that they are, or have been that one for long. ``altered``:
+    ``hung`` those of them that were as the very process that they are, or have been that one for long; ``frozen`` the
+    managers of sets of controllers among these whose locks will pass on to others. ``altered``:
     those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which
     its apiserver says that it has its files (None: it was not asked, or does not say); ``given``: those whose files it
     was given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said
@@ -152,6 +153,7 @@ class ReplicaFact:
     restless: frozenset[Component] = frozenset()
     silent: frozenset[Component] = frozenset()
     hung: frozenset[Component] = frozenset()
+    frozen: frozenset[Component] = frozenset()
     altered: frozenset[Component] = frozenset()
     loaded: frozenset[str] | None = None
     given: frozenset[str] = frozenset()

@@ -64,9 +64,9 @@ def _not_yet(view: View) -> tuple[str, ...]:
     behind = [each for each in view.behind if not view.loads(each)]
     if not behind:
         return ()
-    apart = [each.machine for each in behind if not view.may_run_beside(each) and not view.reachable(each)]
-    if apart:
-        return tuple(f"machine {each} to answer, before controllers are handed on" for each in apart)
+    deaf = [each.machine for each in behind if not view.may_run_beside(each) and not view.reachable(each)]
+    if deaf:
+        return tuple(f"machine {each} to answer, before controllers are handed on" for each in deaf)
     first = next(iter(in_turn(view)), behind[0])
     apart = not_ready_for(view, first) if view.revision in view.world.separate else ()
     return apart or (f"all others to be well before {first.name} is started anew",)
