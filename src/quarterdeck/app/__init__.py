@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quarterdeck.app.certificates import Certificate
+    from quarterdeck.app.controllers import SetHeld
     from quarterdeck.app.data import MemberHash
     from quarterdeck.app.drains import Drain
     from quarterdeck.app.drill_plans import DrillPlan
@@ -83,6 +84,7 @@ __all__ = [
     "ReplicaFacts",
     "Request",
     "Scale",
+    "SetHeld",
     "Summary",
     "Survivor",
     "TokenFacts",
@@ -101,6 +103,7 @@ __all__ = [
 #: Where each name is.
 _PLACES = {
     "app.certificates": ("Certificate",),
+    "app.controllers": ("SetHeld",),
     "app.data": ("MemberHash",),
     "app.drains": ("Drain",),
     "app.drill_plans": ("DrillPlan",),

@@ -30,6 +30,7 @@ from quarterdeck.engine.duties import Duties, Duty
 from quarterdeck.engine.handing import hands_over, taken_up
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.identity import note_cluster
+from quarterdeck.engine.lock_watch import locks_watched
 from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker, Wants, wants
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
@@ -169,6 +170,7 @@ class Engine:
                 resource, stack, guard=hold.guard, programs=programs, dns_program=dns_program
             )
             opened.etcdutl = partial(self.etcdutl, resource)
+            await stack.enter_async_context(locks_watched(opened, hold.troubles))
             if hold.rest is not None and paused:
                 await self._look_on(opened, hold, hold.rest)
                 return False
