@@ -18,6 +18,7 @@ from support.handed import (
     nodes_come,
     owner_now,
     pid_of,
+    shown,
 )
 from support.plane_lab import Command, PlaneLab, managed, started
 from support.watched import watched
@@ -36,6 +37,8 @@ def test_every_node_gets_one_pod_cidr_while_the_controller_goes_to_another_manag
         for owner in (CLOUD, KUBE):
             done = lab.run(*move(owner))
             assert owner_now(lab) == owner, str(done)
+            (held,) = shown(lab, "list", NAME)
+            assert (held["owner"], held["manager"], held["well"]) == (owner, owner, True), held
         lab.run("controllers", "rollback", NAME, "--set", "ipam", "--downtime-allowed", "--yes")
         assert owner_now(lab) == CLOUD
     assert lab.operation(NAME).status.phase is OperationPhase.SUCCEEDED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -19,6 +20,7 @@ from quarterdeck.actions.units import stop_unit
 from quarterdeck.api.addons import LOCKS_ADDON
 from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine import handing
@@ -27,6 +29,7 @@ from quarterdeck.errors import NotApplied, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps import StopUnit
+from quarterdeck.stores.amend import amend
 
 KUBE, CLOUD = Manager
 IPAM = ControllerSet(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)
@@ -49,6 +52,12 @@ def with_set(revisions: Revisions, owner: Manager, guard: Guard) -> Revisions:
 async def small(owner: Manager, guard: Guard = Guard.SET) -> SmallPlane:
     made = await in_a_cloud()
     made.plane.revisions = with_set(made.plane.revisions, owner, guard)
+    sets = (IPAM.model_copy(update={"owner": owner}),)
+
+    def declared(seen: ControlPlane) -> ControlPlane:
+        return seen.model_copy(update={"spec": seen.spec.model_copy(update={"controller_sets": sets})})
+
+    made.plane.resource = await amend(made.plane.store, ControlPlane, made.plane.name, declared)
     return made
 
 
@@ -154,10 +163,7 @@ async def test_a_hand_over_has_ended_when_its_new_owner_says_that_it_holds_the_l
 
 @pytest.mark.parametrize(
     ("holder", "says"),
-    [
-        ("", "set ipam: nobody holds lock ipam-migration yet"),
-        ("pod_7", "set ipam: lock ipam-migration is held by pod_7, which is no cloud-controller-manager of this plane"),
-    ],
+    [("", "set ipam: nobody holds lock ipam-migration"), ("pod_7", "set ipam: .*pod_7")],
 )
 async def test_a_hand_over_that_nobody_takes_up_has_failed_and_says_who_is_in_the_way(
     holder: str, says: str, monkeypatch: pytest.MonkeyPatch
@@ -168,4 +174,4 @@ async def test_a_hand_over_that_nobody_takes_up_has_failed_and_says_who_is_in_th
     with pytest.raises(NotApplied, match=says):
         await end_of(plane.plane, told, monkeypatch, pause=lambda: None)
     assert len(told) == 1
-    assert says in told[0], "it is told once"
+    assert re.search(says, told[0]), "it is told once"

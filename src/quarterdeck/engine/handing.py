@@ -1,19 +1,17 @@
-"""Whether sets of controllers are run by whom they are to be run by: asked once a hand-over has been carried out."""
+"""Whether sets of controllers can be handed over, and whether they have been."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
-from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh
 from quarterdeck.api.operation import Goal, Operation
-from quarterdeck.api.revision import ControllerSetTemplate, Guard
-from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.asking import or_none
+from quarterdeck.engine.lock_holders import claims
 from quarterdeck.engine.servers import ready_apiserver
+from quarterdeck.engine.sets_held import sets_held
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 
 #: Seconds: a lock whose holder has died runs out after 15, and who waits for it looks every second.
@@ -47,7 +45,10 @@ async def taken_up(
     """
     doing, until, told = f"handing controllers of plane {plane.name} over", monotonic() + PATIENCE, ""
     while not changed(plane):
-        missing = [why for each in plane.settings.controller_sets if (why := await _not_taken_up(plane, each))]
+        held = (each for each in await sets_held(plane) if not each.well)
+        missing = [
+            f"set {each.declared.name}: {'; '.join(each.why) or 'its owner does not run it yet'}" for each in held
+        ]
         if not missing:
             return
         words = "; ".join(missing)
@@ -60,15 +61,13 @@ async def taken_up(
         await refresh(plane)
 
 
-async def _not_taken_up(plane: Plane, one: ControllerSetTemplate) -> str:
-    """Why nobody runs a set who is to, in words; "" if somebody does."""
-    component = one.owner.component
-    lock = one.lock if one.guard is Guard.SET else CATALOGUE[component].lease
-    (port,) = CATALOGUE[component].ports
-    asked = (plane.kube.leads(server_address(plane, each, port), lock) for each in plane.memory.replicas)
-    if any(await asyncio.gather(*asked)):
-        return ""
-    lease = await or_none(plane.kube.leader_lease(await ready_apiserver(plane, f"looking at lock {lock}"), lock))
-    if lease is None or not lease.holder:
-        return f"set {one.name}: nobody holds lock {lock} yet"
-    return f"set {one.name}: lock {lock} is held by {lease.holder}, which is no {component} of this plane that says so"
+async def strangers(plane: Plane, locks: Collection[str]) -> tuple[str, ...]:
+    """Those of these locks that somebody holds who is no manager of this plane, each with who it is, in words. Raises
+    Unavailable when no apiserver is ready.
+    """
+    apiserver = await ready_apiserver(plane, f"looking at the locks of plane {plane.name}")
+    leases = await asyncio.gather(*(plane.kube.leader_lease(apiserver, each) for each in locks))
+    now = plane.clock()
+    held = [each for each in leases if each is not None and each.holder and now - (each.renewed or now) < each.duration]
+    found = await asyncio.gather(*(claims(plane, each.name) for each in held))
+    return tuple(f"{each.name} (by {each.holder})" for each, known in zip(held, found, strict=True) if not known)
