@@ -15,7 +15,7 @@ import socket
 import ssl
 from asyncio import sslproto
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar, cast
@@ -114,7 +114,7 @@ class Http:
 
     async def lines(
         self, origin: str, path: str, *, deadline: float, headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """The lines of an answer to GET, each as soon as it is there, over a connection of its own. ``deadline`` is in
         seconds, for each of connecting, the TLS handshake and what is answered first: how long the rest may take is
         the caller's matter. Raises NoAnswer.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +19,7 @@ from quarterdeck.components import scheduler
 from quarterdeck.errors import Unavailable
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.http import HttpKube
+from quarterdeck.kube.http_leases import WATCHED
 from quarterdeck.kube.objects import Refusal, Refused, Resource
 from quarterdeck.kube.port import Address, Kube
 from quarterdeck.model.components import Component
@@ -54,6 +57,14 @@ class Lab(Protocol):
 
     def begin(self) -> None: ...
 
+    def take(self) -> None:
+        """Have the scheduler take its lease again, which it does by itself if it is one."""
+        ...
+
+    async def come_and_go(self, lease: str) -> None:
+        """Have a lease made and deleted."""
+        ...
+
 
 @dataclass
 class FakeLab:
@@ -79,6 +90,13 @@ class FakeLab:
 
     def begin(self) -> None:
         self.kube.apiservers[self.apiserver].up = True
+
+    def take(self) -> None:
+        self.kube.set_lease(scheduler.LEASE, HOLDER, renewed=1010.0, manager="kube-scheduler")
+
+    async def come_and_go(self, lease: str) -> None:
+        self.kube.set_lease(lease, HOLDER)
+        self.kube.delete_lease(lease)
 
 
 @dataclass
@@ -107,6 +125,16 @@ class RealLab:
     def begin(self) -> None:
         self.replica.start_and_await(Component.APISERVER)
 
+    def take(self) -> None:
+        pass
+
+    async def come_and_go(self, lease: str) -> None:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease}"
+        about = {"name": lease, "namespace": "kube-system"}
+        manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": about, "spec": {}}
+        made = await self.kube.apply(self.apiserver, path, manifest, manager="somebody")
+        assert await self.kube.delete(self.apiserver, path, uid=made.uid)
+
 
 @pytest.fixture(scope="module")
 def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[Program, Path]) -> Iterator[OneReplica]:
@@ -131,7 +159,8 @@ async def lab(programs: OneReplica | None) -> AsyncIterator[Lab]:
     if programs is None:
         apiserver, leader = Address("10.0.0.1", 6443), Address("10.0.0.1", 10259)
         kube = FakeKube({apiserver: FakeApiserver()}, leaders={leader: frozenset({scheduler.LEASE})})
-        kube.set_lease(scheduler.LEASE, HOLDER, renewed=1000.0)
+        kube.set_lease(scheduler.LEASE, HOLDER, renewed=1000.0, manager="kube-scheduler")
+        kube.holders = {("system:kube-scheduler", scheduler.LEASE)}
         yield FakeLab(kube, apiserver, leader, nobody)
         return
     real = HttpKube(
@@ -268,6 +297,70 @@ async def test_a_released_lease_has_no_holder(lab: Lab) -> None:
     assert after is not None
     assert after.resource_version != lease.resource_version
     assert after.holder == "" or isinstance(lab, RealLab)
+
+
+async def test_every_change_of_leases_is_told_from_what_they_are_to_who_takes_one_next(lab: Lab) -> None:
+    async with asyncio.timeout(30), aclosing(lab.kube.lease_changes(lab.apiserver)) as changes:
+        first = await anext(each async for each in changes if each.name == scheduler.LEASE and each.holder)
+        assert (first.manager, first.duration, first.deleted) == ("kube-scheduler", 15.0, False)
+        assert first.acquired is not None
+        assert first.renewed is not None
+        assert first.acquired <= first.renewed
+        assert await lab.kube.release_lease(lab.apiserver, scheduler.LEASE, first.holder) is True
+        free = await anext(each async for each in changes if each.name == scheduler.LEASE and not each.holder)
+        assert free.transitions == first.transitions
+        lab.take()
+        taken = await anext(each async for each in changes if each.name == scheduler.LEASE and each.holder)
+        assert (taken.transitions, taken.manager) == (first.transitions + 1, "kube-scheduler")
+        assert int(first.resource_version) < int(free.resource_version) < int(taken.resource_version)
+    now = await lab.kube.leader_lease(lab.apiserver, scheduler.LEASE)
+    assert now is not None
+    assert (now.transitions, now.acquired) == (taken.transitions, taken.acquired)
+
+
+async def test_a_lease_that_is_deleted_is_told_once_more(lab: Lab) -> None:
+    async with asyncio.timeout(30), aclosing(lab.kube.lease_changes(lab.apiserver)) as changes:
+        await anext(changes)
+        await lab.come_and_go("short")
+        seen = [await anext(each async for each in changes if each.name == "short") for _ in range(2)]
+    assert [each.deleted for each in seen] == [False, True]
+    assert await lab.kube.leader_lease(lab.apiserver, "short") is None
+
+
+@pytest.mark.parametrize("programs", ["real"], indirect=True)  # the fake has no watch that ends
+async def test_changes_go_on_beyond_the_end_of_a_watch(lab: Lab) -> None:
+    """The scheduler renews its lease every two seconds."""
+    async with asyncio.timeout(4 * WATCHED), aclosing(lab.kube.lease_changes(lab.apiserver)) as changes:
+        began, seen = time.monotonic(), list[str]()
+        async for each in changes:
+            if each.name == scheduler.LEASE:
+                seen.append(each.resource_version)
+            if time.monotonic() - began > 2.2 * WATCHED:
+                break
+    assert len(seen) >= WATCHED
+    assert len(set(seen)) == len(seen), "none is told twice"
+
+
+async def test_whoever_watches_leases_of_an_apiserver_that_falls_silent_is_told(lab: Lab) -> None:
+    with pytest.raises(Unavailable):
+        await anext(lab.kube.lease_changes(lab.nobody))
+    async with aclosing(lab.kube.lease_changes(lab.apiserver)) as changes:
+        await anext(changes)
+        lab.freeze()
+        try:
+            with pytest.raises(Unavailable):
+                async with asyncio.timeout(15):
+                    async for _ in changes:
+                        continue
+        finally:
+            lab.thaw()
+
+
+async def test_an_apiserver_says_who_may_hold_a_lease(lab: Lab) -> None:
+    assert await lab.kube.may_hold(lab.apiserver, "system:kube-scheduler", scheduler.LEASE) is True
+    assert await lab.kube.may_hold(lab.apiserver, "system:cloud-controller-manager", scheduler.LEASE) is False
+    with pytest.raises(Unavailable):
+        await lab.kube.may_hold(lab.nobody, "system:kube-scheduler", scheduler.LEASE)
 
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

@@ -13,18 +13,20 @@ anything else is done, and its data is kept; (18) nobody is condemned but who is
 does not get well though it was started anew, one at a time, within the budget, and where another one can come; nothing
 is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine
 that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for
-writing on two machines.
+writing on two machines; (21) controllers of two revisions that run one of them under two locks never run at the same
+time.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 from model.addresses import felt, held_healthy
 from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import CONTROLLERS, Component, controllers
+from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component, controllers
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -436,7 +438,7 @@ def _check_ailing(world: World, replica: str, component: str, *, alone: bool = F
     waited = [each for each in tried if each.partition(" of ")[0] in counted and not alone]
     claim(not waited, f"18: {name} is given up while {waited} is to get well")
     now = view(world).resting
-    claim(now is None or now.replica.name == replica, f"18: {name} is given up while another one is started anew")
+    claim(now is None or now.words == replica, f"18: {name} is given up while another one is started anew")
 
 
 def _check_restart(before: Truth, step: RestartUnit | ReviveUnit) -> None:
@@ -590,7 +592,7 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
     kind = type(step).__name__
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum")
-    for component in _needed(before):
+    for component in _needed(before) if not _may_stop_at_once(before) else ():
         claim(not before.working(component) or bool(after.working(component)), f"11: {kind} leaves no {component}")
     if not swapping and before.home is not None:
         claim(after.home == before.home, f"3: {kind} takes the quorum from its site")
@@ -598,6 +600,7 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
     _check_traffic(before, step, clients.sites(before))
     _check_begin(before, step)
     _check_writers(after)
+    _check_managers(after)
     if isinstance(step, AttachVolumes):
         claim(step.replica not in before.following, f"20: the volume of {step.replica} is taken, which votes")
     for cluster in Cluster:
@@ -608,6 +611,26 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
                 raise Broken(f"{broken} (etcd cluster {cluster})") from None
     if in_use(before) and in_use(after):
         _check_events(before, step, after, swapping=swapping)
+
+
+def _may_stop_at_once(truth: Truth) -> bool:
+    """Whether nobody minds that no controller works for a moment, or there is but one replica."""
+    return bool(truth.apart) and (truth.settings.together or len(truth.slots) == 1)
+
+
+def _check_managers(truth: Truth) -> None:
+    """Two managers never run controllers under two locks."""
+    running = {
+        (name, shape)
+        for name, replica in truth.replicas
+        for component, shape in replica.shapes
+        if component in MANAGERS and component in replica.units and name in truth.members and truth.up(name)
+    }
+    for (one, its), (other, others) in combinations(sorted(running), 2):
+        claim(
+            one == other or frozenset((its, others)) not in truth.apart,
+            f"21: managers of {one} and {other} run as {its} and {others} have them",
+        )
 
 
 def _needed(truth: Truth) -> tuple[Component, ...]:
@@ -736,6 +759,7 @@ def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = Fal
     if before.deleting:
         return
     _check_writers(after)
+    _check_managers(after)
     for cluster in Cluster:
         for mine in steps_of((step,), cluster):
             _check_blind(before.of(cluster), mine, after.of(cluster))
@@ -984,7 +1008,7 @@ def _check_shape(truth: Truth, name: str) -> None:
     """Done means that everything runs as wanted, or, where that was given up, as before."""
     claim(name not in truth.condemned, f"10: done, but {name} is not exchanged")
     record, rejected = truth.memory.replica(name), truth.memory.rejected
-    given_up = rejected is not None and rejected.revision == truth.revision
+    given_up = rejected is not None and rejected.revision in (truth.revision, *truth.via)
     claim(given_up or record.revision == truth.revision, f"10: done, but {name} is of revision {record.revision}")
     for component, shape in truth.replica(name).shapes:
         same = _same(truth, shape, record.revision, component)

@@ -12,6 +12,7 @@ from model.searches import (
     APART,
     DIFFERS,
     FLOATING,
+    HANDED,
     HANGS,
     HEALS,
     HEALS_EVENTS,
@@ -61,6 +62,7 @@ from quarterdeck.planner import (
     release,
     reloading,
     resting,
+    revisions,
     rolling,
     round_robin,
     serving,
@@ -97,6 +99,7 @@ BROKEN = Search(
 ANEW = Search(replicas=3, to=3, change=Change(exchange=True), per_zone=1, wishes=1)
 ANEW_FREE = sampled(Search(replicas=3, to=3, change=Change(exchange=True), faults=2, wishes=1, data_loss=True), SEED)
 APART_OFF, APART_MOVE = (replace(search, wishes=1) for search in (APART[4], APART[6]))
+HANDED_ON, _, _, _, BACK_AT_ONCE = HANDED[:5]
 DIES, NO_SPARE, ZONE_DIES, TWO_OF_FIVE, DIE_TWICE, _, ONLY_UNSEEN = HEALS[:7]
 HANG = HEALS_PROGRAMS[0]
 LAGS, _, LAGS_MOVING, LAG_TWICE, LAGS_APART = HEALS_SLOW
@@ -794,7 +797,18 @@ def the_name_keeps_who_is_to_rest(patch: Patch) -> None:
     patch.setattr(round_robin, "follow", lambda view, leaving: real(view, ()))
 
 
+def controllers_are_handed_on_at_once(patch: Patch) -> None:
+    patch.setattr(revisions, "next_revision", lambda world: world.revision)
+    patch.setattr(World, "may_run_beside", lambda self, one, other: True)
+
+
+def controllers_start_whatever_runs_elsewhere(patch: Patch) -> None:
+    patch.setattr(View, "kept_from", lambda self, replica: ())
+
+
 MUTATIONS = (
+    Mutation(controllers_are_handed_on_at_once, 21, HANDED_ON),
+    Mutation(controllers_start_whatever_runs_elsewhere, 21, BACK_AT_ONCE),
     Mutation(who_is_dead_is_waited_for, 10, DIES),
     Mutation(the_budget_is_not_kept, 18, DIE_TWICE),
     Mutation(who_was_just_seen_to_be_dead_is_condemned, 18, DIES),

@@ -9,6 +9,7 @@ from model.explorer import Explorer, Sample
 from model.faults import Kind
 from model.walk import Planner, State, Walker, Wish
 from model.worlds import (
+    BETWEEN,
     FORMER,
     NEW,
     ZONES,
@@ -39,7 +40,8 @@ class Search:
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
     there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
     one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
-    events apart, ``cloud`` those that have a cloud controller manager; ``twins``: the sites with two edges,
+    events apart, ``cloud`` those that have a cloud controller manager; ``handed``: its controllers must not
+    run beside those of the former one, ``together``: all of them may stop at once; ``twins``: the sites with two edges,
     ``floating``: whose addresses float, ``shared``: those of them
     that share one; ``direct``: the name leads to apiservers themselves; ``promoted``: all stays at east, behind an
     address that leads to the only replica itself;
@@ -64,6 +66,8 @@ class Search:
     per_zone: int = 2
     apart: frozenset[str] = frozenset()
     cloud: frozenset[str] = frozenset()
+    handed: bool = False
+    together: bool = False
     twins: frozenset[str] = frozenset()
     floating: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
@@ -92,6 +96,7 @@ class Search:
             between += f", {what} {how}{broken}, {self.per_zone} a zone"
         between += f", events apart as {' and '.join(sorted(self.apart))} has it" if self.apart else ""
         between += f", a cloud controller manager as {' and '.join(sorted(self.cloud))} has it" if self.cloud else ""
+        between += f", handed on{' at once' * self.together}" if self.handed else ""
         between += f", healed {self.healing.budget} times at most" if self.healing else ""
         between += f" on {' '.join(self.there)}" if self.there else ""
         between += "" if self.mended or not self.healing else ", for good"
@@ -140,6 +145,8 @@ class Search:
                     front=self.front,
                     apart=self.apart,
                     cloud=self.cloud,
+                    handed=self.handed,
+                    together=self.together,
                     direct=self.direct,
                 )
             case _ if self.apart:
@@ -251,6 +258,24 @@ INSIDE = (
     Search(replicas=1, to=1, change=ANEW, per_zone=1),
     Search(replicas=1, to=3, change=Change()),
     Search(replicas=3, to=1, change=Change()),
+)
+
+
+HAND_OVER = Search(replicas=3, to=3, change=CLOUD, cloud=frozenset({FORMER, BETWEEN, NEW}), handed=True)
+AT_ONCE = replace(HAND_OVER, together=True)
+HALF_SEEN = frozenset({Kind.SOME_STEPS, Kind.UNSEEN_SUPERVISOR})
+#: Controllers go from one manager to the other, one replica after the other or all at once; something goes wrong
+#: meanwhile, or is wanted otherwise. What is sampled here is searched whole in a soak.
+HANDED = (
+    replace(HAND_OVER, faults=1),
+    replace(HAND_OVER, wishes=2),
+    replace(AT_ONCE, faults=1),
+    replace(AT_ONCE, wishes=2),
+    struck(replace(AT_ONCE, faults=2, wishes=1, kinds=HALF_SEEN)),
+    *(replace(each, replicas=1, to=1, faults=1, wishes=1) for each in (HAND_OVER, AT_ONCE)),
+    replace(HAND_OVER, broken=Component.CLOUD_CONTROLLER_MANAGER),
+    *(sampled(replace(each, faults=1, wishes=1), SEED) for each in (HAND_OVER, AT_ONCE)),
+    sampled(replace(HAND_OVER, replicas=1, faults=1), SEED),
 )
 
 
@@ -490,6 +515,7 @@ SEARCHES = (
     *(Search(replicas=1, to=to, faults=1, data_loss=True, front="north") for to in (1, None, 0)),
     Search(replicas=3, to=3, faults=1, data_loss=True, front="north"),
     Search(replicas=3, to=1, wishes=1, front="east"),
+    *HANDED,
     *HEALS,
     *HEALS_PROGRAMS,
     *HEALS_AMID,
@@ -509,6 +535,8 @@ SEARCHES = (
 #: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.
 DEEP = (
     LED_OTHERWISE,
+    *(replace(each, faults=1, wishes=1) for each in (HAND_OVER, AT_ONCE)),
+    replace(AT_ONCE, faults=2, wishes=1, kinds=HALF_SEEN),
     Search(replicas=1, to=1, faults=2),
     Search(replicas=1, to=None, faults=1, wishes=1, data_loss=True),
     Search(replicas=3, to=None, faults=1, wishes=1, data_loss=True),

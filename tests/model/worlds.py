@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from typing import TypedDict, Unpack
 
 from model.apart import with_member
@@ -100,8 +101,9 @@ def still(
     return settled(truth)
 
 
-#: What replicas ran before, and what is asked for now.
+#: What replicas ran before, and what is asked for now; and what they must be of between, where those must not meet.
 FORMER, NEW = "one", "two"
+BETWEEN = "between"
 
 
 def changing(
@@ -116,11 +118,14 @@ def changing(
     condemned: tuple[str, ...] = (),
     apart: frozenset[str] = frozenset(),
     cloud: frozenset[str] = frozenset(),
+    handed: bool = False,
+    together: bool = False,
     direct: bool = False,
 ) -> Truth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
     again and again as that has it, ``hangs``: one that runs and is never ready; ``apart``: the revisions that keep
-    events apart, ``cloud`` those that have a cloud controller manager.
+    events apart, ``cloud`` those that have a cloud controller manager; ``handed``: controllers of the former must not
+    run beside those of the new one, ``together``: all of them may stop at once.
     """
     sites = ("east",) if per_zone == 1 else SITES
     start = Truth(
@@ -131,12 +136,15 @@ def changing(
         front=front,
         direct=direct,
         revision=FORMER,
-        changes=((FORMER, NEW, change), (NEW, FORMER, change)),
+        via=(BETWEEN,) if handed else (),
+        apart=frozenset({frozenset({FORMER, NEW})}) if handed else frozenset(),
+        changes=tuple((*each, change) for each in permutations((FORMER, BETWEEN, NEW) if handed else (FORMER, NEW), 2)),
         separate=apart,
         cloud=cloud,
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
         hanging=frozenset({(NEW, hangs)}) if hangs is not None else frozenset(),
     )
+    start = replace(start, settings=replace(start.settings, together=together))
     asked = replace(settled(start), slots=wanted("east", to), condemned=condemned)
     return asked if condemned else replace(asked, revision=NEW)
 

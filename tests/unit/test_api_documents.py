@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from quarterdeck.api.controllers import Manager
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.errors import explained
 from quarterdeck.api.site import Site, default_sites
+from quarterdeck.components.controller_names import Listed
+from quarterdeck.engine.controllers import admit_sets
 from quarterdeck.errors import InvalidInput
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -81,6 +84,13 @@ def test_the_example_of_a_cloud_controller_manager_loads() -> None:
     assert (cloud.config or "").startswith("[Global]\nauth-url=")
 
 
+def test_the_example_of_controller_sets_loads_and_is_one_that_may_be() -> None:
+    alpha = one((EXAMPLES / "controller-sets.yaml").read_text())
+    (nodes,) = alpha.spec.controller_sets
+    assert (nodes.lock, nodes.owner) == ("node-networks-migration", Manager.KUBE)
+    admit_sets(alpha, None, Listed(("cloud-node-controller", "node-ipam-controller")))
+
+
 def test_every_example_is_loaded_by_a_test() -> None:
     assert {path.name for path in EXAMPLES.glob("*.yaml")} == {
         "controlplane.yaml",
@@ -88,6 +98,7 @@ def test_every_example_is_loaded_by_a_test() -> None:
         "rfc2136.yaml",
         "events-etcd.yaml",
         "cloud.yaml",
+        "controller-sets.yaml",
         "hosts.yaml",  # an inventory: test_cli_site_hosts.py
     }
 

@@ -319,6 +319,27 @@ def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_noth
     assert lab.cli.stored() == before
 
 
+def test_what_is_to_be_known_of_controller_sets_is_told_with_a_plan_and_when_it_is_asked_for(
+    lab: Lab, tmp_path: Path
+) -> None:
+    names = ("job", "cronjob", "ttl")
+    sets = [
+        {"name": each, "lock": each, "controllers": [f"{each}-controller"], "owner": "kube-controller-manager"}
+        for each in names
+    ]
+    text = HEAD + json.dumps({"placement": {"site": "east"}, "controllerSets": sets})
+    file, new = tmp_path / "demo.yaml", tmp_path / "new.yaml"
+    file.write_text(text)
+    new.write_text(text.replace("name: demo", "name: other"))
+    says = "! controller sets: kube-controller-manager owns 3 (job, cronjob, ttl): it has one migration lock at a time"
+    plans = [("plan", "demo", "-f", str(file)), *(("apply", "--dry-run", "-f", str(each)) for each in (file, new))]
+    for argv in (*plans, ("apply", "-f", str(file))):
+        said = lab.cli(*argv)
+        assert said.code == 0, said
+        assert says in said.out
+    assert len(lab.spec().controller_sets) == 3
+
+
 def test_a_file_without_what_commands_count_up_leaves_it_as_it_is(lab: Lab, tmp_path: Path) -> None:
     old = tmp_path / "old.yaml"
     old.write_text(lab.cli("get", "demo", "-o", "yaml").out)

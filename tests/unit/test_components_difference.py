@@ -13,9 +13,11 @@ from support.templates import template, units_of
 from quarterdeck.api.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
+from quarterdeck.components.controller_sets import at_rest
 from quarterdeck.components.difference import Need, change, differences, spec_differences
 from quarterdeck.components.settings import Baseline
 from quarterdeck.components.template import Revisions, settings_of
@@ -47,6 +49,7 @@ def extra(component: str, **flags: str) -> ReplicaTemplate:
 
 CLOUD = CloudControllerManager(program=PurePosixPath("/opt/ccm"), config="password=secret")
 CLOUDS, MANAGER = Component.CLOUD_CONTROLLER_MANAGER, Component.CONTROLLER_MANAGER
+SET = ControllerSet(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=Manager.KUBE)
 EVENTS = EventsTemplate(quota_bytes=2**30, storage_class="fast")
 
 #: Each field of a template by its name, changed.
@@ -77,6 +80,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     ),
     "tracing": template(tracing=Tracing(endpoint="collector.example:4317")),
     "cloud_controller_manager": template(cloud_controller_manager=CLOUD),
+    "controller_sets": template(controller_sets=at_rest([SET], "v1.36.3")),
     "certificates.generation": template(certificates=Certificates(generation=1)),
     "node_bootstrap": template(node_bootstrap=None),
     "baseline": template(baseline=Baseline.FIRST),

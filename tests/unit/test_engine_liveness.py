@@ -11,7 +11,7 @@ from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.assemble import Dated, Place, ServerFacts, Silent
-from quarterdeck.engine.liveness import AT_FIRST, OFTEN, SELDOM, STARTS, Liveness
+from quarterdeck.engine.liveness import AT_FIRST, FROZEN, GUARDED, OFTEN, SELDOM, STARTS, Liveness
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
@@ -36,8 +36,15 @@ class Lab:
     def __init__(self) -> None:
         self.kube = FakeKube(leaders=dict.fromkeys((MANAGER, CLOUD, SCHEDULER), frozenset()))
         self.now, self.asked = 0.0, 0
+        self.templates: dict[str, object] = {}
         plane = SimpleNamespace(
-            guard=object(), kube=self.kube, steady=lambda: self.now, memory=MEMORY, resource=None, machines={}
+            guard=object(),
+            kube=self.kube,
+            steady=lambda: self.now,
+            memory=MEMORY,
+            resource=None,
+            machines={},
+            revisions=SimpleNamespace(templates=self.templates),
         )
         self.plane = cast("Plane", plane)
         self.server = self.kube.apiservers[apiserver_address(self.plane, RECORD)] = FakeApiserver()
@@ -115,6 +122,23 @@ async def test_a_controller_that_was_just_started_is_asked_at_every_turn_and_lat
     lab.kube.frozen = frozenset()
     assert (await lab.look(later=2 * AT_FIRST)).all == only(Component.SCHEDULER), "it takes long"
     assert await lab.look(later=OFTEN) == Silent()
+
+
+async def test_a_manager_of_sets_is_asked_often_and_stands_still_well_before_others_get_its_locks() -> None:
+    lab = Lab()
+    await lab.look()
+    lab.kube.frozen = frozenset({MANAGER})
+    assert await lab.look(later=GUARDED) == Silent(), "it has no locks of sets"
+    lab.templates["any"] = SimpleNamespace(controller_sets=("a set",))
+    kube = only(Component.CONTROLLER_MANAGER)
+    assert await lab.look(later=GUARDED) == Silent(all=kube, hung=kube)
+    assert (await lab.look(later=FROZEN - 0.1)).frozen == frozenset()
+    assert (await lab.look(later=0.1)).frozen == kube
+    lab.kube.frozen = frozenset()
+    assert await lab.look() == Silent(), "it has only been slow"
+    lab.kube.frozen = frozenset({MANAGER, SCHEDULER})
+    assert (await lab.look(later=SELDOM)).frozen == frozenset()
+    assert (await lab.look(later=FROZEN)).frozen == kube, "a scheduler has no such locks"
 
 
 async def test_a_member_hangs_when_its_cluster_says_that_it_is_down_and_not_when_we_do_not_hear_it() -> None:

@@ -39,7 +39,7 @@ def does(world: World) -> list[str]:
 
 def rests(world: World) -> str | None:
     rest = view(world).resting
-    return rest.replica.name if rest is not None else None
+    return rest.words if rest is not None else None
 
 
 def stopped(world: World, name: str, *components: Component) -> World:

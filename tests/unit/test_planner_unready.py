@@ -75,7 +75,7 @@ def test_after_it_was_given_up_its_replica_goes_back_at_once_and_the_note_with_i
     assert not given_up(after)
     resting = rest(view(after))
     assert resting is not None
-    assert resting.replica.name == name(world)
+    assert resting.words == name(world)
 
 
 def unwell(world: World, health: Health) -> World:

@@ -10,6 +10,7 @@ from quarterdeck.actions.addresses import apiserver_address, candidates, peer_ur
 from quarterdeck.actions.certificates import certificates_of, forget_cloud
 from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.hold import BETWEEN, held
+from quarterdeck.actions.locks import allow_locks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.together import beside, together
@@ -36,6 +37,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, w
     cluster = CLUSTER.get(step.component, Cluster.MAIN)
     record = await _with_room(plane, plane.memory.replica(step.replica), step.component)
     spec = await rendered(plane, record, step.component, plane.settings_of(record), world)
+    await allow_locks(plane, record, step.component)
     fresh = spec.needs is not None and _begins_without_data(plane, record, cluster)
     await plane.check()
     await plane.site(record.site).start_unit(record.machine, replace(spec, fresh=fresh))
@@ -168,11 +170,12 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
         case Stopping.UNSEEN:
             await _stop_apiserver(plane, record, unit, world)
         case Stopping.HANDING_ON:
-            holder = await _holder(plane, record, spec)
+            hangs = step.component in world.replica(record.name).hung  # it answers nobody, nor ends by itself
+            held = () if hangs else await _held(plane, record, step.component)
             await plane.check()
-            await site.stop_unit(record.machine, unit)
-            if holder is not None:
-                await _hand_on(plane, holder, spec.lease, world)
+            await site.stop_unit(record.machine, unit, kill=hangs)
+            for lock, holder in held:
+                await _hand_on(plane, holder, lock, world)
         case Stopping.ASKED:
             await site.stop_unit(record.machine, unit, kill=_goes_for_good(step.component, world))
     if step.component in CONTROLLERS and step.component not in world.controllers(record):
@@ -250,15 +253,22 @@ async def _until_refused(plane: Plane, address: Address, witness: Witness, until
         await asyncio.sleep(BETWEEN)
 
 
-async def _holder(plane: Plane, record: Replica, spec: ComponentSpec) -> str | None:
-    """The holder identity of a controller, if it leads. None too if that cannot be found out: then its
-    lease runs out by itself, some 15 s later.
+async def _held(plane: Plane, record: Replica, component: Component) -> tuple[tuple[str, str], ...]:
+    """The locks that a controller manager holds, each with what it calls itself; the one that all its controllers have
+    comes last. None that cannot be found out: then it runs out by itself, some 15 s later.
     """
+    spec = CATALOGUE[component]
+    locks = (*plane.settings_of(record).locks(component), spec.lease)
+    holders = [(lock, await _holder(plane, record, spec, lock)) for lock in locks]
+    return tuple((lock, holder) for lock, holder in holders if holder is not None)
+
+
+async def _holder(plane: Plane, record: Replica, spec: ComponentSpec, lock: str) -> str | None:
     (port,) = spec.ports
-    if not await plane.kube.leads(server_address(plane, record, port), spec.lease):
+    if not await plane.kube.leads(server_address(plane, record, port), lock):
         return None
     try:
-        lease = await plane.kube.leader_lease(apiserver_address(plane, record), spec.lease)
+        lease = await plane.kube.leader_lease(apiserver_address(plane, record), lock)
     except Unavailable:
         return None
     return lease.holder if lease is not None and lease.holder else None

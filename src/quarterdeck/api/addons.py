@@ -17,6 +17,7 @@ ADDON_NAME_MAX = 40
 #: Those that are quarterdeck's own: what nodes look for when they join, and what a cloud controller manager may do.
 NODES_ADDON = "quarterdeck-nodes"
 CLOUD_ADDON = "quarterdeck-cloud"
+LOCKS_ADDON = "quarterdeck-locks"
 _CHART_MAX = 512
 _RELEASE_MAX = 53  # helm's own
 
@@ -88,7 +89,7 @@ def _named_once(addons: tuple[Addon, ...]) -> tuple[Addon, ...]:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"names add-on {name!r} twice")
-    for own in (NODES_ADDON, CLOUD_ADDON):
+    for own in (NODES_ADDON, CLOUD_ADDON, LOCKS_ADDON):
         if own in names:
             raise ValueError(f"names add-on {own!r}, which is quarterdeck's own")
     return addons

@@ -186,9 +186,12 @@ class OnFailure(StrEnum):
 
 
 class Rollout(Model):
-    """How a change goes through the replicas."""
+    """How a change goes through the replicas. ``downtime_allowed``: where controllers go from one manager to another,
+    those of all replicas may stop at once, if that is the shorter way.
+    """
 
     on_failure: OnFailure = OnFailure.GO_BACK
+    downtime_allowed: bool = False
 
 
 class RecoveryPolicy(StrEnum):
@@ -306,8 +309,9 @@ class ControlPlaneSpec(Model):
 class ControlPlaneStatus(Model):
     """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from;
     ``baseline`` says with which defaults it was made (``components.settings.Baseline``). ``revision`` names the
-    ReplicaRevision that all its replicas are to run ("": it was made when there were none). ``addon_manifests`` names
-    the AddonManifests that are to be in it ("": none); ``addons`` is what is known of each.
+    ReplicaRevision that all its replicas are to run ("": it was made when there were none), ``via`` those that lie
+    before it, the nearest to it last. ``addon_manifests`` names the AddonManifests that are to be in it ("": none);
+    ``addons`` is what is known of each.
     """
 
     observed_generation: int | None = None
@@ -315,6 +319,7 @@ class ControlPlaneStatus(Model):
     port_offset: Annotated[int, Field(ge=0)] | None = None
     baseline: Annotated[int, Field(ge=0)] = 0
     revision: str = ""
+    via: tuple[str, ...] = ()
     addon_manifests: str = ""
     addons: tuple[AddonStatus, ...] = ()
     memory: MemoryStatus = MemoryStatus()

@@ -47,7 +47,15 @@ def _plain(spec: ControlPlaneSpec) -> dict[str, JsonValue]:
     plain: dict[str, JsonValue] = spec.model_dump(mode="json", exclude_none=True)
     # What add-ons are told may hold passwords: that it differs is enough.
     plain["addons"] = {each.name: f"sha256 {_hash(each)}" for each in spec.addons}
-    return plain
+    return by_name(plain)
+
+
+def by_name(plain: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A document with its sets of controllers by their names, so that it is told of which one what differs."""
+    sets = plain.get("controllerSets")
+    if not isinstance(sets, list):
+        return plain
+    return {**plain, "controllerSets": {str(each["name"]): each for each in sets if isinstance(each, dict)}}
 
 
 def _hash(model: Model) -> str:

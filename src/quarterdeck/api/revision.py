@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -12,6 +13,7 @@ from quarterdeck.api.apiserver import Admission, Tracing
 from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within, owner_reference
 from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.controllers import ControllerSet
 from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption, ExtraArgs
 from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
@@ -47,6 +49,20 @@ class AuditTemplate(Model):
     max_size_megabytes: int
 
 
+class Guard(StrEnum):
+    """Under which lock controllers of a set run."""
+
+    SET = "set"  # the set's own
+    MANAGER = "manager"  # the one that all controllers of its owner have
+    NONE = "none"  # they do not run: nobody has them for now
+
+
+class ControllerSetTemplate(ControllerSet):
+    """A set on replicas of a revision: its owner runs it under that lock, and the other manager does not run it."""
+
+    guard: Guard
+
+
 class ReplicaTemplate(Model):
     """Everything that is equal on all replicas of a revision. It is whole: rendering asks nobody else.
 
@@ -66,6 +82,7 @@ class ReplicaTemplate(Model):
     admission: Admission | None = None
     tracing: Tracing | None = None
     cloud_controller_manager: CloudControllerManager | None = None
+    controller_sets: tuple[ControllerSetTemplate, ...] | None = None
     node_bootstrap: Literal[True] | None = None
     certificates: Certificates
     baseline: Annotated[int, Field(ge=0)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quarterdeck.app.certificates import Certificate
+    from quarterdeck.app.controllers import SetHeld
     from quarterdeck.app.data import MemberHash
     from quarterdeck.app.drains import Drain
     from quarterdeck.app.drill_plans import DrillPlan
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         Apply,
         Create,
         Delete,
+        HandBack,
+        HandOver,
         Migrate,
         RenewCertificates,
         Replace,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from quarterdeck.app.verifying import Verification
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
+    from quarterdeck.engine.controllers import warnings_of
     from quarterdeck.engine.findings import Finding, Verdict
     from quarterdeck.engine.home_folder import home_folder, home_key, key_file
     from quarterdeck.engine.manager import RESTARTED_BY
@@ -62,6 +66,8 @@ __all__ = [
     "Failure",
     "Finding",
     "Hand",
+    "HandBack",
+    "HandOver",
     "Looks",
     "LostQuorum",
     "MemberHash",
@@ -79,6 +85,7 @@ __all__ = [
     "ReplicaFacts",
     "Request",
     "Scale",
+    "SetHeld",
     "Summary",
     "Survivor",
     "TokenFacts",
@@ -92,11 +99,13 @@ __all__ = [
     "home_key",
     "inside_argv",
     "key_file",
+    "warnings_of",
 ]
 
 #: Where each name is.
 _PLACES = {
     "app.certificates": ("Certificate",),
+    "app.controllers": ("SetHeld",),
     "app.data": ("MemberHash",),
     "app.drains": ("Drain",),
     "app.drill_plans": ("DrillPlan",),
@@ -116,6 +125,8 @@ _PLACES = {
         "Apply",
         "Create",
         "Delete",
+        "HandBack",
+        "HandOver",
         "Migrate",
         "RenewCertificates",
         "Replace",
@@ -125,6 +136,7 @@ _PLACES = {
     "app.verifying": ("Verification",),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
+    "engine.controllers": ("warnings_of",),
     "engine.findings": ("Finding", "Verdict"),
     "engine.home_folder": ("home_folder", "home_key", "key_file"),
     "engine.manager": ("RESTARTED_BY",),

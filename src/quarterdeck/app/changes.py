@@ -11,6 +11,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.app.comparing import compared, compared_addons
 from quarterdeck.app.examined import Examined
+from quarterdeck.app.handing import examined_hand_back, examined_hand_over
 from quarterdeck.app.inplace import examined_renewal, examined_replacement, examined_scale
 from quarterdeck.app.moves import examined_abort, examined_move
 from quarterdeck.app.reach import require_in_reach
@@ -19,6 +20,8 @@ from quarterdeck.app.requests import (
     Apply,
     Create,
     Delete,
+    HandBack,
+    HandOver,
     Migrate,
     RenewCertificates,
     Replace,
@@ -27,6 +30,7 @@ from quarterdeck.app.requests import (
 )
 from quarterdeck.engine import forecasts, operations
 from quarterdeck.engine.admission import admit
+from quarterdeck.engine.controllers import warnings_of
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.operations import Asker
@@ -51,6 +55,10 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
             return await examined_scale(engine(), request)
         case Replace():
             return await examined_replacement(engine(), request)
+        case HandOver():
+            return await examined_hand_over(engine(), request)
+        case HandBack():
+            return await examined_hand_back(engine, home.store, request)
         case RenewCertificates(name):
             return await examined_renewal(engine(), name)
         case Abort():
@@ -80,6 +88,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         differences=differences,
         addons=addons,
         contents=contents,
+        findings=warnings_of(wanted.spec),
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
 
@@ -87,7 +96,13 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
 async def _new(engine: Engine, declared: ControlPlane) -> Examined:
     contents, addons = await compared_addons(engine.home, None, declared)
     await admit(engine, declared)
-    return Examined(kind=OperationType.CREATE, wanted=declared, addons=addons, contents=contents)
+    return Examined(
+        kind=OperationType.CREATE,
+        wanted=declared,
+        addons=addons,
+        contents=contents,
+        findings=warnings_of(declared.spec),
+    )
 
 
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:

@@ -23,7 +23,7 @@ class Examined:
     ``wanted``: the plane as it would be; ``current``: as it is (None: there is none). ``differences``: all that a
     change of spec changes, with what each needs; ``addons``: which objects of add-ons; ``contents``: all that these are
     to be, as it was read (None: it was not), so that what was shown is what is asked for.
-    ``findings``: what each check of a change of replicas says.
+    ``findings``: what each check of a change of replicas says, and what is to be known of one of spec.
     ``forecast``: every step with the quorum's margin after it; None where none is made: for a plane that is not there
     yet, for one that a check refuses, and for an abort and a deletion, which depend on nobody's answer.
     ``under_way``: the operation that an abort would undo. ``needed``: whether asking would change anything.

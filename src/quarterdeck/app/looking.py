@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Self
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import data, reach, recovering, replicas
+from quarterdeck.app import controllers, data, reach, recovering, replicas
+from quarterdeck.app.controllers import SetHeld
 from quarterdeck.app.data import MemberHash
 from quarterdeck.app.recovering import LostQuorum
 from quarterdeck.app.replicas import ReplicaFacts
@@ -112,6 +113,13 @@ class Looks:
     async def replicas(self, name: str) -> tuple[ReplicaFacts, ...]:
         """Observe a plane now, and tell of each of its replicas."""
         return await replicas.listed(self._home, await self.examine(name))
+
+    async def controllers(self, name: str) -> tuple[SetHeld, ...]:
+        """Who runs each set of controllers that is declared, and which lock guards it, asked of an apiserver and of the
+        managers now. Raises Unavailable where no apiserver is ready.
+        """
+        await self._require_in_reach(name)
+        return await controllers.held(self._home, name)
 
     async def compare(self, name: str) -> tuple[MemberHash, ...]:
         """Whether all members of a plane's etcd have the same data, by a hash of all keys. Each reads all its keys for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quarterdeck.api.controllers import Manager
 from quarterdeck.api.controlplane import ControlPlane
 
 
@@ -51,6 +52,30 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOver:
+    """A set of controllers run by another manager. ``downtime_allowed``: the managers of all replicas may stop at once,
+    where that is the shorter way.
+    """
+
+    name: str
+    controller_set: str
+    source: Manager
+    target: Manager
+    downtime_allowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """A set of controllers run by the manager that had it before: what is under way is taken back, or else the last
+    hand-over of that set is undone by another one. ``downtime_allowed``: as of ``HandOver``.
+    """
+
+    name: str
+    controller_set: str
+    downtime_allowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RenewCertificates:
     """All certificates issued anew but those of authorities, and taken up by one replica after the other."""
 
@@ -71,4 +96,4 @@ class Delete:
     name: str
 
 
-Request = Create | Apply | Migrate | Scale | Replace | RenewCertificates | Abort | Delete
+Request = Create | Apply | Migrate | Scale | Replace | HandOver | HandBack | RenewCertificates | Abort | Delete

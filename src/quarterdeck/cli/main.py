@@ -59,6 +59,7 @@ _GROUPS = {
     "replica": "replicas",
     "node": "nodes",
     "certs": "certs",
+    "controllers": "controllers",
     "etcd": "etcd",
     "site": "sites",
     "home": "homes",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.operation import OperationType
-from quarterdeck.app import DryRun, Examined, Verdict
+from quarterdeck.app import DryRun, Examined, Finding, Verdict
 from quarterdeck.app.words import needs
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import show, show_one
@@ -21,6 +23,7 @@ def print_examined(examined: Examined, output: Output) -> None:
     if examined.kind is OperationType.CREATE:
         out.print(f"plane {name} would be created: {spec.replicas} replicas at {spec.placement.site}")
         _print_addons(examined)
+        print_findings(examined.findings)
         return
     if not examined.needed:
         out.print(f"plane {name} is wanted so already: nothing would be changed")
@@ -32,12 +35,17 @@ def print_examined(examined: Examined, output: Output) -> None:
         )
         out.print(f"    [dim]{escape(needs(each))}[/dim]", highlight=False, soft_wrap=True)
     _print_addons(examined)
-    for finding in examined.findings:
-        if finding.verdict is not Verdict.OK:
-            out.print(f"[yellow]![/yellow] {finding.check}: {escape(finding.seen)}", highlight=False, soft_wrap=True)
+    print_findings(examined.findings)
     if examined.forecast is not None:
         out.print()
         print_forecast(examined.forecast, output)
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """What checks found that is not as it should be."""
+    for finding in findings:
+        if finding.verdict is not Verdict.OK:
+            out.print(f"[yellow]![/yellow] {finding.check}: {escape(finding.seen)}", highlight=False, soft_wrap=True)
 
 
 def _print_addons(examined: Examined) -> None:

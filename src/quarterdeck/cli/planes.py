@@ -16,13 +16,13 @@ from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
-from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
+from quarterdeck.app import Apply, Create, Delete, DryRun, Examined, warnings_of
 from quarterdeck.cli.arguments import Detach, FileOption, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, go_inside, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.opening import opened, tidy, wait_inside
 from quarterdeck.cli.output import show_one
-from quarterdeck.cli.plan_text import examined_fact, print_examined, print_forecast
+from quarterdeck.cli.plan_text import examined_fact, print_examined, print_findings, print_forecast
 from quarterdeck.cli.work import confirm, detach, follow, gone
 from quarterdeck.errors import Gone, InvalidInput
 from quarterdeck.files import write_secret
@@ -85,6 +85,7 @@ def apply(
                 else:
                     plane = _declared(resource, file)
                     out.print(f"plane {name} {_became(await quarterdeck.ask(Apply(plane)))}")
+                    print_findings(warnings_of(plane.spec))
                     changed.append(name)
         return changed
 

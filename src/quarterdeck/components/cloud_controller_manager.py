@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from quarterdeck.api.controllers import Manager
 from quarterdeck.components.arguments import Arguments, boolean
-from quarterdeck.components.controllers import command, shared_defaults, shared_flags
+from quarterdeck.components.controllers import (
+    command,
+    set_defaults,
+    set_flags,
+    shared_defaults,
+    shared_flags,
+    without_others,
+)
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
@@ -35,13 +43,19 @@ def cloud_controller_manager_unit(
         client=client,
         serving=serving,
     )
+    owned |= set_flags(plane, Manager.CLOUD, folder)
     if cloud.provider is not None:
         owned["cloud-provider"] = cloud.provider
     if cloud.config is not None:
         owned["cloud-config"] = folder.file("cloud.conf", cloud.config)
-    defaults = {**shared_defaults(), "allocate-node-cidrs": boolean(False), "cluster-name": plane.name}
+    defaults = {
+        **shared_defaults(),
+        **set_defaults(plane),
+        "allocate-node-cidrs": boolean(False),
+        "cluster-name": plane.name,
+    }
     arguments = Arguments(owned=owned, defaults=defaults)
-    extra = plane.extra_args.get(component, {})
+    extra = without_others(plane, Manager.CLOUD, plane.extra_args.get(component, {}))
     return UnitSpec(
         name=unit_name(plane.name, replica.name, component),
         argv=command(replica, component, arguments.command_line(component, extra)),

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from quarterdeck.api.controllers import Manager
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import Arguments, boolean
-from quarterdeck.components.controllers import command, shared_defaults, shared_flags
+from quarterdeck.components.controllers import (
+    command,
+    set_defaults,
+    set_flags,
+    shared_defaults,
+    shared_flags,
+    without_others,
+)
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name
@@ -50,17 +58,19 @@ def controller_manager_unit(
         "service-account-private-key-file": folder.file("service-account.key", secrets.service_account.signing.private),
         "service-cluster-ip-range": plane.service_cidr,
         "use-service-account-credentials": boolean(True),
+        **set_flags(plane, Manager.KUBE, folder),
     }
     finished = _FINISHED_PODS if plane.baseline >= Baseline.HARDENED else _FINISHED_PODS_FIRST
     defaults = {
         **shared_defaults(),
+        **set_defaults(plane),
         "allocate-node-cidrs": boolean(False),
         "cluster-name": plane.name,
         "terminated-pod-gc-threshold": str(finished),
     }
     if plane.cloud is not None:
         owned["cloud-provider"] = EXTERNAL
-    extra = plane.extra_args.get(component, {})
+    extra = without_others(plane, Manager.KUBE, plane.extra_args.get(component, {}))
     if plane.node_bootstrap:
         extra = {**extra, "controllers": _with_tokens(extra.get("controllers", "*"))}
     arguments = Arguments(owned=owned, defaults=defaults)

@@ -1,15 +1,24 @@
-"""What the controller manager and the scheduler have in common."""
+"""What the controller managers and the scheduler have in common."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from quarterdeck.api.controllers import Manager
+from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import boolean
 from quarterdeck.components.ciphers import suites
+from quarterdeck.components.controller_sets import ALL, own, turned_off
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import PlaneSettings, ReplicaSettings
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
+from quarterdeck.yaml_text import dumped
+
+#: How often who waits for a lock looks, and up to 1.2 times as much later: so long nobody has one that is handed on.
+_RETRY_OF_SETS = "1s"
 
 
 def shared_flags(
@@ -54,6 +63,39 @@ def shared_defaults() -> dict[str, str]:
         "tls-cipher-suites": suites(),
         "tls-min-version": "VersionTLS12",
     }
+
+
+def set_flags(plane: PlaneSettings, manager: Manager, folder: Folder) -> dict[str, str]:
+    """What a manager is told of the sets that it runs under a lock of their own: at most one has one."""
+    mine = own(plane.controller_sets, manager)
+    if mine is None:
+        return {}
+    config = {
+        "apiVersion": "controllermanager.config.k8s.io/v1",
+        "kind": "LeaderMigrationConfiguration",
+        "leaderName": mine.lock,
+        "controllerLeaders": [{"name": name, "component": manager.value} for name in mine.controllers],
+    }
+    return {
+        "enable-leader-migration": boolean(True),
+        "leader-migration-config": folder.file("leader-migration.yaml", dumped(config, sort_keys=False)),
+    }
+
+
+def set_defaults(plane: PlaneSettings) -> dict[str, str]:
+    """Where locks are handed from one manager to another, who waits for one looks more often."""
+    return {"leader-elect-retry-period": _RETRY_OF_SETS} if plane.controller_sets else {}
+
+
+def without_others(plane: PlaneSettings, manager: Manager, extra: Mapping[str, str]) -> Mapping[str, str]:
+    """A manager's flags with the controllers turned off that are another one's, or nobody's for now. That comes first:
+    of two words about one controller the first counts.
+    """
+    others = [f"-{name}" for name in turned_off(plane.controller_sets, manager, plane.kubernetes)]
+    if not others:
+        return extra
+    named = listed(extra.get("controllers", ALL))
+    return {**extra, "controllers": ",".join((*others, *(each for each in named if each not in others)))}
 
 
 def command(replica: ReplicaSettings, component: Component, arguments: tuple[str, ...]) -> tuple[str, ...]:

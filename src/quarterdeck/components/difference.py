@@ -11,10 +11,11 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.api.differences import leaves
+from quarterdeck.api.differences import by_name, leaves
 from quarterdeck.api.names import shortened
-from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.controller_sets import told_anew
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import DEPENDS, Component, programs
 from quarterdeck.model.revisions import Change
@@ -53,6 +54,7 @@ _MAIN = (Component.ETCD,)
 _EVENTS = (Component.EVENTS_ETCD,)
 _APISERVER = (Component.APISERVER,)
 _CLOUD = (Component.CLOUD_CONTROLLER_MANAGER,)
+_SETS = "controllerSets"
 _KUBERNETES = (Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
 
 #: Where a part of a template is in a user's document, and which programs are made from it. None: all that a replica
@@ -84,6 +86,7 @@ PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
         f"cloudControllerManager.{field}": (f"spec.cloudControllerManager.{field}", _CLOUD)
         for field in ("program", "image", "provider", "config", "flags")
     },
+    _SETS: ("spec.controllerSets", (*_CLOUD, Component.CONTROLLER_MANAGER)),
     "nodeBootstrap": ("spec.nodes.bootstrap", (Component.APISERVER, Component.CONTROLLER_MANAGER)),
     "certificates": ("spec.certificates", tuple(Component)),
     "baseline": ("status.baseline", (*_ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER)),
@@ -93,6 +96,8 @@ PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
 _SWITCHES = {"etcd.events": "separate"}
 #: Parts that are there or not as a whole, and are told by their first fields that are given; else all of them is shown.
 _TOLD_BY = {"cloudControllerManager": ("program", "image")}
+#: Words for what no user writes.
+_GUARDS = {Guard.SET: "the set's own lock", Guard.MANAGER: "its owner's main lock", Guard.NONE: "nobody's"}
 #: What may hold passwords: told by its hash.
 _HIDDEN = frozenset({"cloudControllerManager.config"})
 #: What a user has to know of a change of such a part.
@@ -118,7 +123,9 @@ def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Differ
         cloud=any(one.cloud_controller_manager is not None for one in each),
     )
     reloaded = _RELOADED if tells_what_it_loaded(before.kubernetes_version) else frozenset()
-    found = [_difference(*each, has=has, reloaded=reloaded) for each in _leaves("", _plain(before), _plain(after))]
+    told = {_SETS: told_anew(before, after)}
+    leaves_of = _leaves("", _plain(before), _plain(after))
+    found = [_difference(*each, has=has, reloaded=reloaded, told=told) for each in leaves_of]
     return tuple(sorted(found, key=lambda each: each.path))
 
 
@@ -151,25 +158,36 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
 
 
 def _difference(
-    path: str, before: JsonValue, after: JsonValue, *, has: Collection[Component], reloaded: frozenset[str]
+    path: str,
+    before: JsonValue,
+    after: JsonValue,
+    *,
+    has: Collection[Component],
+    reloaded: frozenset[str],
+    told: Mapping[str, frozenset[Component]],
 ) -> Difference:
+    """``told``: of which parts not all programs that are made from them are told."""
     part = _part(path, PARTS)
     if part is None:
         raise ValueError(f"nobody says what a change of {path} needs")
     where, made = PARTS[part]
-    components = tuple(each for each in made if each in has)
+    components = tuple(each for each in made if each in has and each in told.get(part, has))
     where += path.removeprefix(part)
     if path in _SWITCHES:
         where, before, after = f"{where}.{_SWITCHES[path]}", before is not None, after is not None
     old, new = (_told(path, each) for each in (before, after))
-    told = Difference(path=where, before=old, after=new, needs=Need.EXCHANGE, note=_NOTES.get(path, ""))
+    found = Difference(path=where, before=old, after=new, needs=Need.EXCHANGE, note=_NOTES.get(path, ""))
     if part in reloaded:
-        return replace(told, needs=Need.RELOAD, reload=components)
-    return replace(told, needs=Need.RESTART, restart=components) if components else told
+        return replace(found, needs=Need.RELOAD, reload=components)
+    if components:
+        return replace(found, needs=Need.RESTART, restart=components)
+    return replace(found, needs=Need.NOTHING) if part in told else found
 
 
 def _told(path: str, value: JsonValue) -> str:
     """One side of a difference in a few words."""
+    if path.startswith(_SETS) and path.endswith(".guard") and isinstance(value, str):
+        return _GUARDS[Guard(value)]
     if path in _TOLD_BY and isinstance(value, dict):
         return _shown(next(value[field] for field in _TOLD_BY[path] if value[field] is not None))
     return _hashed(value) if path in _HIDDEN and isinstance(value, str) else _shown(value)
@@ -182,8 +200,8 @@ def _part(path: str, parts: Mapping[str, object] | frozenset[str] | tuple[str, .
 
 
 def _plain(model: ReplicaTemplate | ControlPlaneSpec) -> JsonValue:
-    plain: JsonValue = model.model_dump(mode="json")
-    return plain
+    plain: dict[str, JsonValue] = model.model_dump(mode="json")
+    return by_name(plain)
 
 
 def _leaves(path: str, before: JsonValue, after: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from quarterdeck.api.apiserver import AdmissionPlugin, Tracing
 from quarterdeck.api.authentication import JwtAuthenticator
 from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.errors import InvalidInput
@@ -84,8 +85,9 @@ class PlaneSettings:
     none). ``tuning`` must be equal on all members. ``quota_bytes`` limits etcd's database, ``events_quota_bytes`` that
     of the events alone; ``separate_events``: whether apiservers keep them there. ``encrypt_secrets``: whether new
     Secrets are stored encrypted. ``authenticators`` and ``admission`` are the user's, to be merged with quarterdeck's
-    own. ``cloud``: the cloud controller manager that replicas have (None: they have none). ``node_bootstrap``: whether
-    nodes join with bootstrap tokens. ``extra_args`` maps flags, without dashes, to values, per component.
+    own. ``cloud``: the cloud controller manager that replicas have (None: they have none). ``controller_sets``: which
+    manager runs which controllers, where two could. ``node_bootstrap``: whether nodes join with bootstrap tokens.
+    ``extra_args`` maps flags, without dashes, to values, per component.
     """
 
     name: str
@@ -103,6 +105,7 @@ class PlaneSettings:
     admission: tuple[AdmissionPlugin, ...] = ()
     tracing: Tracing | None = None
     cloud: CloudControllerManager | None = None
+    controller_sets: tuple[ControllerSetTemplate, ...] = ()
     node_bootstrap: bool = True
     baseline: Baseline = Baseline.NODE_BODIES
     separate_events: bool = False
@@ -123,6 +126,11 @@ class PlaneSettings:
     def max_learners(self) -> int:
         """How many learners a cluster takes at once: the same on all members, for as long as the plane lives."""
         return 7 if self.baseline >= Baseline.SEVEN else 5
+
+    def locks(self, component: Component) -> tuple[str, ...]:
+        """The locks of sets that such a program of each replica tries to hold besides its own."""
+        mine = (each for each in self.controller_sets if each.owner.component is component)
+        return tuple(each.lock for each in mine if each.guard is Guard.SET)
 
     @property
     def issuer(self) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.apiserver_config import authentication_hash
+from quarterdeck.components.controller_sets import apart
 from quarterdeck.components.difference import change
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning
@@ -22,11 +24,13 @@ from quarterdeck.model.revisions import Change
 class Revisions:
     """What the replicas of a plane run, and what all of them are to run: the content of each by its name.
 
-    ``goal`` names what is wanted. Replicas and planes from before there were revisions name "", which has content only
-    as long as nobody drives the plane: then it gets a name.
+    ``goal`` names what is wanted, ``via`` those that lie before it, the nearest to it last: replicas get there by these
+    where what they run must not run beside the goal. Replicas and planes from before there were revisions name "",
+    which has content only as long as nobody drives the plane: then it gets a name.
     """
 
     goal: str = ""
+    via: tuple[str, ...] = ()
     templates: Mapping[str, ReplicaTemplate]
 
     def template(self, name: str) -> ReplicaTemplate:
@@ -54,6 +58,12 @@ class Revisions:
     def cloud(self) -> frozenset[str]:
         """The revisions that have a cloud controller manager."""
         return frozenset(name for name, each in self.templates.items() if each.cloud_controller_manager is not None)
+
+    @cached_property
+    def apart(self) -> frozenset[frozenset[str]]:
+        """The pairs of revisions of which no controllers may run at the same time."""
+        pairs = combinations(sorted(self.templates), 2)
+        return frozenset(frozenset(each) for each in pairs if apart(*(self.templates[name] for name in each)))
 
     @cached_property
     def changes(self) -> tuple[tuple[str, str, Change], ...]:
@@ -98,6 +108,7 @@ def settings_of(plane: str, template: ReplicaTemplate, events: EventsTemplate | 
         admission=template.admission.plugins if template.admission is not None else (),
         tracing=template.tracing,
         cloud=template.cloud_controller_manager,
+        controller_sets=template.controller_sets or (),
         node_bootstrap=template.node_bootstrap is not None,
         baseline=Baseline(min(template.baseline, max(Baseline))),
         extra_args=flags_of(template),

@@ -65,3 +65,11 @@ def tracing_api(kubernetes: str) -> str:
 def has_mixed_version_proxy(kubernetes: str) -> bool:
     """Whether UnknownVersionInteroperabilityProxy is on by default; where it is off, its flags are refused."""
     return minor(kubernetes) >= (1, 36)
+
+
+def holds_migration_locks(kubernetes: str) -> bool:
+    """Whether a kube-controller-manager can run controllers under a migration lock. Since 1.36 (and in 1.37.2 still) it
+    ends as soon as it gets one: it makes its informers anew for these controllers, and their name is taken (kubernetes:
+    cmd/kube-controller-manager/app, CreateControllerContext; client-go: tools/cache, NewInformerName).
+    """
+    return minor(kubernetes) < (1, 36)

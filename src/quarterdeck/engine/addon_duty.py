@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from quarterdeck.actions.addons import Addons, NeedsAPerson, Waits
+from quarterdeck.actions.locks import kept_for_locks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.addons.content import Content
@@ -213,7 +214,8 @@ def _known(plane: Plane, name: str) -> AddonStatus:
 
 def _quarterdecks(plane: Plane) -> tuple[Content, ...]:
     """The add-ons that are quarterdeck's own."""
-    return tuple(each for each in (kept_for_nodes(plane), kept_for_cloud(plane)) if each is not None)
+    every = (kept_for_nodes(plane), kept_for_cloud(plane), kept_for_locks(plane))
+    return tuple(each for each in every if each is not None)
 
 
 async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:

@@ -15,6 +15,7 @@ from quarterdeck.components.template import flags_of, settings_of
 from quarterdeck.endpoint.claims import CONSENT, stranger
 from quarterdeck.engine import operations
 from quarterdeck.engine.cloud import admit_cloud
+from quarterdeck.engine.controllers import admit_controllers
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.endpoint_changes import admit_change
 from quarterdeck.engine.preconditions import require
@@ -39,6 +40,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     _fits(wanted, site)
     _can_be_rendered(wanted, site, current)
     admit_cloud(wanted, engine.home.sites.open(site), current)
+    await admit_controllers(wanted, current)
     if current is None:
         await _address_is_led(engine, wanted, site)
         await _has_machines(engine, wanted, site)

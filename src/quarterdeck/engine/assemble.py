@@ -81,10 +81,13 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silent:
-    """The programs of a replica that run and are not well as far as they say, and those of them that were."""
+    """The programs of a replica that run and are not well as far as they say, and those of them that were; and the
+    managers of sets of controllers among these that have said nothing for so long that their locks will pass on.
+    """
 
     all: frozenset[Component] = frozenset()
     hung: frozenset[Component] = frozenset()
+    frozen: frozenset[Component] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +182,7 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
         restless=frozenset(ends),
         silent=silent.all,
         hung=silent.hung,
+        frozen=silent.frozen,
         altered=frozenset(component for component, unit in units.items() if unit.altered and unit.state not in IDLE),
         reattachable=reattachable,
         volume_at=volume_at,

@@ -13,6 +13,7 @@ from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Membership, World
 from quarterdeck.planner.members import CORRUPT, raised
 from quarterdeck.planner.recovery import advice
+from quarterdeck.planner.revisions import next_revision
 from quarterdeck.planner.upkeep import NOSPACE, lacks_quota
 
 #: All is as wanted; the API serves, by the last observation; a driver is at it; it does not go on without a person.
@@ -182,6 +183,6 @@ def _alarm(world: World, membership: Membership, etcd: str) -> str:
 def _rejected(world: World) -> str:
     """Why what is wanted was given up; "" if it was not."""
     rejected = world.memory.rejected
-    if rejected is None or rejected.revision != world.revision:
+    if rejected is None or rejected.revision != next_revision(world):
         return ""
     return f"revision {rejected.revision} does not run: {rejected.why}"

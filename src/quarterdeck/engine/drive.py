@@ -27,8 +27,10 @@ from quarterdeck.engine.belongings import renew_manager
 from quarterdeck.engine.conditions import stalled
 from quarterdeck.engine.driver import POLL, Driver
 from quarterdeck.engine.duties import Duties, Duty
+from quarterdeck.engine.handing import hands_over, taken_up
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.identity import note_cluster
+from quarterdeck.engine.lock_watch import locks_watched
 from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker, Wants, wants
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
@@ -168,6 +170,7 @@ class Engine:
                 resource, stack, guard=hold.guard, programs=programs, dns_program=dns_program
             )
             opened.etcdutl = partial(self.etcdutl, resource)
+            await stack.enter_async_context(locks_watched(opened, hold.troubles))
             if hold.rest is not None and paused:
                 await self._look_on(opened, hold, hold.rest)
                 return False
@@ -228,13 +231,15 @@ class Engine:
         )
 
     async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, hold: _Hold) -> None:
-        """All that is left to do is done: see to the add-ons, keep the books. Raises InvalidInput when what was wanted
-        was given up, and NotApplied for add-ons that were asked for, unless the plane is kept: it serves on as before,
-        and is looked after.
+        """All that is left to do is done: see to the add-ons and to who runs sets of controllers, and keep the books.
+        Raises InvalidInput when what was wanted was given up, and NotApplied for what was asked for and does not come
+        to be, unless the plane is kept: it serves on as before, and is looked after.
         """
         try:
             _require_accepted(plane)
             await self._add(plane, operation, hold)
+            if hands_over(operation):
+                await taken_up(plane, changed=hold.changed, tell=hold.troubles.say, monotonic=self.clocks.monotonic)
         except (InvalidInput, NotApplied) as error:
             if hold.rest is None:
                 raise
@@ -287,8 +292,10 @@ class Engine:
 
 def _require_accepted(plane: Plane) -> None:
     """Raise InvalidInput when what the user wants was given up: the plane is at rest, but not as wanted."""
-    rejected = plane.memory.rejected
-    if rejected is not None and rejected.revision and rejected.revision == plane.resource.status.revision:
+    rejected, status = plane.memory.rejected, plane.resource.status
+    short = any(each.revision != status.revision for each in plane.memory.replicas)
+    stops = (status.revision, *(status.via if short else ()))
+    if rejected is not None and rejected.revision and rejected.revision in stops:
         raise InvalidInput(
             f"changing plane {plane.name}",
             f"revision {rejected.revision} does not run ({rejected.why}), and the plane serves on as before",

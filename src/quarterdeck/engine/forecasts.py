@@ -9,7 +9,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.observing import observer_of
-from quarterdeck.engine.revisions import known, wanted
+from quarterdeck.engine.revisions import between, known, wanted
 from quarterdeck.planner.dry_run import DryRun, dry_run
 
 
@@ -21,7 +21,9 @@ async def forecast(home: Home, resource: ControlPlane) -> DryRun:
     found = await known(home.store, current, guess=True)
     if (resource.spec, resource.status.revision) != (current.spec, current.status.revision):
         goal = await wanted(home.store, resource)
-        found = replace(found, goal=goal.name, templates={**found.templates, goal.name: goal.spec})
+        via = await between(home.store, current, goal)
+        templates = {**found.templates, **{each.name: each.spec for each in (*via, goal)}}
+        found = replace(found, goal=goal.name, via=tuple(each.name for each in via), templates=templates)
     async with AsyncExitStack() as stack:
         opened = await home.plane(resource, stack, revisions=found)
         return dry_run(await (await observer_of(opened)).observe())

@@ -18,7 +18,7 @@ from quarterdeck.engine.assemble import Dated, Place, ServerFacts, Silent
 from quarterdeck.engine.observe_sites import SeenSites, machine_of
 from quarterdeck.kube.port import HealthAnswer
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.model.world import Health, Membership
@@ -28,6 +28,11 @@ from quarterdeck.model.world import Health, Membership
 OFTEN = 2.0
 SELDOM = 20.0
 AT_FIRST = 0.3
+#: The same to a manager of sets of controllers, and seconds of silence after which it stands still: well before others
+#: get its locks (15 s after it renewed them), since it goes on for up to 10 s when it wakes (client-go: leaderelection,
+#: renew).
+GUARDED = 2.0
+FROZEN = 4.0
 #: For so many seconds it has just been started.
 _FIRST = 10.0
 #: Seconds for a process to get well, however much it has to read: as long as ``Settings.start``.
@@ -37,7 +42,7 @@ STARTS = 600.0
 @dataclass(slots=True)
 class _Process:
     """A process, known by its number and by how often its unit was started. ``since`` when it is known, whether it was
-    ever well, and what it said when it was last asked.
+    ever well, what it said when it was last asked, and since when it has said nothing good.
     """
 
     number: tuple[int | None, int]
@@ -45,6 +50,7 @@ class _Process:
     was_well: bool = False
     asked: float | None = None
     well: bool | None = None
+    silent: float | None = None
 
 
 @dataclass(kw_only=True)
@@ -106,10 +112,11 @@ class Liveness:
             known.well = True
         elif component in CONTROLLERS and not ready.get(record.name):
             known.well = None  # its apiserver is what it waits for
-        elif known.asked is None or now - known.asked >= _pause(component, known, now):
+        elif known.asked is None or now - known.asked >= self._pause(component, known, now):
             known.asked = now
             known.well = bool((await self._answer(record, component, known)).ok)
         known.was_well |= known.well is True
+        known.silent = (known.silent or now) if known.well is False else None
 
     async def _answer(self, record: Replica, component: Component, known: _Process) -> HealthAnswer:
         within = None if known.was_well else SOON
@@ -131,17 +138,29 @@ class Liveness:
                     for (one, component), each in silent.items()
                     if one == name and (each.was_well or now - each.since >= STARTS)
                 ),
+                frozen=frozenset(
+                    component
+                    for (one, component), each in silent.items()
+                    if one == name and self._guarded(component) and each.was_well
+                    if each.silent is not None and now - each.silent >= FROZEN
+                ),
             )
             for name in {name for name, _ in silent}
         }
 
+    def _guarded(self, component: Component) -> bool:
+        """Whether a program may run controllers that others run when it stands still."""
+        sets = (each.controller_sets for each in self.plane.revisions.templates.values())
+        return component in MANAGERS and any(sets)
 
-def _pause(component: Component, known: _Process, now: float) -> float:
-    """Seconds between two questions to an apiserver or a controller."""
-    if component not in CONTROLLERS:
-        return OFTEN
-    starts = not known.was_well and now - known.since < _FIRST
-    return SELDOM if known.well else AT_FIRST if starts else OFTEN
+    def _pause(self, component: Component, known: _Process, now: float) -> float:
+        """Seconds between two questions to an apiserver or a controller."""
+        if component not in CONTROLLERS:
+            return OFTEN
+        starts = not known.was_well and now - known.since < _FIRST
+        if known.well:
+            return GUARDED if self._guarded(component) else SELDOM
+        return AT_FIRST if starts else OFTEN
 
 
 def _follows(membership: Membership | None, record: Replica) -> bool | None:

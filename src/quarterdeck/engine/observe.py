@@ -64,6 +64,8 @@ class Observer:
         known = World(
             slots=(),
             revision=plane.revisions.goal,
+            via=plane.revisions.via,
+            apart=plane.revisions.apart,
             changes=plane.revisions.changes,
             condemned=plane.resource.spec.replace_replicas,
             consent=consent_of(plane.resource),

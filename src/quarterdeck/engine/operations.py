@@ -101,12 +101,13 @@ def asks_for_addons(operation: Operation | None) -> bool:
     if before is None:
         own = after.spec is None or after.spec.nodes.bootstrap is not False or _in_a_cloud(after)
         return bool(after.addon_manifests) or own
-    nodes = before.spec is not None and after.spec is not None and before.spec.nodes != after.spec.nodes
-    return (
-        nodes
-        or _in_a_cloud(before) != _in_a_cloud(after)
-        or after.addon_manifests not in (None, before.addon_manifests)
-    )
+    return _own(before) != _own(after) or after.addon_manifests not in (None, before.addon_manifests)
+
+
+def _own(goal: Goal) -> tuple[object, ...]:
+    """What quarterdeck's own add-ons are made from."""
+    spec = goal.spec
+    return () if spec is None else (spec.nodes, _in_a_cloud(goal), spec.controller_sets)
 
 
 def _in_a_cloud(goal: Goal) -> bool:
@@ -186,7 +187,9 @@ async def change(
         await require_changeable(home.store, before)
     before = await revisions.established(home.store, before)
     revision = await revisions.wanted(home.store, plane)
-    await made.keep(home.store, revision)
+    via = await revisions.between(home.store, before, revision)
+    for each in (*via, revision):
+        await made.keep(home.store, each)
     manifests = await addons.wanted(home.store, plane, contents)
     addons.require_possible(plane, await addons.before(home.store, before), addons.contents_of(manifests))
     if manifests is not None:
@@ -196,7 +199,8 @@ async def change(
         # The status may have moved on, the spec must not have.
         if seen.metadata.generation != plane.metadata.generation:
             raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
-        names = {"revision": revision.name, "addon_manifests": addons.named(manifests)}
+        leads = tuple(each.name for each in via)
+        names = {"revision": revision.name, "via": leads, "addon_manifests": addons.named(manifests)}
         status = seen.status.model_copy(update=names)
         return finalized(seen).model_copy(update={"spec": plane.spec, "status": status})
 

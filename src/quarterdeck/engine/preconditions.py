@@ -17,9 +17,11 @@ from quarterdeck.engine.clock_skew import MOST_SKEW
 from quarterdeck.engine.compared import same_data
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict, enforce, ok, refuse
+from quarterdeck.engine.handing import strangers
 from quarterdeck.engine.move import Move
 from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.room import free_disk, free_memory, storage_class
+from quarterdeck.engine.sets_held import sets_held
 from quarterdeck.engine.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import NEEDED
@@ -330,6 +332,22 @@ async def clients(move: Move) -> Finding:
     return Finding("clients", Verdict.WARN, seen)
 
 
+async def locks(move: Move) -> Finding:
+    """No lock of a set that is handed over is held by somebody else, and clocks agree well enough for locks."""
+    before = {each.name: each.owner for each in move.plane.resource.spec.controller_sets}
+    handed = [each for each in move.wanted.spec.controller_sets if before.get(each.name) is not each.owner]
+    if not handed:
+        return ok("locks", "no controllers are handed over")
+    if others := await strangers(move.plane, [each.lock for each in handed]):
+        return refuse("locks", f"held by no manager of this plane: {', '.join(others)}", "stop whoever holds it")
+    against = [f"{each.declared.name}: {why}" for each in await sets_held(move.plane) for why in each.why]
+    if off := [each for each in against if "clock" in each]:
+        return refuse("locks", "; ".join(off), "a holder is told from one that is gone by the time of its lease")
+    if against:
+        return Finding("locks", Verdict.WARN, "; ".join(against))
+    return ok("locks", f"{', '.join(each.lock for each in handed)}: held by nobody else")
+
+
 Check = Callable[[Move], Awaitable[Finding]]
 #: In the order in which they are shown: of a move to another site, of replicas that come at the plane's own, and of
 #: replicas that only go.
@@ -351,6 +369,7 @@ MOVING: tuple[Check, ...] = (
     ports,
     host_limits,
     clients,
+    locks,
     endpoint,
     name,
 )

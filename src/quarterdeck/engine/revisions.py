@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import ReplicaStatus
 from quarterdeck.api.revision import ReplicaRevision, revision_of
+from quarterdeck.components.controller_sets import apart, way
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine import made
 from quarterdeck.engine.places import site_as_known
@@ -25,6 +26,25 @@ async def wanted(store: Store, plane: ControlPlane) -> ReplicaRevision:
     before = await _stored(store, plane.status.revision)
     audit = audit_wanted(plane) if before is None else before.spec.audit
     return revision_of(plane, template_of(plane, await site_as_known(store, plane), audit))
+
+
+async def between(store: Store, plane: ControlPlane, goal: ReplicaRevision) -> tuple[ReplicaRevision, ...]:
+    """What replicas have to be before they may be what a ``goal`` says, the nearest to it last: nothing, where that may
+    run beside all that they may be by now. ``plane`` is as it is stored; nothing else is stored yet.
+
+    A plane that is on its way may have gone further since it was read: then it goes back the way that it came.
+    """
+    status = plane.status
+    led = (*status.via, status.revision)
+    used = {each.revision for each in status.memory.replicas}
+    came = (*sorted(used.difference(led)), *led) if used - {status.revision} else (status.revision,)
+    line = [found for each in reversed(came) if (found := await _stored(store, each)) is not None]
+    if not any(apart(each.spec, goal.spec) for each in line):
+        return ()
+    further = [revision_of(plane, each) for each in way(line[-1].spec, goal.spec)]
+    back: Sequence[ReplicaRevision] = line if len(line) > 1 else ()
+    through = {each.name: each for each in (*back, *further) if each.name != goal.name}
+    return tuple(through.values())
 
 
 async def established(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> ControlPlane:
@@ -58,20 +78,22 @@ async def known(store: Store, plane: ControlPlane, *, guess: bool) -> Revisions:
     """The revision that a plane wants, and those that its replicas run. ``guess``, for those who only look: what is not
     stored is as the plane's spec says now.
     """
-    names = {plane.status.revision, *(each.revision for each in plane.status.memory.replicas)}
+    names = {plane.status.revision, *plane.status.via, *(each.revision for each in plane.status.memory.replicas)}
     found = {name: await _stored(store, name) for name in names}
     templates = {name: each.spec for name, each in found.items() if each is not None}
     if guess:
         site = await site_as_known(store, plane)
         templates |= {name: declared(plane, site) for name in names - templates.keys()}
-    return Revisions(goal=plane.status.revision, templates=templates)
+    via = tuple(each for each in plane.status.via if each in templates)
+    return Revisions(goal=plane.status.revision, via=via, templates=templates)
 
 
 async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str], *, lease: Lease | None = None) -> None:
     """Delete the revisions of a plane that nobody names, but for the last few. ``named``: what others than the plane
     and its replicas name.
     """
-    used = {plane.status.revision, *(each.revision for each in plane.status.memory.replicas), *named}
+    status = plane.status
+    used = {status.revision, *status.via, *(each.revision for each in status.memory.replicas), *named}
     await made.forget_unused(store, ReplicaRevision, plane.name, used, lease=lease)
 
 

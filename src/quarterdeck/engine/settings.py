@@ -71,7 +71,13 @@ def planner_settings(plane: ControlPlane) -> Settings:
     )
     # Nobody remembers an address of one that is promoted: the network leads to where it is.
     ttl = 0.0 if plane.spec.endpoint.promoted else float(endpoint.ttl)
-    return Settings(ttl=ttl, drain=endpoint.drain, goes_back=goes_back, healing=healing)
+    return Settings(
+        ttl=ttl,
+        drain=endpoint.drain,
+        goes_back=goes_back,
+        together=plane.spec.rollout.downtime_allowed,
+        healing=healing,
+    )
 
 
 def consent_of(plane: ControlPlane) -> Consent:

@@ -9,6 +9,7 @@ from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.revision import AuditTemplate, EtcdTemplate, EventsTemplate, ReplicaTemplate
 from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy
+from quarterdeck.components.controller_sets import at_rest
 from quarterdeck.components.settings import Baseline
 from quarterdeck.errors import InvalidInput
 from quarterdeck.yaml_text import loaded
@@ -82,6 +83,7 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         admission=spec.admission if spec.admission and spec.admission.plugins else None,
         tracing=spec.tracing,
         cloud_controller_manager=spec.cloud_controller_manager,
+        controller_sets=at_rest(spec.controller_sets, spec.kubernetes_version) or None,
         node_bootstrap=True if takes_nodes(plane) else None,
         certificates=spec.certificates,
         baseline=plane.status.baseline,

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from quarterdeck.kube.port import LeaderLease
+from quarterdeck.kube.port import SeenLease
+
+_FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class _Document(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ManagedFields(_Document):
+    """Which fields a program wrote last, and when."""
+
+    manager: str = ""
+    time: datetime = _FIRST
+    fields: dict[str, JsonValue] = Field(default_factory=dict, alias="fieldsV1")
+
+    def has(self, *path: str) -> bool:
+        """Whether a field is among them."""
+        found: JsonValue = self.fields
+        for each in path:
+            found = found.get(f"f:{each}") if isinstance(found, dict) else None
+        return found is not None
 
 
 class Metadata(_Document):
@@ -18,14 +35,17 @@ class Metadata(_Document):
 
     name: str
     resource_version: str = Field(alias="resourceVersion")
+    managed: tuple[ManagedFields, ...] = Field(default=(), alias="managedFields")
 
 
 class LeaseSpec(_Document):
     """The spec of a coordination.k8s.io/v1 Lease."""
 
     holder: str | None = Field(default=None, alias="holderIdentity")
+    acquired: datetime | None = Field(default=None, alias="acquireTime")
     renewed: datetime | None = Field(default=None, alias="renewTime")
     duration: float | None = Field(default=None, alias="leaseDurationSeconds")
+    transitions: int | None = Field(default=None, alias="leaseTransitions")
 
 
 class LeaseDocument(_Document):
@@ -34,18 +54,67 @@ class LeaseDocument(_Document):
     metadata: Metadata
     spec: LeaseSpec = LeaseSpec()
 
-    def lease(self) -> LeaderLease:
-        """What the port gives."""
-        return LeaderLease(
+    def lease(self, *, deleted: bool = False) -> SeenLease:
+        """What the port gives. Who wrote the holder is who holds it: others keep fields that they wrote before it."""
+        spec = self.spec
+        wrote = [each for each in self.metadata.managed if each.has("spec", "holderIdentity")]
+        return SeenLease(
             name=self.metadata.name,
-            holder=self.spec.holder or "",
-            renewed=None if self.spec.renewed is None else self.spec.renewed.timestamp(),
-            duration=self.spec.duration or 0.0,
+            holder=spec.holder or "",
+            renewed=_seconds(spec.renewed),
+            duration=spec.duration or 0.0,
             resource_version=self.metadata.resource_version,
+            acquired=_seconds(spec.acquired),
+            transitions=spec.transitions or 0,
+            manager=max(wrote, key=lambda each: each.time).manager if wrote else "",
+            deleted=deleted,
         )
+
+
+class ListMetadata(_Document):
+    """ListMeta."""
+
+    resource_version: str = Field(alias="resourceVersion")
+
+
+class LeaseListDocument(_Document):
+    """A list of Leases."""
+
+    metadata: ListMetadata
+    items: tuple[LeaseDocument, ...] = ()
+
+
+class WatchEvent(_Document):
+    """An event of a watch. What it is about is a Lease or, where it tells of an error, a Status."""
+
+    type: str
+    object: dict[str, JsonValue]
+
+
+class StatusDocument(_Document):
+    """A Status."""
+
+    code: int = 0
+    message: str = ""
+
+
+class AccessReviewStatus(_Document):
+    """SubjectAccessReviewStatus."""
+
+    allowed: bool
+
+
+class AccessReviewDocument(_Document):
+    """An authorization.k8s.io/v1 SubjectAccessReview that was answered."""
+
+    status: AccessReviewStatus
 
 
 class VersionDocument(_Document):
     """What /version answers."""
 
     release: str = Field(alias="gitVersion")
+
+
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()

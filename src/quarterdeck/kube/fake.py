@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from quarterdeck.errors import Unavailable
+from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.kube.fake_objects import FakeObjects
 from quarterdeck.kube.objects import Discovered, Meta, Resource
-from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease
+from quarterdeck.kube.port import Address, HealthAnswer, SeenLease
+
+#: How many changes of leases are told to who watches; seconds after which one that hangs is silent.
+_TOLD = 100
+_SILENT = 5.0
 
 
 @dataclass
@@ -51,21 +58,50 @@ class FakeKube:
     """
 
     apiservers: dict[Address, FakeApiserver] = field(default_factory=dict)
-    leases: dict[str, LeaderLease] = field(default_factory=dict)
+    leases: dict[str, SeenLease] = field(default_factory=dict)
     leaders: dict[Address, frozenset[str]] = field(default_factory=dict)
     frozen: frozenset[Address] = frozenset()
     revision: int = 1
     objects: FakeObjects = field(init=False)
+    #: Who may write which lease, as (user, lease).
+    holders: set[tuple[str, str]] = field(default_factory=set)
+    _changes: deque[SeenLease] = field(default_factory=lambda: deque(maxlen=_TOLD))
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.objects = FakeObjects(self._reach)
 
-    def set_lease(self, name: str, holder: str, *, renewed: float | None = None, duration: float = 15.0) -> None:
-        """What a leader does when it acquires or renews its lease."""
-        self.revision += 1
-        self.leases[name] = LeaderLease(
-            name=name, holder=holder, renewed=renewed, duration=duration, resource_version=str(self.revision)
+    def set_lease(
+        self, name: str, holder: str, *, renewed: float | None = None, duration: float = 15.0, manager: str = ""
+    ) -> None:
+        """What a leader does when it acquires or renews its lease, or ("") lets go of it."""
+        before = self.leases.get(name)
+        same = before is not None and holder in ("", before.holder)
+        self._put(
+            SeenLease(
+                name=name,
+                holder=holder,
+                renewed=renewed,
+                duration=duration,
+                resource_version=str(self.revision + 1),
+                acquired=before.acquired if same and before else renewed,
+                transitions=before.transitions + (not same) if before else 0,
+                manager=manager or (before.manager if same and before else ""),
+            )
         )
+
+    def delete_lease(self, name: str) -> None:
+        """What a person does who knows no better."""
+        gone = replace(self.leases[name], resource_version=str(self.revision + 1), deleted=True)
+        self._put(gone)
+        del self.leases[name]
+
+    def _put(self, lease: SeenLease) -> None:
+        self.revision += 1
+        self.leases[lease.name] = lease
+        self._changes.append(lease)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
         """See the port."""
@@ -125,7 +161,7 @@ class FakeKube:
         held = self.leaders.get(controller)
         return None if held is None else lease in held
 
-    async def leader_lease(self, apiserver: Address, name: str) -> LeaderLease | None:
+    async def leader_lease(self, apiserver: Address, name: str) -> SeenLease | None:
         """See the port."""
         self._reach(apiserver)
         return self.leases.get(name)
@@ -136,9 +172,42 @@ class FakeKube:
         lease = self.leases.get(name)
         if lease is None or not holder or lease.holder != holder:
             return False
-        self.revision += 1
-        self.leases[name] = replace(lease, holder="", duration=1.0, resource_version=str(self.revision))
+        self._put(replace(lease, holder="", duration=1.0, resource_version=str(self.revision + 1)))
         return True
+
+    async def lease_changes(self, apiserver: Address) -> AsyncGenerator[SeenLease, None]:
+        """See the port. Who falls too far behind is told all again."""
+        self._reach(apiserver)
+        known = self.revision
+        for each in tuple(self.leases.values()):
+            yield each
+        while True:
+            changed = self._changed
+            await self._answers(apiserver)
+            if self._changes and int(self._changes[0].resource_version) > known + 1:
+                missed, known = tuple(self.leases.values()), self.revision
+            else:
+                missed, known = (
+                    tuple(each for each in self._changes if int(each.resource_version) > known),
+                    self.revision,
+                )
+            for each in missed:
+                yield each
+            if not changed.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(1.0):  # whether it answers is nothing that is told
+                        await changed.wait()
+
+    async def _answers(self, apiserver: Address) -> None:
+        if (server := self.apiservers.get(apiserver)) is not None and server.up and server.hangs:
+            await asyncio.sleep(_SILENT)
+            raise TimedOut(f"watching the leases that {apiserver.host}:{apiserver.port} has", "nothing for 5 s")
+        self._reach(apiserver)
+
+    async def may_hold(self, apiserver: Address, user: str, lease: str) -> bool:
+        """See the port."""
+        self._reach(apiserver)
+        return (user, lease) in self.holders
 
     async def discover(self, apiserver: Address) -> Discovered:
         """See the port."""

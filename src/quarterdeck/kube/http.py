@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,9 +17,10 @@ from quarterdeck.components.health import LIVEZ, READYZ, READYZ_FOUNDED
 from quarterdeck.components.settings import url
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import Answer, Http, NoAnswer
-from quarterdeck.kube.documents import LeaseDocument, VersionDocument
+from quarterdeck.kube.documents import AccessReviewDocument, LeaseDocument, LeaseListDocument, VersionDocument
+from quarterdeck.kube.http_leases import LeaseWatch
 from quarterdeck.kube.http_objects import HttpObjects
-from quarterdeck.kube.port import Address, HealthAnswer, LeaderLease, Witness
+from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, Witness
 from quarterdeck.kube.witness import witness
 from quarterdeck.pki.tls import client_context
 
@@ -32,6 +34,8 @@ _LOADED = re.compile(
     r'^apiserver_authentication_config_controller_last_config_info\{[^}]*\bhash="([^"]+)"[^}]*\} 1$', re.MULTILINE
 )
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+_EVERYBODY = "system:authenticated"
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 _Document = TypeVar("_Document", bound=BaseModel)
 
@@ -116,12 +120,37 @@ class HttpKube(HttpObjects):
         found = re.search(pattern, answer.text, re.MULTILINE)
         return found is not None and found[1] == "1"
 
-    async def leader_lease(self, apiserver: Address, name: str) -> LeaderLease | None:
+    async def leader_lease(self, apiserver: Address, name: str) -> SeenLease | None:
         """See the port."""
         answer = await self._call("GET", apiserver, f"{_LEASES}/{name}")
         if answer.status == 404:
             return None
         return _parsed(LeaseDocument, answer, apiserver, name).lease()
+
+    def lease_changes(self, apiserver: Address) -> AsyncGenerator[SeenLease, None]:
+        """See the port."""
+        where = url(apiserver.host, apiserver.port)
+
+        async def listed() -> LeaseListDocument:
+            return _parsed(LeaseListDocument, await self._call("GET", apiserver, _LEASES), apiserver, _LEASES)
+
+        def lines(version: str, seconds: int) -> AsyncGenerator[bytes, None]:
+            path = f"{_LEASES}?watch=true&resourceVersion={quote(version)}&timeoutSeconds={seconds}"
+            return self._manager.lines(where, path, deadline=self._call_deadline)
+
+        return LeaseWatch(where=where, listed=listed, lines=lines, deadline=self._call_deadline).changes()
+
+    async def may_hold(self, apiserver: Address, user: str, lease: str) -> bool:
+        """See the port."""
+        attributes = {"namespace": "kube-system", "group": "coordination.k8s.io", "resource": "leases", "name": lease}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "groups": [_EVERYBODY], "resourceAttributes": {**attributes, "verb": "update"}},
+        }
+        headers = {"Content-Type": "application/json"}
+        answer = await self._request("POST", apiserver, _REVIEWS, headers, json.dumps(review).encode())
+        return _parsed(AccessReviewDocument, answer, apiserver, _REVIEWS).status.allowed
 
     async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
         """See the port. The resource version of what was read is the precondition of what is written."""
@@ -176,7 +205,7 @@ class HttpKube(HttpObjects):
 
 
 def _parsed(kind: type[_Document], answer: Answer, server: Address, what: str) -> _Document:
-    if answer.status != 200:
+    if answer.status not in (200, 201):
         raise Unavailable(
             f"asking {url(server.host, server.port)} for {what}",
             f"it answered {answer.status}: {_first_failure(answer.text)}",

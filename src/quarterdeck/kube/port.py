@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +10,7 @@ from typing import Protocol
 from quarterdeck.kube.address import Address
 from quarterdeck.kube.objects import Objects
 
-__all__ = ["Address", "HealthAnswer", "Kube", "LeaderLease", "Witness"]
+__all__ = ["Address", "HealthAnswer", "Kube", "LeaderLease", "SeenLease", "Witness"]
 
 
 class Witness(Protocol):
@@ -47,6 +48,19 @@ class LeaderLease:
     renewed: float | None
     duration: float
     resource_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenLease(LeaderLease):
+    """The same, with what tells one tenure from the next. ``transitions`` grows with each holder, ``acquired`` is when
+    this one began (seconds since the epoch, by the holder's clock; None if never). ``manager``: the program that wrote
+    who holds it, as it calls itself ("" unknown). ``deleted``: there is no such lease any more, this is its last word.
+    """
+
+    acquired: float | None = None
+    transitions: int = 0
+    manager: str = ""
+    deleted: bool = False
 
 
 class Kube(Objects, Protocol):
@@ -105,8 +119,20 @@ class Kube(Objects, Protocol):
         """Whether this controller manager or scheduler itself says that it holds ``lease``; None if unknown."""
         ...
 
-    async def leader_lease(self, apiserver: Address, name: str) -> LeaderLease | None:
+    async def leader_lease(self, apiserver: Address, name: str) -> SeenLease | None:
         """The lease ``name``; None if there is none. Raises Unavailable."""
+        ...
+
+    def lease_changes(self, apiserver: Address) -> AsyncGenerator[SeenLease, None]:
+        """All leases in kube-system as they are, and then each change of any of them, in the order in which they came
+        about, for as long as the apiserver answers; close it. Where it does not know any more what came since, or
+        nothing did for some seconds, all are told again as they are. Raises Unavailable, also when it is silent for
+        some 10 s.
+        """
+        ...
+
+    async def may_hold(self, apiserver: Address, user: str, lease: str) -> bool:
+        """Whether an apiserver lets a user write the lease ``lease`` in kube-system. Raises Unavailable."""
         ...
 
     async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:

@@ -34,7 +34,8 @@ class Settings:
 
     ``ttl`` is the DNS record's time to live; ``drain`` how long a backend that gets no new connections keeps
     its old ones before its apiserver is told to stop, and how long an old address is kept past ``ttl``.
-    ``goes_back``: whether a revision whose programs do not run is given up. ``start``: for how long a program of one
+    ``goes_back``: whether a revision whose programs do not run is given up. ``together``: whether the controllers of
+    all replicas may stop at once. ``start``: for how long a program of one
     that is rolled out may run without being ready, though all that it depends on is well. kubeadm allows 240 s (its
     startup probe, 24 times 10 s), within which 8 GiB of data are read, or copied to a member; on a machine under load
     all takes longer, and nobody suffers meanwhile: so two and a half times as long. ``history``: of how many seconds
@@ -46,6 +47,7 @@ class Settings:
     ttl: float = 5.0
     drain: float = 1.0
     goes_back: bool = True
+    together: bool = False
     start: float = 600.0
     history: float = 5.0
     patience: float = 300.0

@@ -21,6 +21,9 @@ class Component(StrEnum):
 #: The components that need an apiserver and do nothing for clients.
 CONTROLLERS = (Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.CLOUD_CONTROLLER_MANAGER)
 
+#: Those of them that can run the same controllers.
+MANAGERS = frozenset({Component.CONTROLLER_MANAGER, Component.CLOUD_CONTROLLER_MANAGER})
+
 #: Not every replica has these.
 OPTIONAL = frozenset({Component.EVENTS_ETCD, Component.CLOUD_CONTROLLER_MANAGER})
 

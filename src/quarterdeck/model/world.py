@@ -133,7 +133,8 @@ class ReplicaFact:
     apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a write-ahead log (None:
     unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
     ended several times since they were started; ``silent``: those that run and are not well as far as they say, and
-    ``hung`` those of them that were as the very process that they are, or have been that one for long. ``altered``:
+    ``hung`` those of them that were as the very process that they are, or have been that one for long; ``frozen`` the
+    managers of sets of controllers among these whose locks will pass on to others. ``altered``:
     those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which
     its apiserver says that it has its files (None: it was not asked, or does not say); ``given``: those whose files it
     was given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said
@@ -152,6 +153,7 @@ class ReplicaFact:
     restless: frozenset[Component] = frozenset()
     silent: frozenset[Component] = frozenset()
     hung: frozenset[Component] = frozenset()
+    frozen: frozenset[Component] = frozenset()
     altered: frozenset[Component] = frozenset()
     loaded: frozenset[str] | None = None
     given: frozenset[str] = frozenset()
@@ -268,7 +270,9 @@ class World:
     clock moves.
 
     What is wanted: ``slots``, of ``revision``, with volumes of ``storage_class``. ``changes``: what it takes to bring a
-    replica from one revision (the first) to another. ``condemned``: replicas that a person wants exchanged, be they
+    replica from one revision (the first) to another. ``via`` are those that replicas may have to be of before, the one
+    nearest to the goal last; ``apart`` the pairs of revisions of which no controllers may run at the same time, but for
+    the scheduler. ``condemned``: replicas that a person wants exchanged, be they
     well or not; ``cordoned``: those that a person wants left as they are.
 
     ``membership`` is None when it could not be read from a quorum. ``record`` is the site whose load balancer
@@ -303,6 +307,8 @@ class World:
     memory: Memory
     now: float
     revision: str = ""
+    via: tuple[str, ...] = ()
+    apart: frozenset[frozenset[str]] = frozenset()
     storage_class: str = ""
     changes: tuple[tuple[str, str, Change], ...] = ()
     condemned: tuple[str, ...] = ()
@@ -411,6 +417,10 @@ class World:
     def change(self, before: str, after: str) -> Change:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
         return next((each for one, other, each in self.changes if (one, other) == (before, after)), Change())
+
+    def may_run_beside(self, one: str, other: str) -> bool:
+        """Whether controllers of two revisions may run at the same time."""
+        return not self.apart or frozenset((one, other)) not in self.apart
 
     def replica(self, name: str) -> ReplicaFact:
         """The facts of a recorded replica; raises KeyError for one that is not recorded."""

@@ -321,7 +321,7 @@ def _held_back(view: View, record: Replica, moved: AttachVolumes | None) -> str:
     if view.heading != slots[0].site:
         return f"the plane goes to site {view.heading} first"
     if view.resting is not None:
-        return f"{view.resting.replica.name} is started anew first"
+        return f"{view.resting.words} is started anew first"
     if going := _going(view):
         return f"{going[0].name} is exchanged first"
     if member is not None and not member.learner and (view.home is None or not removable(view, record)):

@@ -45,6 +45,16 @@ def was_removed(membership: Membership, record: Replica) -> bool:
     return record.listed and not listed(membership, record)
 
 
+def acts(world: World, record: Replica) -> bool:
+    """Whether controllers of a replica may act: its apiserver is the only one that they ask, and needs a member."""
+    if world.memory.is_former(record):
+        return False
+    membership = world.membership
+    if membership is None or listed(membership, record):
+        return True
+    return not (was_removed(membership, record) or record.name in world.memory.given_up)
+
+
 def is_lost(world: World, record: Replica) -> bool:
     """Whether a member can never be used again: its replica was one and is none now, or is of a former epoch, or its
     data is gone.

@@ -1,16 +1,16 @@
-"""Which replica rests: stops some programs for a moment, to start them anew as its next revision says."""
+"""Which replicas rest: stop some programs for a moment, to start them anew as their next revision says."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import MANAGERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
-from quarterdeck.planner.members import CORRUPT, all_raised, serves
+from quarterdeck.planner.members import CORRUPT, acts, all_raised, serves
 from quarterdeck.planner.revisions import costs_nothing
 
 if TYPE_CHECKING:
@@ -19,24 +19,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A wanted replica of which some programs rest, so that they can be started anew as its next revision says."""
+    """The replicas of which some programs rest, so that they can be started anew as their next revision says: one, or
+    ``at_once`` all whose controllers must not run beside those that come.
+    """
 
-    replica: Replica
+    replicas: tuple[Replica, ...]
     stops: frozenset[Component]
+    at_once: bool = False
+
+    def has(self, replica: Replica, component: Component) -> bool:
+        """Whether a program of a replica rests."""
+        return component in self.stops and any(each.name == replica.name for each in self.replicas)
+
+    @property
+    def words(self) -> str:
+        """Whose programs rest."""
+        return ", ".join(each.name for each in self.replicas)
 
 
 def rest(view: View) -> Rest | None:
     """At most one replica rests. One whose programs are of no use to anybody goes first, and waits for nobody; any
-    other one waits until all others can do without it.
+    other one waits until all others can do without it. All at once rest whose controllers must not run beside those of
+    the wanted revision: that is wanted only where nobody minds (``revisions.next_revision``), or is what was given up.
     """
+    world = view.world
+    apart = tuple(each for each in world.memory.replicas if not view.may_run_beside(each) and acts(world, each))
+    if apart and (world.membership is None or not all(map(view.reachable, apart))):
+        return None  # nobody stops for what may take long: all go on as they are
+    if apart:
+        changes = (world.change(each.revision, view.revision).stops for each in apart)
+        return Rest(apart, MANAGERS.union(*changes), at_once=True)
     if view.heading != view.world.slots[0].site:
         return None
     behind = in_turn(view)
     free = [each for each in view.behind if each in behind and costs_nothing(view.world, each, view.change(each).stops)]
     if free:
-        return Rest(free[0], view.change(free[0]).stops)
+        return Rest((free[0],), view.change(free[0]).stops)
     if behind and spared(view, behind[0]):
-        return Rest(behind[0], view.change(behind[0]).stops)
+        return Rest((behind[0],), view.change(behind[0]).stops)
     return None
 
 

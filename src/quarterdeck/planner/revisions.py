@@ -6,20 +6,39 @@ from collections import Counter
 from collections.abc import Collection
 
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
-from quarterdeck.model.components import Component, with_dependents
+from quarterdeck.model.components import CONTROLLERS, Component, with_dependents
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health, ReplicaFact, World
+from quarterdeck.planner.members import acts
 
 
 def wanted_revision(world: World) -> str:
-    """The revision that the user wants; or, if a program of it did not run, the one that most replicas have besides."""
+    """What replicas are to run now; or, if a program of that did not run, what most replicas have besides."""
+    next_one = next_revision(world)
     rejected = world.memory.rejected
-    if rejected is None or rejected.revision != world.revision or not world.settings.goes_back:
+    if rejected is None or rejected.revision != next_one or not world.settings.goes_back:
+        return next_one
+    others = Counter(record.revision for record in world.memory.replicas if record.revision != next_one)
+    return min(others, key=lambda name: (-others[name], name), default=next_one)
+
+
+def next_revision(world: World) -> str:
+    """The revision that the user wants, or the one nearest to it on the way that may run beside all that replicas are
+    of; the wanted one at once where all of their controllers may stop for it.
+    """
+    used = {record.revision for record in world.memory.replicas if acts(world, record)}
+    apart = [each for each in used if not world.may_run_beside(each, world.revision)]
+    if not apart or (world.settings.together and all(_stops_controllers_alone(world, each) for each in apart)):
         return world.revision
-    others = Counter(record.revision for record in world.memory.replicas if record.revision != world.revision)
-    return min(others, key=lambda name: (-others[name], name), default=world.revision)
+    free = (each for each in reversed(world.via) if all(world.may_run_beside(each, other) for other in used))
+    return next(free, world.revision)
+
+
+def _stops_controllers_alone(world: World, revision: str) -> bool:
+    change = world.change(revision, world.revision)
+    return not change.exchange and not change.reload and change.stops <= frozenset(CONTROLLERS)
 
 
 def outdated(world: World, revision: str) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from quarterdeck.model.clusters import MEMBER
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
@@ -11,28 +13,47 @@ from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import all_raised
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.resting import in_turn
-from quarterdeck.planner.revisions import costs_nothing, ends_by_itself, never_ready
+from quarterdeck.planner.resting import Rest, in_turn
+from quarterdeck.planner.revisions import costs_nothing, ends_by_itself, never_ready, next_revision
 from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
 
 
 def roll(view: View) -> Outcome:
-    """The replica that rests stops what has to stop: its controllers, then its apiserver once it has drained, then etcd
+    """A replica that rests stops what has to stop: its controllers, then its apiserver once it has drained, then etcd
     once it does not lead. When all of that is stopped it is of the next revision, and the other rules start it again.
     """
     rest = view.resting
     if rest is None:
         return Outcome(waiting=_not_yet(view))
-    record = rest.replica
-    running = [each for each in reversed(Component) if each in rest.stops and view.unit(record, each) not in IDLE]
-    if not running:
+    running = {record.name: _running(view, record, rest.stops) for record in rest.replicas}
+    if not any(running.values()):
         why = "none of its programs runs as another revision has it"
-        return Outcome((AdoptRevision(site="", why=why, replica=record.name, revision=view.revision),))
+        steps = (AdoptRevision(site="", why=why, replica=each, revision=view.revision) for each in running)
+        return Outcome(tuple(steps))
+    if rest.at_once:
+        return _all_at_once(view, rest, running)
+    (record,) = rest.replicas
+    return _one_by_one(view, record, rest.stops, running[record.name])
+
+
+def _running(view: View, record: Replica, stops: frozenset[Component]) -> tuple[Component, ...]:
+    return tuple(each for each in reversed(Component) if each in stops and view.unit(record, each) not in IDLE)
+
+
+def _all_at_once(view: View, rest: Rest, running: Mapping[str, tuple[Component, ...]]) -> Outcome:
+    """The controllers of several replicas stop, and none of the next revision starts before all of them have."""
+    kept = [each.name for each in rest.replicas if each.name in view.world.cordoned]
+    if kept:
+        return Outcome(waiting=(f"{', '.join(kept)} to be uncordoned, before controllers are handed on",))
+    return Outcome(tuple(_stop(view, record, each) for record in rest.replicas for each in running[record.name]))
+
+
+def _one_by_one(view: View, record: Replica, stops: frozenset[Component], running: tuple[Component, ...]) -> Outcome:
     controllers = tuple(each for each in running if each in CONTROLLERS)
     if controllers:
         return Outcome(tuple(_stop(view, record, each) for each in controllers))
-    free = costs_nothing(view.world, record, rest.stops)
+    free = costs_nothing(view.world, record, stops)
     if running[0] is Component.APISERVER:
         return Outcome((_stop(view, record, Component.APISERVER),)) if free else _drained(view, record)
     return _stop_member(view, record, running[0])
@@ -43,6 +64,9 @@ def _not_yet(view: View) -> tuple[str, ...]:
     behind = [each for each in view.behind if not view.loads(each)]
     if not behind:
         return ()
+    deaf = [each.machine for each in behind if not view.may_run_beside(each) and not view.reachable(each)]
+    if deaf:
+        return tuple(f"machine {each} to answer, before controllers are handed on" for each in deaf)
     first = next(iter(in_turn(view)), behind[0])
     apart = not_ready_for(view, first) if view.revision in view.world.separate else ()
     return apart or (f"all others to be well before {first.name} is started anew",)
@@ -124,7 +148,7 @@ def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
     """
     world = view.world
     here = {each.site for each in world.memory.replicas} == {world.slots[0].site}
-    if view.revision != world.revision or not world.settings.goes_back or not here:
+    if view.revision != next_revision(world) or not world.settings.goes_back or not here:
         return []
     changes = [world.change(former, view.revision) for former in {each.revision for each in world.memory.replicas}]
     changed = tuple(

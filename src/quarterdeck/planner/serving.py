@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import StartUnit, Step, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
@@ -40,19 +40,30 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
 
 def control(view: View) -> Outcome:
     """Every wanted replica with a ready apiserver runs controllers. While unwanted ones do the work, they do not start
-    beside apiservers that start: sites may share their processors, and requests go first.
+    beside apiservers that start: sites may share their processors, and requests go first. None start beside others that
+    must not run at the same time.
     """
     starting = serve(view)
     if (starting.steps or starting.waiting) and _run_controllers(view, view.unwanted):
         return Outcome()
-    steps = tuple(
-        _start(record, component, "its apiserver is ready")
+    idle = [
+        (record, component)
         for record in view.servers
         if view.reachable(record) and view.ready(record)
         for component in view.world.controllers(record)
         if view.unit(record, component) in IDLE and not view.rests(record, component)
+    ]
+    held = {record.name: others for record, each in idle if each in MANAGERS and (others := view.kept_from(record))}
+    return Outcome(
+        tuple(
+            _start(record, each, "its apiserver is ready")
+            for record, each in idle
+            if each not in MANAGERS or record.name not in held
+        ),
+        tuple(
+            f"controllers of {', '.join(others)} to stop before those of {name} start" for name, others in held.items()
+        ),
     )
-    return Outcome(steps)
 
 
 def _run_controllers(view: View, hosts: tuple[Replica, ...]) -> bool:

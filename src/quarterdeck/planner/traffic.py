@@ -33,7 +33,9 @@ def to_leave(view: View) -> set[str]:
     """The replicas that load balancers are to send nothing to."""
     leaving = {record.name for record in view.unwanted} if may_drain(view) else set(view.gone)
     rest = view.resting
-    return leaving | ({rest.replica.name} if rest is not None and Component.APISERVER in rest.stops else set())
+    return leaving | {
+        each.name for each in (rest.replicas if rest is not None else ()) if view.rests(each, Component.APISERVER)
+    }
 
 
 def _running(view: View) -> list[BalancerFact]:

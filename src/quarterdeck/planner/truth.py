@@ -28,10 +28,10 @@ class Truth:
     ways, but who only hears does not know that at once. ``dead_edges`` are sites whose load balancer's machine is off.
     ``mute`` is what works but does not answer the manager: machines, members (``etcd_of``), apiservers
     (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
-    ``revision``, ``changes``, ``condemned`` and ``cordoned`` are as in ``World``; ``broken``: programs that end
-    again and again as this revision would have them, ``hanging``: those that run and are never ready. ``front`` is
-    the site of a fixed address: then there is no name, and ``record`` is that site always, unless it is ``promoted``.
-    ``direct``, ``promoted``: as in ``World``;
+    ``revision``, ``via``, ``apart``, ``changes``, ``condemned`` and ``cordoned`` are as in ``World``; ``broken``:
+    programs that end again and again as this revision would have them, ``hanging``: those that run and are never ready.
+    ``front`` is the site of a fixed address: then there is no name, and ``record`` is that site always, unless it is
+    ``promoted``. ``direct``, ``promoted``: as in ``World``;
     ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
     revisions that keep events apart, ``cloud`` those that have a cloud controller manager, ``events_leader`` who leads
     the events' cluster. ``full``: etcd has raised NOSPACE,
@@ -66,6 +66,8 @@ class Truth:
     now: float = 0.0
     deleting: bool = False
     revision: str = ""
+    via: tuple[str, ...] = ()
+    apart: frozenset[frozenset[str]] = frozenset()
     changes: tuple[tuple[str, str, Change], ...] = ()
     broken: frozenset[tuple[str, Component]] = frozenset()
     hanging: frozenset[tuple[str, Component]] = frozenset()

@@ -125,7 +125,7 @@ def _defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
     if not turn:
         return None
     if view.resting is not None:
-        return Outcome(waiting=(f"{view.resting.replica.name} to be started anew",))
+        return Outcome(waiting=(f"{view.resting.words} to be started anew",))
     first = turn[0]
     ill = [each.replica for each in counted if each is not first and not _is_well(view, each)]
     if ill:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import MANAGERS, Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -14,7 +14,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.events import is_stale, wants_events
-from quarterdeck.planner.members import has_the_data, lost, lost_events, voters, was_removed
+from quarterdeck.planner.members import acts, has_the_data, lost, lost_events, voters, was_removed
 from quarterdeck.planner.quorum import Voter, home
 from quarterdeck.planner.resting import Rest, rest
 from quarterdeck.planner.revisions import as_it_is, outdated, wanted_revision
@@ -166,13 +166,23 @@ class View:
 
     @cached_property
     def resting(self) -> Rest | None:
-        """The replica of which some programs are to stop, or to stay stopped, until it has its next revision."""
+        """The replicas of which some programs are to stop, or to stay stopped, until they have their next revision."""
         return rest(self.plane)
+
+    def may_run_beside(self, replica: Replica) -> bool:
+        """Whether controllers of a replica may run while those of the wanted revision do."""
+        return self.world.may_run_beside(replica.revision, self.revision)
+
+    def kept_from(self, replica: Replica) -> tuple[str, ...]:
+        """The other replicas whose controllers must have stopped before those of this one start."""
+        others = (each for each in self.world.memory.replicas if each.name != replica.name and acts(self.world, each))
+        apart = (each for each in others if not self.world.may_run_beside(each.revision, replica.revision))
+        return tuple(each.name for each in apart if any(self.unit(each, one) not in IDLE for one in MANAGERS))
 
     def rests(self, replica: Replica, component: Component) -> bool:
         """Whether a program of a replica is not to be started now."""
         now = self.plane.resting
-        return now is not None and now.replica.name == replica.name and component in now.stops
+        return now is not None and now.has(replica, component)
 
     @cached_property
     def held(self) -> frozenset[str]:

@@ -21,6 +21,8 @@ def from_world(world: World) -> Truth:
         slots=world.slots,
         memory=world.memory,
         revision=world.revision,
+        via=world.via,
+        apart=world.apart,
         changes=world.changes,
         condemned=world.condemned,
         cordoned=world.cordoned,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import MANAGERS, Component
 from quarterdeck.model.edges import by_itself
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.memory import MemberWord, Replica
@@ -44,6 +44,8 @@ def observe(truth: Truth) -> World:
         memory=truth.memory,
         now=truth.now,
         revision=truth.revision,
+        via=truth.via,
+        apart=truth.apart,
         changes=truth.changes,
         condemned=truth.condemned,
         cordoned=truth.cordoned,
@@ -189,6 +191,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         restless=ended(truth, replica),
         silent=replica.hung & replica.units,
         hung=replica.hung & replica.units,
+        frozen=replica.hung & replica.units & MANAGERS if truth.apart else frozenset(),
         altered=replica.altered & replica.units,
         events=MemberData(
             peer_up=replica.runs(Component.EVENTS_ETCD),

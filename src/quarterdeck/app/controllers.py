@@ -1,0 +1,62 @@
+"""Who runs each set of controllers of a plane, as it is now."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from quarterdeck.api.controllers import Manager
+from quarterdeck.engine import operations
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.sets_held import SetHeld as Seen
+from quarterdeck.engine.sets_held import sets_held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetHeld:
+    """A set: its own ``lock``, its ``controllers`` and its ``owner`` as they are declared. ``guarded_by``: the lock
+    under which it runs now, or is to run: its own, or its owner's main one. Who holds that: ``manager`` (None: nobody,
+    or it is not known), of ``replica`` ("": none says that it does), called ``identity`` ("": nobody holds it),
+    ``since`` then by its own clock, renewed so many seconds ago (``renewed_ago``). ``transitions`` counts its holders.
+    ``why``: what is to be said against it, in words. ``well``: its owner runs it.
+    """
+
+    name: str
+    lock: str
+    controllers: tuple[str, ...]
+    owner: Manager
+    guarded_by: str
+    manager: Manager | None
+    replica: str
+    identity: str
+    since: datetime | None
+    renewed_ago: float | None
+    transitions: int
+    why: tuple[str, ...]
+    well: bool
+
+
+async def held(home: Home, name: str) -> tuple[SetHeld, ...]:
+    """See ``Looks.controllers``."""
+    resource = await operations.existing(home.store, name)
+    async with AsyncExitStack() as stack:
+        return tuple(map(_told, await sets_held(await home.plane(resource, stack))))
+
+
+def _told(seen: Seen) -> SetHeld:
+    return SetHeld(
+        name=seen.declared.name,
+        lock=seen.declared.lock,
+        controllers=seen.declared.controllers,
+        owner=seen.declared.owner,
+        guarded_by=seen.guard,
+        manager=seen.manager,
+        replica=seen.replica,
+        identity=seen.identity,
+        since=datetime.fromtimestamp(seen.since, UTC) if seen.since is not None else None,
+        renewed_ago=seen.renewed_ago,
+        transitions=seen.token,
+        why=seen.why,
+        well=seen.well,
+    )

@@ -1,0 +1,78 @@
+"""Commands that hand sets of controllers from one manager to another: plan, move, rollback."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from quarterdeck.api.controllers import Manager
+from quarterdeck.app import HandBack, HandOver
+from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
+from quarterdeck.cli.context import Output, out, run
+from quarterdeck.cli.moves import change, planned
+from quarterdeck.cli.opening import go_inside_to_drive
+from quarterdeck.cli.plan_text import print_examined
+
+SetName = Annotated[str, typer.Option("--set", help="The set's name.", show_default=False)]
+From = Annotated[Manager, typer.Option("--from", help="The manager that runs it.", show_default=False)]
+To = Annotated[Manager, typer.Option("--to", help="The manager that is to run it.", show_default=False)]
+Downtime = Annotated[
+    bool,
+    typer.Option("--downtime-allowed", help="The managers of all replicas may stop at once: the shorter way."),
+]
+
+
+def plan(
+    name: Name,
+    which: SetName,
+    source: From,
+    target: To,
+    downtime_allowed: Downtime = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what handing a set over comes to: every check, and every step. Changes nothing."""
+    go_inside_to_drive(name)
+    examined = run(planned(HandOver(name, which, source, target, downtime_allowed)))
+    if not examined.needed:
+        out.print(_already(name, which, target))
+        return
+    print_examined(examined, output)
+
+
+def move(
+    name: Name,
+    which: SetName,
+    source: From,
+    target: To,
+    downtime_allowed: Downtime = False,
+    yes: Yes = False,
+    detached: Detach = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Hand a set from one manager to another, while the plane serves: plan, question, progress, report."""
+    go_inside_to_drive(name)
+    examined = run(planned(HandOver(name, which, source, target, downtime_allowed)))
+    if not examined.needed:
+        out.print(_already(name, which, target))
+        return
+    question = f"hand set {which} of plane {name} to the {target}?"
+    change(examined, question, yes=yes, detached=detached, output=output)
+
+
+def rollback(
+    name: Name,
+    which: SetName,
+    downtime_allowed: Downtime = False,
+    yes: Yes = False,
+    detached: Detach = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Hand a set back to the manager that had it before. Possible at any moment."""
+    go_inside_to_drive(name)
+    examined = run(planned(HandBack(name, which, downtime_allowed)))
+    change(examined, f"hand set {which} of plane {name} back?", yes=yes, detached=detached, output=output)
+
+
+def _already(name: str, which: str, target: Manager) -> str:
+    return f"the {target} runs set {which} of plane {name}, as wanted: nothing to do"

@@ -1,0 +1,33 @@
+"""What the real programs say of their controllers is what quarterdeck goes by."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from support.cloud import fake_ccm
+
+from quarterdeck.api.controllers import Manager
+from quarterdeck.components.controller_names import KUBE_OFF, NODE_IPAM, names_of
+from quarterdeck.engine.controllers import listed_by
+from quarterdeck.upstream import Program, Upstream, Versions
+
+PROGRAM = Program.KUBE_CONTROLLER_MANAGER
+VERSION = Versions().kubernetes
+MINOR = (VERSION.major, VERSION.minor)
+
+
+async def test_a_kube_controller_manager_lists_what_is_known_of_its_version() -> None:
+    programs = await Upstream.from_environment(os.environ).ensure([PROGRAM], Versions())
+    said = await listed_by(programs[PROGRAM])
+    assert said is not None
+    assert said.names == names_of(Manager.KUBE, MINOR)
+    assert said.off == KUBE_OFF
+
+
+@pytest.mark.timeout(600)  # it is built once
+async def test_a_stock_cloud_controller_manager_lists_what_is_linked_into_it() -> None:
+    said = await listed_by(await fake_ccm())
+    assert said is not None
+    assert said.names == tuple(sorted((*names_of(Manager.CLOUD, MINOR), NODE_IPAM)))
+    assert said.off == frozenset()

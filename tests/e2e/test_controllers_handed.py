@@ -1,0 +1,125 @@
+"""node-ipam-controller goes from the stock kube-controller-manager to a stock cloud-controller-manager, and back."""
+
+from __future__ import annotations
+
+import pytest
+from support.conditions import until
+from support.handed import (
+    CLOUD,
+    KUBE,
+    LOCK,
+    NAME,
+    STRIKES,
+    declared,
+    frozen,
+    guarding,
+    held_by,
+    move,
+    nodes_come,
+    owner_now,
+    pid_of,
+    shown,
+)
+from support.plane_lab import Command, PlaneLab, managed, started
+from support.watched import watched
+
+from quarterdeck.api.operation import OperationPhase
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.mark.parametrize("replicas", [3, 1])
+def test_every_node_gets_one_pod_cidr_while_the_controller_goes_to_another_manager_and_back(
+    lab: PlaneLab, replicas: int
+) -> None:
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=replicas))
+    with watched(lab, NAME, "handed"), nodes_come(lab):
+        for owner in (CLOUD, KUBE):
+            done = lab.run(*move(owner))
+            assert owner_now(lab) == owner, str(done)
+            (held,) = shown(lab, "list", NAME)
+            assert (held["owner"], held["manager"], held["well"]) == (owner, owner, True), held
+        lab.run("controllers", "rollback", NAME, "--set", "ipam", "--downtime-allowed", "--yes")
+        assert owner_now(lab) == CLOUD
+    assert lab.operation(NAME).status.phase is OperationPhase.SUCCEEDED
+
+
+def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_site(lab: PlaneLab) -> None:
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=3))
+    with watched(lab, NAME, "moved"), nodes_come(lab):
+        lab.run("apply", "-f", declared(lab, owner=CLOUD, replicas=3, site="west"))
+        assert owner_now(lab) == CLOUD
+    fact = lab.status(NAME, code=0)
+    assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == "west"
+
+
+#: Steps of a hand-over of three replicas: all of them are stopped and started once or twice.
+MOMENTS = (1, 4, 8, 12)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("strike", STRIKES)
+def test_whatever_strikes_while_it_is_handed_over_every_node_gets_one_pod_cidr(lab: PlaneLab, strike: str) -> None:
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=3))
+    with nodes_come(lab) as nodes:
+        for moment in MOMENTS:
+            driver = _under_way(lab, moment)
+            STRIKES[strike](lab)
+            done = driver.end()
+            assert done.code == 0, str(done)
+            nodes.check()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_holder_that_stands_still_for_longer_than_its_lease_is_stopped_before_that_is_over(lab: PlaneLab) -> None:
+    """Also when the hand-over is done, and before the next one."""
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=3))
+    with managed(lab), nodes_come(lab) as nodes:
+        for moment in MOMENTS:
+            driver = _under_way(lab, moment)
+            holder = until(lambda: guarding(lab), "somebody holds a lock", seconds=60)
+            assert holder is not None
+            with frozen(pid_of(lab, *holder), seconds=20):
+                pass
+            done = driver.end()
+            assert done.code == 0, str(done)
+            nodes.check()
+
+
+#: The last minor version whose kube-controller-manager can hold a migration lock; the newest one is what has it not.
+WITH_LOCKS = "v1.35.4"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("replicas", [3, 1])
+def test_where_both_managers_can_hold_the_set_s_lock_it_goes_over_in_one_pass(lab: PlaneLab, replicas: int) -> None:
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=replicas, kubernetes=WITH_LOCKS), deadline=1200)
+    until(lambda: held_by(lab, LOCK), "kube-controller-manager has it", seconds=60)
+    with watched(lab, NAME, "handed"), nodes_come(lab):
+        for owner in (CLOUD, KUBE, CLOUD):
+            lab.run(*move(owner))
+            holder = held_by(lab, LOCK)
+            assert holder is not None
+            assert holder[1] == owner
+            assert lab.plane(NAME).status.via == ()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_who_hands_it_over_dies_again_and_again(lab: PlaneLab) -> None:
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=3))
+    with nodes_come(lab):
+        for moment in MOMENTS:
+            _under_way(lab, moment).kill()
+            lab.run("wait", NAME)
+
+
+def _under_way(lab: PlaneLab, moment: int) -> Command:
+    """A hand-over to the other manager, of which so many steps have begun."""
+    wanted, after = CLOUD if owner_now(lab) == KUBE else KUBE, lab.last_entry(NAME)
+    driver = lab.start(*move(wanted))
+    lab.journal(NAME, lambda seen: started(seen) >= moment, f"step {moment} begins", after=after, during=driver)
+    return driver

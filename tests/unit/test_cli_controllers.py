@@ -1,0 +1,124 @@
+"""What ``controllers list`` prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.cli_lab import Cli
+
+from quarterdeck.api.controllers import Manager
+from quarterdeck.app import SetHeld
+from quarterdeck.app.looking import Looks
+
+KUBE, CLOUD = Manager
+HELD = SetHeld(
+    name="ipam",
+    lock="ipam-migration",
+    controllers=("node-ipam-controller",),
+    owner=CLOUD,
+    guarded_by="ipam-migration",
+    manager=CLOUD,
+    replica="demo-2",
+    identity="vm_1f",
+    since=datetime(2027, 1, 15, 8, tzinfo=UTC),
+    renewed_ago=1.4,
+    transitions=3,
+    why=(),
+    well=True,
+)
+NOBODY = replace(
+    HELD,
+    name="life",
+    manager=None,
+    replica="",
+    identity="",
+    since=None,
+    renewed_ago=None,
+    why=("nobody holds lock life-migration",),
+    well=False,
+)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def shows(monkeypatch: pytest.MonkeyPatch, *found: SetHeld) -> None:
+    async def controllers(_: Looks, name: str) -> tuple[SetHeld, ...]:
+        assert name == "demo"
+        return found
+
+    monkeypatch.setattr(Looks, "controllers", controllers)
+
+
+def test_each_set_is_a_row(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    shows(monkeypatch, HELD)
+    said = cli("controllers", "list", "demo")
+    assert (said.code, said.err) == (0, "")
+    header, row = said.out.splitlines()
+    assert header.split("   ")[0] == "SET"
+    assert "cloud-controller-manager of demo-2" in row
+    assert "2027-01-15 08:00:00Z" in row
+    assert "1s ago" in row
+    assert "node-ipam-controller" not in row
+    assert "node-ipam-controller" in cli("controllers", "list", "demo", "-o", "wide").out
+
+
+def test_a_set_that_its_owner_does_not_run_is_told_and_the_exit_code_is_1(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shows(monkeypatch, HELD, NOBODY, replace(HELD, name="third", manager=None, replica="", well=False))
+    said = cli("controllers", "list", "demo")
+    assert said.code == 1
+    assert said.err == "set life: nobody holds lock life-migration\n"
+    assert "nobody" in said.out.splitlines()[2]
+    assert "a stranger" in said.out.splitlines()[3]
+
+
+def test_what_is_said_against_a_set_that_is_run_as_wanted_fails_nothing(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shows(monkeypatch, replace(HELD, why=("the clock is off",)))
+    said = cli("controllers", "list", "demo")
+    assert (said.code, said.err) == (0, "set ipam: the clock is off\n")
+
+
+def test_programs_read_all_there_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    shows(monkeypatch, NOBODY)
+    said = cli("controllers", "list", "demo", "-o", "json")
+    assert said.code == 1
+    assert json.loads(said.out) == [
+        {
+            "set": "life",
+            "lock": "ipam-migration",
+            "owner": "cloud-controller-manager",
+            "guardedBy": "ipam-migration",
+            "manager": None,
+            "replica": None,
+            "identity": None,
+            "transitions": 3,
+            "controllers": ["node-ipam-controller"],
+            "since": None,
+            "renewedSecondsAgo": None,
+            "well": False,
+            "why": ["nobody holds lock life-migration"],
+        }
+    ]
+
+
+def test_a_plane_without_sets_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    shows(monkeypatch)
+    said = cli("controllers", "list", "demo")
+    assert (said.code, said.out) == (0, "plane demo declares no sets of controllers\n")
+    assert json.loads(cli("controllers", "list", "demo", "-o", "json").out) == []
+
+
+def test_a_plane_that_is_not_there_is_told(cli: Cli) -> None:
+    said = cli("controllers", "list", "demo")
+    assert said.code != 0
+    assert "demo" in said.err
