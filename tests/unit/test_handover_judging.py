@@ -155,6 +155,15 @@ def test_writes_of_who_holds_a_lock_that_is_nobodys_known_prove_nothing() -> Non
     assert found.finding is Finding.UNKNOWN
 
 
+def test_a_lock_that_went_over_unseen_proves_nothing_and_a_write_after_that_is_found() -> None:
+    first = replace(handed_over()[3], ends=ZERO + 11.3, unseen=True, released=False, renewed=ZERO + 9)
+    tenures = (*handed_over()[:3], first, handed_over()[4])
+    found = verdict(tenures)
+    assert (found.finding, found.overlaps) == (Finding.UNKNOWN, ())
+    assert found.unknown == ("nobody saw how kube-controller-manager of demo-1 lost ipam-migration",)
+    assert verdict(tenures, [act(KCM, "demo-1", 12)]).finding is Finding.BROKEN
+
+
 def test_what_clocks_may_differ_by_is_no_overlap() -> None:
     tenures = (*handed_over()[:-1], tenure(LOCK, CCM, "demo-3", 9.96, token=1))
     assert verdict(tenures).finding is Finding.PROVEN

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import JsonValue
 from support.handovers import ZERO
 
-from quarterdeck.handover.tenures import Unwatched, tenures_of, unwatched
+from quarterdeck.engine.lock_history import LOCK_LEFT, LOCK_TAKEN
+from quarterdeck.handover.tenures import LEFT, TAKEN, Unwatched, tenures_of, unwatched
 from quarterdeck.stores.port import JournalEntry
 
 LOCK = "ipam-migration"
@@ -53,6 +54,19 @@ def test_a_lock_that_was_released_was_free_when_the_next_took_it_however_late_th
     assert [(end, begin) for _, begin, end, _ in spans(*entries)] == [(10.125, 0), (None, 10.125)]
     early = (*entries[:2], taken(10.5, "b", 1, acquired=8))
     assert spans(*early)[0][2] == 9, "it had been renewed after that"
+
+
+def test_how_a_tenure_ended_that_was_followed_before_it_ran_out_is_not_known() -> None:
+    for entries in (
+        (taken(0, "a", 0), left(10, "a", 0, renewed=9, released=False), taken(10, "b", 1, acquired=9.5)),
+        (taken(0, "a", 0), taken(10, "b", 1, acquired=9.5)),
+    ):
+        first, second = tenures_of(entries)
+        assert (first.ends, first.unseen, second.unseen) == (ZERO + 9.5, True, False)
+
+
+def test_the_journal_has_them_by_the_names_of_the_history_of_locks() -> None:
+    assert (TAKEN, LEFT) == (LOCK_TAKEN, LOCK_LEFT)
 
 
 def test_what_several_watchers_tell_is_one_tenure() -> None:

@@ -10,7 +10,7 @@ import typer
 from pydantic import JsonValue
 
 from quarterdeck.api.values import seconds_in
-from quarterdeck.cli.arguments import Name, OutputOption, _operations
+from quarterdeck.cli.arguments import Name, OutputOption, operations
 from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
 from quarterdeck.cli.output import show_one, table
 from quarterdeck.errors import InvalidInput, Unavailable
@@ -32,7 +32,7 @@ During = Annotated[
     typer.Option(
         "--operation",
         help="Look at the time of that operation; without either: of the last that handed a set over, or an hour.",
-        autocompletion=_operations,
+        autocompletion=operations,
         show_default=False,
     ),
 ]

@@ -123,7 +123,7 @@ def _locks_at_once(history: History, held: Sequence[Tenure]) -> Iterator[Overlap
 
 def _how(history: History, first: Tenure, second: Tenure) -> str:
     if first.lock == second.lock:
-        return f"{second.who} took {first.lock} before the tenure of {first.who} ended, and nobody saw it released"
+        return f"{second.who} took {first.lock} while {first.who} renewed it"
     if history.of.lock not in (first.lock, second.lock):
         return f"both had the set under their managers' own locks, {first.lock} and {second.lock}"
     return f"{first.who} held {first.lock} while {second.who} held {second.lock}"
@@ -202,6 +202,9 @@ def _unknown(
 ) -> Iterator[str]:
     for each in unseen:
         yield f"nobody saw who held {each.lock} for {each.ends - each.begins:.1f} s"
+    for tenure in held:
+        if tenure.unseen:
+            yield f"nobody saw how {tenure.who} lost {tenure.lock}"
     if nameless := sorted({each.holder for each in held if not each.known}):
         yield f"it is not known whose replica's these holders are: {', '.join(nameless)}"
     if unplaced := sum(history.guard(each) is None and _unplaced(history, each, unseen) for each in mine):

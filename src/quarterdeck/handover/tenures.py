@@ -30,7 +30,8 @@ class Tenure:
     """A lock (a Lease in kube-system) was held by ``holder`` (its identity), which is the ``component`` of ``replica``
     ("": not known), from ``begins`` to ``ends`` (None: it was when it was last looked at), in seconds since the epoch
     by the holder's clock. ``token`` counts the holders of a lock (leaseTransitions). It ends when it was ``released``,
-    or else when it ran out: ``renewed`` (None: not told) is when it was last renewed.
+    or else when it ran out: ``renewed`` (None: not told) is when it was last renewed. ``unseen``: it must have ended
+    before the next one took the lock, and how it did nobody saw.
     """
 
     lock: str
@@ -42,6 +43,7 @@ class Tenure:
     ends: float | None = None
     released: bool = False
     renewed: float | None = None
+    unseen: bool = False
 
     @property
     def process(self) -> tuple[str, str]:
@@ -138,11 +140,14 @@ def _joined(before: Tenure, told: Tenure) -> Tenure:
 
 
 def _cut(tenure: Tenure, later: Sequence[Tenure]) -> Tenure:
-    """A lock that was released was free when the next one took it, whenever it was seen to be released."""
+    """A lock has one holder: it was free when the next one took it, whenever it was seen to be released. One that was
+    taken before it ran out, or while nobody looked, was released unseen, or its Lease was deleted.
+    """
     after = next((each for each in later if each.lock == tenure.lock), None)
-    if after is None or not tenure.released or tenure.ends is None:
+    if after is None or (tenure.ends is not None and tenure.ends <= after.begins):
         return tenure
-    return replace(tenure, ends=max(min(tenure.ends, after.begins), tenure.begins, tenure.renewed or tenure.begins))
+    ends = max(after.begins, tenure.begins, tenure.renewed or tenure.begins)
+    return replace(tenure, ends=ends, unseen=not tenure.released)
 
 
 def _number(value: JsonValue | None) -> float | None:
