@@ -14,6 +14,7 @@ from quarterdeck.api.operation import Goal, Operation, OperationPhase
 from quarterdeck.errors import NotFound
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
+from quarterdeck.report.locks import locks_of
 from quarterdeck.report.probing import probe_part
 from quarterdeck.report.schema import Change, Machine, Outcome, Place, Report
 from quarterdeck.report.verdicts import Limits, verdicts
@@ -67,6 +68,7 @@ def build(
         phases=phases_of(steps),
         steps=steps,
         timeline=timeline,
+        locks=locks_of(entries, started),
         probe=part,
         machine=machine,
     )
