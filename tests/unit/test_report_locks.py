@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import timedelta
 
 import pytest
-from report_lab import MACHINE, STARTED, locked, operation
+from report_lab import MACHINE, STARTED, ZERO, locked, operation
 from rich.console import Console
 
 from quarterdeck.report.build import build
@@ -34,6 +35,17 @@ def test_a_report_has_who_held_which_lock_from_when_to_when(report: Report) -> N
     ]
     assert load(dump(report)) == report
     assert not [each for each in report.steps if each.kind.startswith("Lock")], "they are no steps"
+
+
+def test_what_was_held_before_the_operation_is_known_from_before_and_what_had_ended_is_left_out() -> None:
+    mine = [each for each in locked() if each.time > ZERO + 5]
+    found = build(operation(), mine, machine=MACHINE, now=STARTED, locks=locked()).locks
+    assert next(each.start for each in found if each.replica == "demo-1") == -300.0
+    later = operation().model_copy(
+        update={"status": operation().status.model_copy(update={"started_at": STARTED + timedelta(seconds=9)})}
+    )
+    found = build(later, mine, machine=MACHINE, now=STARTED, locks=locked()).locks
+    assert [(each.replica, each.end) for each in found if each.end is not None] == [("demo-2", 0.2)]
 
 
 def test_a_report_of_before_there_were_locks_has_none(report: Report) -> None:

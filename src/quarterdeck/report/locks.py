@@ -16,8 +16,10 @@ _COLORS = {
 _OTHER = "#9aa3b2"
 
 
-def locks_of(entries: Sequence[JournalEntry], started: float) -> tuple[LockSpan, ...]:
-    """By lock, and then by their start. ``started`` is the wall clock's zero of the report, in seconds."""
+def locks_of(entries: Sequence[JournalEntry], started: float, ended: float) -> tuple[LockSpan, ...]:
+    """By lock, and then by their start: all that were held between these times (seconds since the epoch), the first of
+    which is the zero of the report.
+    """
 
     def seconds(time: float | None) -> float | None:
         return None if time is None else round(time - started, 4)
@@ -36,7 +38,8 @@ def locks_of(entries: Sequence[JournalEntry], started: float) -> tuple[LockSpan,
             unseen=tenure.unseen,
         )
 
-    return tuple(map(span, tenures_of(entries)))
+    within = (each for each in tenures_of(entries) if each.begins < ended and each.until(ended) > started)
+    return tuple(map(span, within))
 
 
 def holder(span: LockSpan) -> str:
