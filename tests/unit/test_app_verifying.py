@@ -11,18 +11,24 @@ import pytest
 from pydantic import JsonValue
 from support.cli_lab import Cli
 from support.handovers import CCM, CLOUD_AGENT, KCM, LOCK, SET, ZERO, line
+from support.small_plane import small_plane
 
+from quarterdeck.actions.audit_lines import Placed
 from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.operation import OperationPhase, OperationType
+from quarterdeck.app.duties import duties, placed
 from quarterdeck.app.verifying import verified
 from quarterdeck.engine import operations
 from quarterdeck.engine.belongings import secrets_of
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.journal import tell_step
 from quarterdeck.engine.operations import Asker
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.verdicts import Finding
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import AdoptRevision, PlaceReplica, ReleaseReplica
 from quarterdeck.stores.port import JournalEntry, Outcome
 
 ASKER = Asker(who="a test")
@@ -67,6 +73,9 @@ async def held(home: Home, operation: str) -> None:
         (CCM.value, CCM, "demo-2", -50.0, None, 0),
         (LOCK, CCM, "demo-2", 11.25, None, 0),
     )
+    revision = (await home.store.get(ControlPlane, "demo")).status.revision
+    for replica in MACHINES:
+        await told(home, operation, 10.25, "AdoptRevision", {"revision": revision}, replica=replica)
     for lock, component, replica, begins, ends, token in locks:
         known: dict[str, JsonValue] = {"lock": lock, "holder": f"{replica}_{component}", "token": token}
         who = {"component": component.value, "replica": replica, "acquired": ZERO + begins}
@@ -76,10 +85,13 @@ async def held(home: Home, operation: str) -> None:
             await told(home, operation, ends, "LockLeft", left)
 
 
-async def told(home: Home, operation: str, seconds: float, kind: str, detail: dict[str, JsonValue]) -> None:
+async def told(
+    home: Home, operation: str, seconds: float, kind: str, detail: dict[str, JsonValue], *, replica: str = ""
+) -> None:
+    outcome = Outcome.DONE if replica else Outcome.NOTED
     entry = JournalEntry(
-        plane="demo", time=ZERO + seconds, kind=kind, text=kind, outcome=Outcome.NOTED, operation=operation,
-        detail=detail,
+        plane="demo", time=ZERO + seconds, kind=kind, text=kind, outcome=outcome, operation=operation, detail=detail,
+        replica=replica,
     )  # fmt: skip
     await home.store.append(entry)
 
@@ -187,3 +199,21 @@ def test_the_command_ends_with_one_where_it_found_something_and_with_six_where_i
     cli.refused("controllers", "verify", "demo", "--since", "soon", code=2, says=("--since", "10m"))
     both = ("--since", "1h", "--operation", "x")
     cli.refused("controllers", "verify", "demo", *both, code=2, says=("both --since and --operation",))
+
+
+async def test_the_journal_says_where_replicas_were_put_and_what_they_were_to_run_from_when_on() -> None:
+    plane = (await small_plane()).plane
+    put = PlaceReplica(
+        replica="east-4", slot=Slot(site="east", zone="a"), machine="east-a2", revision="r1", why="it is wanted"
+    )
+    for step in (put, AdoptRevision(replica="east-4", revision="r2", why="the others are well")):
+        await tell_step(plane, step, Outcome.STARTED, {})
+        await tell_step(plane, step, Outcome.DONE, {"seconds": 0.1})
+    gone = Placed("east-4", "east", "east-a2", at=1000.0)
+    assert await placed(plane.store, plane.name) == (gone,)
+    found = await duties(plane.store, plane.resource, owned(KCM))
+    assert {(each.component, each.since, each.locks) for each in found if each.replica == "east-4"} == {
+        (manager.value, 1000.0, None) for manager in Manager
+    }, "neither revision is kept"
+    await tell_step(plane, ReleaseReplica(replica="east-4", why="it is not wanted"), Outcome.DONE, {})
+    assert [each.until for each in await placed(plane.store, plane.name)] == [1000.0]

@@ -11,6 +11,7 @@ from support.handovers import CCM, KCM, LOCK, SET, ZERO, act, tenure
 
 from quarterdeck.api.controllers import Manager
 from quarterdeck.handover.acts import Act
+from quarterdeck.handover.holding import Duty
 from quarterdeck.handover.judging import judged
 from quarterdeck.handover.tenures import Tenure
 from quarterdeck.handover.verdicts import Finding, Verdict
@@ -106,6 +107,32 @@ def test_a_set_is_its_owners_while_nobody_has_its_lock_and_a_crash_can_be_told_o
     found = verdict(tenures, before=CCM)
     assert found.finding is Finding.PROVEN
     assert [each.tenure.lock for each in found.holders] == [CCM.value]
+
+
+def test_what_managers_were_told_says_who_had_a_set_though_nobody_acted() -> None:
+    """The replicas of kube-controller-manager come to what runs no set one after the other."""
+    tenures = (
+        tenure(KCM.value, KCM, "demo-1", -100, 5),
+        tenure(KCM.value, KCM, "demo-2", 6, 10, token=1),
+        tenure(KCM.value, KCM, "demo-1", 11, token=2),
+        CLOUD_MAIN,
+        tenure(LOCK, CCM, "demo-3", 12),
+    )
+    run, rest = {SET.name: KCM.value}, {SET.name: ""}
+    duties = [Duty(KCM.value, name, ZERO - 200, run) for name in ("demo-1", "demo-2")]
+    after = [*duties, Duty(KCM.value, "demo-1", ZERO + 7, rest)]
+    found = verdict(tenures, duties=after)
+    assert [(each.tenure.lock, each.tenure.replica) for each in found.holders] == [
+        (KCM.value, "demo-1"),
+        (KCM.value, "demo-2"),
+        (LOCK, "demo-3"),
+    ]
+    assert (found.finding, [gap.seconds for gap in found.gaps]) == (Finding.PROVEN, [1.0, 2.0])
+    assert verdict(tenures, duties=duties).finding is Finding.BROKEN, "demo-1 was not told to leave it alone"
+    beyond = verdict(tenures, [act(KCM, "demo-1", 20)], duties=after)
+    assert beyond.finding is Finding.BROKEN, "it did what it was not told"
+    lost = [*after, Duty(KCM.value, "demo-2", ZERO + 1, None)]
+    assert [each.tenure.replica for each in verdict(tenures, duties=lost).holders] == ["demo-1", "demo-3"]
 
 
 def test_nothing_is_proven_where_an_audit_log_is_missing_and_what_was_seen_counts_all_the_same() -> None:

@@ -7,10 +7,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from quarterdeck.actions.audit_lines import AuditLog, Placed, audit_logs
+from quarterdeck.actions.audit_lines import AuditLog, audit_logs
 from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Goal, Operation
+from quarterdeck.app.duties import duties, placed
 from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound, PreconditionFailed
@@ -18,7 +19,7 @@ from quarterdeck.handover.acts import Act, read, texts_of
 from quarterdeck.handover.judging import SLACK, judged
 from quarterdeck.handover.tenures import LEFT, TAKEN, tenures_of
 from quarterdeck.handover.verdicts import Finding, Verdict
-from quarterdeck.stores.port import JournalEntry, Outcome, Store
+from quarterdeck.stores.port import Store
 
 _LAST = timedelta(hours=1)
 
@@ -62,14 +63,21 @@ async def verified(
             f"verifying who ran controllers of plane {name}", "it declares no sets of them", "see spec.controllerSets"
         )
     begins, ends = asked.since.timestamp(), asked.until.timestamp()
-    placed = await _placed(home.store, name)
     async with AsyncExitStack() as stack:
         plane = await home.plane(resource, stack)
-        logs = await audit_logs(plane, texts_of(asked.sets), begins, placed)
+        logs = await audit_logs(plane, texts_of(asked.sets), begins, await placed(home.store, name))
     acts, missing = _acts(logs)
     locks = [entry for kind in (TAKEN, LEFT) for entry in await home.store.journal(name, kind=kind)]
     verdicts = judged(
-        asked.sets, tenures_of(locks), acts, begins, ends, before=asked.before, missing=missing, slack=slack
+        asked.sets,
+        tenures_of(locks),
+        acts,
+        begins,
+        ends,
+        before=asked.before,
+        duties=await duties(home.store, resource, asked.sets),
+        missing=missing,
+        slack=slack,
     )
     return Verification(plane=name, operation=asked.operation, since=asked.since, until=asked.until, verdicts=verdicts)
 
@@ -112,21 +120,6 @@ def _hands_over(operation: Operation) -> bool:
 
 def _sets(goal: Goal | None) -> tuple[ControllerSet, ...]:
     return () if goal is None or goal.spec is None else goal.spec.controller_sets
-
-
-async def _placed(store: Store, plane: str) -> tuple[Placed, ...]:
-    """Where replicas were put, those too that are gone."""
-    released = {
-        each.replica: each.time
-        for each in await store.journal(plane, kind="ReleaseReplica")
-        if each.outcome is Outcome.DONE
-    }
-    put = (each for each in await store.journal(plane, kind="PlaceReplica") if _machine(each))
-    return tuple(Placed(each.replica, each.site, _machine(each), each.time, released.get(each.replica)) for each in put)
-
-
-def _machine(entry: JournalEntry) -> str:
-    return str(entry.detail.get("machine", ""))
 
 
 def _acts(logs: Sequence[AuditLog]) -> tuple[list[Act], list[str]]:

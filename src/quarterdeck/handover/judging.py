@@ -13,7 +13,7 @@ from itertools import combinations
 
 from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.handover.acts import Act
-from quarterdeck.handover.holding import History
+from quarterdeck.handover.holding import Duty, History
 from quarterdeck.handover.tenures import Tenure, Unwatched, unwatched
 from quarterdeck.handover.verdicts import Gap, Holder, Outside, Overlap, Verdict
 
@@ -29,11 +29,13 @@ def judged(
     until: float,
     *,
     before: Mapping[str, Manager] | None = None,
+    duties: Sequence[Duty] = (),
     missing: Sequence[str] = (),
     slack: float = SLACK,
 ) -> tuple[Verdict, ...]:
     """A verdict for each of the sets. ``before``: the owner that a set (by its name) had at ``since``, where it is
-    another than now. ``missing`` says in sentences what of the audit logs could not be read.
+    another than now. ``duties``: what managers were told, as far as that is known. ``missing`` says in sentences what
+    of the audit logs could not be read.
     """
     owners = before or {}
     return tuple(
@@ -41,6 +43,7 @@ def judged(
             History(
                 of=each,
                 before=owners.get(each.name, each.owner),
+                duties=tuple(duties),
                 tenures=tuple(tenures),
                 since=since,
                 until=until,
