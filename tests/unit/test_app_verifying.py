@@ -203,10 +203,9 @@ def test_the_command_ends_with_one_where_it_found_something_and_with_six_where_i
 
 async def test_the_journal_says_where_replicas_were_put_and_what_they_were_to_run_from_when_on() -> None:
     plane = (await small_plane()).plane
-    put = PlaceReplica(
-        replica="east-4", slot=Slot(site="east", zone="a"), machine="east-a2", revision="r1", why="it is wanted"
-    )
-    for step in (put, AdoptRevision(replica="east-4", revision="r2", why="the others are well")):
+    common = {"site": "east", "why": "it is wanted", "replica": "east-4"}
+    put = PlaceReplica(slot=Slot(site="east", zone="a"), machine="east-a2", revision="r1", **common)
+    for step in (put, AdoptRevision(revision="r2", **common)):
         await tell_step(plane, step, Outcome.STARTED, {})
         await tell_step(plane, step, Outcome.DONE, {"seconds": 0.1})
     gone = Placed("east-4", "east", "east-a2", at=1000.0)
@@ -215,5 +214,5 @@ async def test_the_journal_says_where_replicas_were_put_and_what_they_were_to_ru
     assert {(each.component, each.since, each.locks) for each in found if each.replica == "east-4"} == {
         (manager.value, 1000.0, None) for manager in Manager
     }, "neither revision is kept"
-    await tell_step(plane, ReleaseReplica(replica="east-4", why="it is not wanted"), Outcome.DONE, {})
+    await tell_step(plane, ReleaseReplica(**common), Outcome.DONE, {})
     assert [each.until for each in await placed(plane.store, plane.name)] == [1000.0]
