@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from pydantic import JsonValue
@@ -15,7 +15,7 @@ from support.small_plane import small_plane
 
 from quarterdeck.actions.audit_lines import Placed
 from quarterdeck.api.controllers import ControllerSet, Manager
-from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.app.duties import duties, placed
@@ -41,10 +41,12 @@ def owned(owner: Manager) -> tuple[ControllerSet, ...]:
     return (SET.model_copy(update={"owner": owner}),)
 
 
-async def handed_over(home: Home) -> str:
+async def handed_over(home: Home, audit: Audit | None = None) -> str:
     """A plane of two replicas whose set went from one manager to the other; the operation's name."""
     made = new_control_plane("demo", site="east")
-    before = made.model_copy(update={"spec": made.spec.model_copy(update={"controller_sets": owned(KCM)})})
+    before = made.model_copy(
+        update={"spec": made.spec.model_copy(update={"controller_sets": owned(KCM), "audit": audit})}
+    )
     await operations.create(home, before, ASKER)
     now = await home.store.get(ControlPlane, "demo")
     await secrets_of(home.store, now)
@@ -106,8 +108,8 @@ async def wrote(home: Home, replica: str, *lines: str) -> None:
     os.utime(log, (ZERO + 100, ZERO + 100))
 
 
-async def a_good_one(home: Home) -> str:
-    operation = await handed_over(home)
+async def a_good_one(home: Home, audit: Audit | None = None) -> str:
+    operation = await handed_over(home, audit)
     await held(home, operation)
     await wrote(home, "demo-1", line(1.0), line(9.5), line(70.0))
     await wrote(home, "demo-2", line(12.0, **CLOUD), line(13.0, **CLOUD, verb="get"))
@@ -183,6 +185,23 @@ def test_the_command_shows_who_had_the_set_and_ends_with_what_it_comes_to(cli: C
     assert "clocks of two machines are taken to differ by up to 50 ms" in said.err
     document = json.loads(cli("controllers", "verify", "demo", "-o", "json").out)
     assert (document["finding"], document["sets"][0]["gaps"][0]["seconds"]) == ("no overlap", 1.25)
+
+
+def test_a_policy_that_leaves_out_what_controllers_do_proves_nothing(cli: Cli, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, verbs: [patch]}]\n")
+    cli.with_store(lambda home: a_good_one(home, Audit(policy_file=PurePosixPath(policy))))
+    said = cli("controllers", "verify", "demo")
+    assert said.code == 6
+    assert "the audit policy leaves out what node-ipam-controller does as system:cloud-controller-manager" in said.err
+
+
+def test_clocks_may_be_said_to_be_further_apart(cli: Cli) -> None:
+    cli.with_store(a_good_one)
+    cli.with_store(lambda home: wrote(home, "demo-1", line(10.2)))
+    assert cli("controllers", "verify", "demo").code == 1
+    said = cli("controllers", "verify", "demo", "--slack", "300ms")
+    assert (said.code, "differ by up to 300 ms" in said.err) == (0, True)
 
 
 def test_the_command_ends_with_one_where_it_found_something_and_with_six_where_it_cannot_tell(cli: Cli) -> None:

@@ -128,17 +128,20 @@ class Looks:
         await self._require_in_reach(name)
         return await data.compared(self._home, name)
 
-    async def verify(self, name: str, *, since: timedelta | None = None, operation: str | None = None) -> Verification:
+    async def verify(
+        self, name: str, *, since: timedelta | None = None, operation: str | None = None, slack: float = 0.05
+    ) -> Verification:
         """Who acted for each set of a plane's controllers when, by the history of locks and the apiservers' audit logs:
         in the time of an operation, or ``since`` so long ago; without either in that of the last operation that handed
-        a set over, else in the last hour. What cannot be read is said, and then nothing is proven.
+        a set over, else in the last hour. What cannot be read is said, and then nothing is proven. ``slack``: seconds
+        by which clocks of two machines may differ.
 
         Raises NotFound (the operation), PreconditionFailed for a plane that declares no sets.
         """
         from quarterdeck.app import verifying  # few ever do
 
         await self._require_in_reach(name)
-        return await verifying.verified(self._home, name, since=since, operation=operation)
+        return await verifying.verified(self._home, name, since=since, operation=operation, slack=slack)
 
     async def lost_quorum(self, name: str) -> LostQuorum:
         """What is left of a plane's etcd that has lost its quorum for good, and what would be lost with the rest if the

@@ -17,6 +17,7 @@ from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
 from quarterdeck.handover.judging import SLACK, judged
+from quarterdeck.handover.policies import left_out
 from quarterdeck.handover.tenures import LEFT, TAKEN, tenures_of
 from quarterdeck.handover.verdicts import Finding, Verdict
 from quarterdeck.stores.port import Store
@@ -66,7 +67,9 @@ async def verified(
     async with AsyncExitStack() as stack:
         plane = await home.plane(resource, stack)
         logs = await audit_logs(plane, texts_of(asked.sets), begins, await placed(home.store, name))
+        policies = {plane.settings_of(each).audit.policy for each in plane.memory.replicas}
     acts, missing = _acts(logs)
+    missing += sorted({line for policy in policies for line in left_out(policy, asked.sets)})
     locks = [entry for kind in (TAKEN, LEFT) for entry in await home.store.journal(name, kind=kind)]
     verdicts = judged(
         asked.sets,

@@ -38,19 +38,29 @@ During = Annotated[
 ]
 
 
-def verify(name: Name, since: Since = None, operation: During = None, output: OutputOption = Output.TABLE) -> None:
+Slack = Annotated[str, typer.Option("--slack", help="How far clocks of two machines may be apart: 20ms, 1s.")]
+
+
+def verify(
+    name: Name,
+    since: Since = None,
+    operation: During = None,
+    slack: Slack = "50ms",
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Show who acted for each set of controllers when, by locks and audit logs, and whether two ever did at once.
 
     Exit code 0: it is proven that none did; 1: two did, or one did without a lock; 6: it cannot be told.
     """
     if since is not None and operation is not None:
         raise InvalidInput(f"verifying controllers of plane {name}", "both --since and --operation", "give one of them")
-    back = _back(name, since) if since is not None else None
+    back = timedelta(seconds=_seconds(name, "--since", since)) if since is not None else None
+    apart = _seconds(name, "--slack", slack)
     go_inside(name)
 
     async def ask() -> Verification:
         async with looking() as looks:
-            return await looks.verify(name, since=back, operation=operation)
+            return await looks.verify(name, since=back, operation=operation, slack=apart)
 
     found = run(ask())
     if output in (Output.JSON, Output.YAML):
@@ -61,12 +71,12 @@ def verify(name: Name, since: Since = None, operation: During = None, output: Ou
         raise typer.Exit(code)
 
 
-def _back(name: str, since: str) -> timedelta:
+def _seconds(name: str, option: str, given: str) -> float:
     try:
-        return timedelta(seconds=seconds_in(since))
+        return timedelta(seconds=seconds_in(given)).total_seconds()
     except (ValueError, OverflowError) as error:
         doing = f"verifying controllers of plane {name}"
-        raise InvalidInput(doing, f"--since: {error}", "give a time such as 10m") from None
+        raise InvalidInput(doing, f"{option}: {error}", "give a time such as 10m") from None
 
 
 def _print(found: Verification) -> None:
