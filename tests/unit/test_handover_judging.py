@@ -149,7 +149,7 @@ def test_writes_that_may_be_of_the_set_are_no_proof_unless_they_are_by_who_has_i
     assert (found.finding, found.acts, found.perhaps) == (Finding.PROVEN, 0, 1)
     found = verdict(handed_over(), [act(KCM, "demo-2", 30, controllers=either)])
     assert (found.finding, found.perhaps) == (Finding.UNKNOWN, 1)
-    assert "1 writes of kube-controller-manager of demo-2 may be of it" in found.unknown[0]
+    assert "writes of kube-controller-manager of demo-2 may be of it (1 of them)" in found.unknown[0]
     both = SET.model_copy(update={"controllers": either})
     (sure,) = judged((both,), handed_over(), [harmless], ZERO, ZERO + 60)
     assert (sure.acts, sure.perhaps) == (1, 0), "whichever it was, it is of the set"

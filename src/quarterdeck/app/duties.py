@@ -24,22 +24,31 @@ async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
 
 
 async def duties(store: Store, plane: ControlPlane, sets: Sequence[ControllerSet]) -> tuple[Duty, ...]:
-    """Of all replicas, those too that are gone: by the revisions that they ran, as far as these are still kept."""
-    kinds = ("PlaceReplica", "AdoptRevision")
-    given = [each for kind in kinds for each in await _done(store, plane.name, kind) if "revision" in each.detail]
-    runs = [(each.replica, each.time, str(each.detail["revision"])) for each in given]
-    told = {each.replica for each in given}
-    runs += [(each.name, 0.0, each.revision) for each in plane.status.memory.replicas if each.name not in told]
+    """Of all replicas, those too that are gone: by the revisions that they ran, as far as these are known, and kept."""
     kept = {each.name: each.spec for each in await store.list(ReplicaRevision)}
     return tuple(
         Duty(manager.value, replica, since, _locks(kept.get(revision), manager, sets))
-        for replica, since, revision in runs
+        for replica, since, revision in await _runs(store, plane)
         for manager in Manager
     )
 
 
+async def _runs(store: Store, plane: ControlPlane) -> list[tuple[str, float, str]]:
+    """Each replica with what it ran, and from when on; "": that is not known, as before the first that is told of."""
+    now = {each.name: each.revision for each in plane.status.memory.replicas}
+    told = [each for kind in ("PlaceReplica", "AdoptRevision") for each in await _done(store, plane.name, kind)]
+    told.sort(key=lambda each: each.time)
+    last = {each.replica: each.id for each in told}
+    runs = [(name, 0.0, "" if name in last else revision) for name, revision in now.items()]
+    for each in told:
+        newest = now.get(each.replica, "") if last[each.replica] == each.id else ""
+        runs.append((each.replica, each.time, str(each.detail.get("revision") or newest)))
+    return runs
+
+
 async def _done(store: Store, plane: str, kind: str) -> list[JournalEntry]:
-    return [each for each in await store.journal(plane, kind=kind) if each.outcome is Outcome.DONE]
+    """Those that were taken; what only writes to the plane's status is noted."""
+    return [each for each in await store.journal(plane, kind=kind) if each.outcome in (Outcome.DONE, Outcome.NOTED)]
 
 
 def _locks(

@@ -134,5 +134,5 @@ def _acts(logs: Sequence[AuditLog]) -> tuple[list[Act], list[str]]:
         acts += found.acts
         if found.unreadable:
             names = ", ".join(dict.fromkeys(each.replica for each in log.replicas))
-            missing.append(f"{found.unreadable} lines of the audit log of {names} are no events")
+            missing.append(f"lines of the audit log of {names} are no events: {found.unreadable} of them")
     return acts, missing

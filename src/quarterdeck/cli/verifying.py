@@ -101,7 +101,7 @@ def sentence(verdict: Verdict) -> str:
     }
     parts = [told[verdict.finding]]
     if verdict.overlaps:
-        parts.append(f"{len(verdict.overlaps)} times")
+        parts.append(_count(len(verdict.overlaps), "time"))
     gaps = verdict.gaps
     if gaps:
         free, at_most = sum(each.seconds for each in gaps), sum(each.at_most for each in gaps)
@@ -111,10 +111,14 @@ def sentence(verdict: Verdict) -> str:
     under = "all under a held lock" if not outside else f"{outside} outside of any"
     if not outside and sum(each.acts for each in verdict.holders) < verdict.acts:
         under = "not all of them known to be under a held lock"
-    parts.append(f"{verdict.acts} acts, {under}" if verdict.acts else "no acts")
+    parts.append(f"{_count(verdict.acts, 'act')}, {under}" if verdict.acts else "no acts")
     if verdict.perhaps:
-        parts.append(f"{verdict.perhaps} acts that may be of it")
+        parts.append(f"{_count(verdict.perhaps, 'act')} that may be of it")
     return "; ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _details(verdict: Verdict) -> Iterator[str]:

@@ -215,6 +215,6 @@ def _unknown(
     others = [each for each in perhaps if history.guard(each) not in held]
     if others:
         yield (
-            f"{len(others)} writes of {', '.join(sorted({each.who for each in others}))} may be of it:"
+            f"writes of {', '.join(sorted({each.who for each in others}))} may be of it ({len(others)} of them):"
             " the audit log does not say what they set"
         )
