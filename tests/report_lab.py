@@ -156,6 +156,27 @@ def journal() -> list[JournalEntry]:
     return it.entries
 
 
+def locked() -> list[JournalEntry]:
+    """The same, while a set of controllers goes from one manager to another."""
+    it = Journal()
+    it.entries = journal()
+    kube, cloud, own = "kube-controller-manager", "cloud-controller-manager", "ipam-migration"
+    for lock, component, replica, begins, ends, token, released in (
+        (kube, kube, "demo-1", -300.0, 8.9, 4, True),
+        (kube, kube, "demo-4", 10.4, None, 5, True),
+        (cloud, cloud, "demo-2", -300.0, 9.2, 2, False),
+        (cloud, cloud, "demo-5", 10.1, None, 3, True),
+        (own, cloud, "demo-5", 10.2, None, 0, True),
+    ):
+        known: dict[str, JsonValue] = {"lock": lock, "holder": f"{replica}_{component[:4]}", "token": token}
+        whose: dict[str, JsonValue] = {"component": component, "replica": replica, "acquired": ZERO + begins}
+        it.add(max(begins, 0.02), "LockTaken", f"{replica} took {lock}", Outcome.NOTED, detail={**known, **whose})
+        if ends is not None:
+            left: dict[str, JsonValue] = {"renewed": ZERO + ends - 0.5, "duration": 0.5, "released": released}
+            it.add(ends, "LockLeft", f"{replica} left {lock}", Outcome.NOTED, detail={**known, **left})
+    return it.entries
+
+
 def figures(kind: Kind | None, requests: int, stall: float, at: float, failures: int = 0, resent: int = 0) -> Figures:
     return Figures(
         kind=kind, requests=requests, failures=failures, resent=resent, stall_ms=stall, stall_at=ZERO + at,

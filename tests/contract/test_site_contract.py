@@ -32,6 +32,7 @@ from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.jobs import JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, RoundTrip
 from quarterdeck.model.programs import Program
+from quarterdeck.model.searches import Found, Search
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import (
@@ -404,6 +405,27 @@ async def test_names_cannot_lead_out_of_the_machine(site: SiteFaults) -> None:
             await site.start_unit(A, runs(name))
         with pytest.raises(InvalidInput):
             await site.create_volume(A, name, "standard")
+
+
+async def test_lines_are_found_in_the_files_of_a_volume_that_were_written_lately(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
+    volume = await site.create_volume(A, "log", "standard")
+    lab.put_text(A, volume.path, "audit-1.log", 'first "a"\nsecond b\\n\n')
+    lab.put_text(A, volume.path, "audit.log", "third a*\nfourth\nfifth .b")
+    lab.put_text(A, volume.path, "other", "a\n")
+
+    async def look(*texts: str, files: str = "audit*.log", since: float = 0.0, most: int = 1000) -> Found:
+        return await site.search_volume(A, "log", Search(files=files, texts=texts, since=since, most=most))
+
+    assert await look('"a"', "b\\n") == Found(('first "a"', "second b\\n"))
+    assert await look("a*", ".b") == Found(("third a*", "fifth .b")), "they are no patterns"
+    assert await look("fourth", files="audit.log") == Found(("fourth",))
+    assert await look("nowhere") == Found(())
+    assert await look("i", most=19) == Found(("third a*", "fifth .b"), cut=True), "the last, and no half lines"
+    assert await look("i", since=time.time() + 3600.0) in (Found(()), await look("i")), "a fake's files have no time"
+    with pytest.raises(NotFound):
+        await site.search_volume(A, "nothing", Search(files="*", texts=("a",), since=0.0))
 
 
 async def test_a_volume_outlives_units_and_power(lab: SiteUnderTest, site: SiteFaults) -> None:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.ciphers import STRONG
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import check_extra_args, component_unit
@@ -280,10 +281,15 @@ def test_a_plane_made_before_keeps_what_its_clients_rely_on() -> None:
     assert flags(API, tokens)["token-auth-file"] == "/t", "nobody could take it away, and it must go on running"
 
 
-def test_no_rule_of_the_audit_policy_writes_a_body_down() -> None:
+def test_no_rule_of_the_audit_policy_writes_a_body_down_but_what_controllers_set_of_nodes() -> None:
     policy = yaml.safe_load(file(API, "audit-policy.yaml"))
-    assert {rule["level"] for rule in policy["rules"]} == {"None", "Metadata"}
+    bodies = [rule for rule in policy["rules"] if rule["level"] not in ("None", "Metadata")]
+    assert [(rule["level"], rule["resources"]) for rule in bodies] == [
+        ("Request", [{"group": "", "resources": ["nodes"]}])
+    ]
     assert policy["rules"][-1] == {"level": "Metadata"}
+    before = yaml.safe_load(default_audit_policy(node_bodies=False))
+    assert before["rules"] == [rule for rule in policy["rules"] if rule not in bodies], "nothing else differs"
 
 
 @pytest.mark.parametrize(
@@ -300,6 +306,12 @@ def test_no_rule_of_the_audit_policy_writes_a_body_down() -> None:
         ("system:kube-controller-manager", "create", "", "pods", "Metadata"),
         ("system:serviceaccount:kube-system:token-cleaner", "get", "", "secrets", "Metadata"),
         ("jane", "create", "", "events", "None"),
+        ("system:serviceaccount:kube-system:node-controller", "patch", "", "nodes", "Request"),
+        ("system:cloud-controller-manager", "update", "", "nodes", "Request"),
+        ("system:cloud-controller-manager", "patch", "", "nodes/status", "Metadata"),
+        ("system:cloud-controller-manager", "delete", "", "nodes", "Metadata"),
+        ("system:kube-controller-manager", "create", "", "secrets", "Metadata"),
+        ("jane", "patch", "", "nodes", "Metadata"),
     ],
 )
 def test_the_audit_policy_keeps_who_changed_what_and_who_saw_secrets(

@@ -22,6 +22,8 @@ from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.components.audit_policy import default_audit_policy
+from quarterdeck.components.settings import Baseline
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine import operations, revisions
 from quarterdeck.engine.belongings import drop, secrets_of
@@ -97,6 +99,15 @@ async def test_a_plane_is_created_with_its_revision_which_belongs_to_it(home: Ho
     assert [(each.kind, each.name, each.uid) for each in made.metadata.owner_references] == [
         ("ControlPlane", "alpha", now.metadata.uid)
     ]
+
+
+async def test_a_plane_keeps_the_default_policy_that_it_was_made_with_whatever_is_applied(home: Home) -> None:
+    now = await created(home)
+    assert "Request" in (await goal(home)).spec.audit.policy
+    older = now.status.model_copy(update={"baseline": Baseline.NODES, "revision": ""})
+    await home.store.update(now.model_copy(update={"status": older}))
+    applied = await changed(home, encryption=Encryption(secrets=False))
+    assert applied.spec.audit.policy == default_audit_policy(node_bodies=False)
 
 
 async def test_a_policy_is_read_when_it_is_applied_and_never_again(home: Home, policy: Path) -> None:

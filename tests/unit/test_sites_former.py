@@ -10,6 +10,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.jobs import Job
 from quarterdeck.model.measures import ClockOffset
 from quarterdeck.model.programs import Program
+from quarterdeck.model.searches import Search
 from quarterdeck.model.units import Machine, MachineState, Priority, UnitSpec
 from quarterdeck.sites.former import FormerSite
 
@@ -27,6 +28,7 @@ async def test_its_machines_are_known_and_nothing_else_is() -> None:
         site.units(machine),
         site.install(machine, Program("x", PurePosixPath("/x"))),
         site.run_job(machine, Job(name="x", argv=("/x",), deadline=1.0)),
+        site.search_volume(machine, "log", Search(files="*", texts=("x",), since=0.0)),
         site.start_unit(machine, spec),
         site.set_priority(machine, "x", Priority.SERVING),
         site.guard_unit(machine, "x", PurePosixPath("/data")),

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Request,
         Scale,
     )
+    from quarterdeck.app.verifying import Verification
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
     from quarterdeck.engine.controllers import warnings_of
@@ -90,6 +91,7 @@ __all__ = [
     "TokenFacts",
     "Unwatched",
     "Verdict",
+    "Verification",
     "Watcher",
     "Wish",
     "asker",
@@ -131,6 +133,7 @@ _PLACES = {
         "Request",
         "Scale",
     ),
+    "app.verifying": ("Verification",),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
     "engine.controllers": ("warnings_of",),

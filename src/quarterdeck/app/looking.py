@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -27,6 +28,7 @@ from quarterdeck.stores.sealing import Key
 
 if TYPE_CHECKING:  # most commands look once
     from quarterdeck.api.drill import Drill
+    from quarterdeck.app.verifying import Verification
     from quarterdeck.app.watching import Watched
 
 __all__ = ["Looks", "Status", "summary"]
@@ -125,6 +127,21 @@ class Looks:
         """
         await self._require_in_reach(name)
         return await data.compared(self._home, name)
+
+    async def verify(
+        self, name: str, *, since: timedelta | None = None, operation: str | None = None, slack: float = 0.05
+    ) -> Verification:
+        """Who acted for each set of a plane's controllers when, by the history of locks and the apiservers' audit logs:
+        in the time of an operation, or ``since`` so long ago; without either in that of the last operation that handed
+        a set over, else in the last hour. What cannot be read is said, and then nothing is proven. ``slack``: seconds
+        by which clocks of two machines may differ.
+
+        Raises NotFound (the operation), PreconditionFailed for a plane that declares no sets.
+        """
+        from quarterdeck.app import verifying  # few ever do
+
+        await self._require_in_reach(name)
+        return await verifying.verified(self._home, name, since=since, operation=operation, slack=slack)
 
     async def lost_quorum(self, name: str) -> LostQuorum:
         """What is left of a plane's etcd that has lost its quorum for good, and what would be lost with the rest if the

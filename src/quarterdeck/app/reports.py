@@ -12,6 +12,7 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound
 from quarterdeck.files import write_atomic
+from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.build import build, this_machine
 from quarterdeck.report.schema import Report, dump, load
@@ -55,6 +56,7 @@ async def kept(home: Home, operation: str, probe: ProbeResult | None) -> Kept:
 
 async def _made(home: Home, operation: Operation, *, probe: ProbeResult | None = None) -> Report:
     entries = await home.store.journal(operation.spec.plane, operation=operation.metadata.name)
+    locks = [each for kind in (TAKEN, LEFT) for each in await home.store.journal(operation.spec.plane, kind=kind)]
     plane = await operations.existing(home.store, operation.spec.plane)
     versions = {"kubernetes": plane.spec.kubernetes_version, "etcd": plane.spec.etcd.version}
     return build(
@@ -64,4 +66,5 @@ async def _made(home: Home, operation: Operation, *, probe: ProbeResult | None =
         now=datetime.now(UTC),
         probe=probe,
         during=DURING if probe is not None else None,
+        locks=locks,
     )

@@ -18,7 +18,9 @@ def _planes(incomplete: str) -> list[str]:
     return [name for name in run(names()) if name.startswith(incomplete)]
 
 
-def _operations(incomplete: str) -> list[str]:
+def operations(incomplete: str) -> list[str]:
+    """The names of operations that begin like that, for completion."""
+
     async def names() -> list[str]:
         async with looking() as looks:
             return [each.metadata.name for each in await looks.operations()]
@@ -32,7 +34,7 @@ MaybeName = Annotated[
 ]
 OperationName = Annotated[
     str | None,
-    typer.Option("--operation", help="An operation's name; the last one without it.", autocompletion=_operations),
+    typer.Option("--operation", help="An operation's name; the last one without it.", autocompletion=operations),
 ]
 SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=False)]
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]

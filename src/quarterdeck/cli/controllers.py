@@ -6,7 +6,7 @@ import typer
 from pydantic import JsonValue
 
 from quarterdeck.app import SetHeld
-from quarterdeck.cli import handing
+from quarterdeck.cli import handing, verifying
 from quarterdeck.cli.arguments import Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
 from quarterdeck.cli.output import show
@@ -70,5 +70,5 @@ def _row(found: SetHeld, output: Output) -> dict[str, JsonValue]:
     }
 
 
-for command in (handing.plan, handing.move, handing.rollback):
+for command in (handing.plan, handing.move, handing.rollback, verifying.verify):
     app.command()(command)

@@ -1,8 +1,13 @@
 """What an apiserver writes into its audit log unless the user gives a policy.
 
-Who did what to which object, when, from where, and how it was answered: never a body, so no Secret's content and no
-token. All writes, and those reads that give away secrets or open a way into a pod; other reads are many and change
-nothing. The noise of the control plane itself is left out: leases, events, health.
+Who did what to which object, when, from where, and how it was answered: no Secret's content and no token. All writes,
+and those reads that give away secrets or open a way into a pod; other reads are many and change nothing. The noise of
+the control plane itself is left out: leases, events, health.
+
+The one body that is written is that of a controller's patch or update of a Node (not of its status). Controllers of
+both managers share the client name ``node-controller`` (kubernetes: cmd/kube-controller-manager/app/core.go,
+k8s.io/cloud-provider: app/controllermanager.go), and only what they set says which of them it was. Nodes hold no
+secrets.
 """
 
 from __future__ import annotations
@@ -13,11 +18,24 @@ from quarterdeck.yaml_text import dumped
 
 _CONTROL_PLANE = ("system:apiserver", "system:kube-controller-manager", "system:kube-scheduler")
 _READS = ("get", "list", "watch")
+_OF_NODES = (
+    "system:serviceaccount:kube-system:node-controller",
+    "system:kube-controller-manager",
+    "system:cloud-controller-manager",
+)
 
 
 @cache
-def default_audit_policy() -> str:
-    """The YAML of an audit.k8s.io/v1 Policy; the first rule that fits a request decides."""
+def default_audit_policy(*, node_bodies: bool = True) -> str:
+    """The YAML of an audit.k8s.io/v1 Policy; the first rule that fits a request decides. ``node_bodies``: whether
+    it has what controllers set of nodes.
+    """
+    bodies = {
+        "level": "Request",
+        "users": list(_OF_NODES),
+        "verbs": ["patch", "update"],
+        "resources": _of("", "nodes"),
+    }
     return dumped(
         {
             "apiVersion": "audit.k8s.io/v1",
@@ -36,6 +54,7 @@ def default_audit_policy() -> str:
                     "userGroups": ["system:nodes"],
                 },
                 {"level": "None", "resources": [*_of("", "events"), *_of("events.k8s.io", "events")]},
+                *([bodies] if node_bodies else ()),
                 {"level": "None", "users": list(_CONTROL_PLANE), "verbs": list(_READS)},
                 {
                     # Whoever reads these holds keys, or is inside of a pod or a node.

@@ -73,6 +73,8 @@ class Baseline(IntEnum):
     SEVEN = 2
     #: Nodes join with bootstrap tokens unless the user says otherwise: anybody may read ``cluster-info``.
     NODES = 3
+    #: The audit log has what controllers set of nodes (``audit_policy``).
+    NODE_BODIES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,7 @@ class PlaneSettings:
     cloud: CloudControllerManager | None = None
     controller_sets: tuple[ControllerSetTemplate, ...] = ()
     node_bootstrap: bool = True
-    baseline: Baseline = Baseline.NODES
+    baseline: Baseline = Baseline.NODE_BODIES
     separate_events: bool = False
     events_quota_bytes: int = 8 * GIB
     extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)

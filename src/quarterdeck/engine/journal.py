@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps import AdoptRevision, PlaceReplica, Step
 from quarterdeck.stores.port import JournalEntry, Outcome
 
 
@@ -31,6 +31,17 @@ async def tell_step(
             operation=operation,
             site=step.site,
             replica=str(getattr(step, "replica", "")),
-            detail={"why": step.why, **detail},
+            detail={"why": step.why, **_given(step), **detail},
         )
     )
+
+
+def _given(step: Step) -> Mapping[str, JsonValue]:
+    """Where a replica was placed, and what it was to run from when on: of what is gone it is known from here alone."""
+    match step:
+        case PlaceReplica():
+            return {"machine": step.machine, "revision": step.revision}
+        case AdoptRevision():
+            return {"revision": step.revision}
+        case _:
+            return {}

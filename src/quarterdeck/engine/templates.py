@@ -19,10 +19,12 @@ _LARGEST = 2**20
 
 
 def audit_wanted(plane: ControlPlane) -> AuditTemplate:
-    """The audit log that the spec asks for, its policy read now. Raises InvalidInput when the file is none."""
+    """The audit log that the spec asks for, its policy read now; the default is that with which the plane was made.
+    Raises InvalidInput when the file is none.
+    """
     wanted = plane.spec.audit
     if wanted is None:
-        policy = default_audit_policy()
+        policy = default_audit_policy(node_bodies=plane.status.baseline >= Baseline.NODE_BODIES)
         return AuditTemplate(policy=policy, max_age_days=30, max_backups=10, max_size_megabytes=100)
     return AuditTemplate(
         policy=_policy(plane.name, wanted),

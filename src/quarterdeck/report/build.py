@@ -14,6 +14,7 @@ from quarterdeck.api.operation import Goal, Operation, OperationPhase
 from quarterdeck.errors import NotFound
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
+from quarterdeck.report.locks import locks_of
 from quarterdeck.report.probing import probe_part
 from quarterdeck.report.schema import Change, Machine, Outcome, Place, Report
 from quarterdeck.report.verdicts import Limits, verdicts
@@ -35,11 +36,13 @@ def build(
     probe: ProbeResult | None = None,
     during: str | None = None,
     limits: Limits | None = None,
+    locks: Sequence[JournalEntry] | None = None,
 ) -> Report:
     """The report of an operation from the plane's journal entries of it (by id), and from what the probe found.
 
     ``now`` stands for the end of an operation that still runs; ``during`` names the probe's period that is held
-    against the quiet one (by default the second). Raises NotFound for one that has not begun.
+    against the quiet one (by default the second). ``locks``: the plane's entries of locks, those of before it as well
+    (None: its own have them all). Raises NotFound for one that has not begun.
     """
     status = operation.status
     if status.started_at is None:
@@ -67,6 +70,7 @@ def build(
         phases=phases_of(steps),
         steps=steps,
         timeline=timeline,
+        locks=locks_of(entries if locks is None else locks, started, ended.timestamp()),
         probe=part,
         machine=machine,
     )

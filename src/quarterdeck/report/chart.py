@@ -10,6 +10,7 @@ from html import escape
 import plotly.graph_objects as go
 
 from quarterdeck.report.downsample import downsampled, of_kind
+from quarterdeck.report.locks import holder_colors, lock_spans
 from quarterdeck.report.schema import Phase, Probe, Report, StepOutcome
 from quarterdeck.report.spans import Look, Span, backend_spans, member_spans, record_spans
 from quarterdeck.report.words import milliseconds, seconds
@@ -30,6 +31,7 @@ _GAP = 46  # pixels between two parts of the chart
 _LEFT = 128  # pixels for the names of rows
 _LATENCY = 300  # pixels
 _BOTTOM = 90  # pixels: time axis and legend
+_NAMED = (Look.RECORD, Look.LOCK)
 _TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)  # milliseconds
 
 
@@ -75,9 +77,8 @@ def figure(report: Report) -> go.Figure:
 
 def legend(report: Report) -> dict[str, str]:
     """What the colours of bars mean."""
-    return {look.value: color for look, color in _LOOKS.items()} | {
-        f"at {site}": color for site, color in _site_colors(report).items()
-    }
+    sites = {f"at {site}": color for site, color in _site_colors(report).items()}
+    return {look.value: color for look, color in _LOOKS.items()} | sites | holder_colors(report.locks)
 
 
 def _whole(report: Report) -> tuple[float, float]:
@@ -92,16 +93,17 @@ def _plane_bands(report: Report, start: float, end: float) -> list[_Band | None]
     # What was seen first was so before: only the operation changes it.
     first = [moment.model_copy(update={"at": start}) for moment in report.timeline[:1]]
     moments = [*first, *report.timeline[1:]]
-    sites = _site_colors(report)
+    sites, holders = _site_colors(report), holder_colors(report.locks)
     return [
         _bars("etcd members", member_spans(moments, end)),
         _bars("load balancers ▸ apiservers that get new connections", backend_spans(moments, end), sites),
         _bars("the plane's name leads to", record_spans(moments, end), sites),
+        _bars("locks of controllers, and who holds them", lock_spans(report.locks, start, end), holders),
     ]
 
 
 def _bars(title: str, spans: Sequence[Span], sites: Mapping[str, str] | None = None) -> _Band | None:
-    """Bars in the colours of their looks, or of their sites if those are given."""
+    """Bars in the colours of their looks, or of their texts (sites, or who holds a lock) if those are given."""
     if not spans:
         return None
     rows = tuple(dict.fromkeys(span.row for span in spans))
@@ -112,7 +114,7 @@ def _bars(title: str, spans: Sequence[Span], sites: Mapping[str, str] | None = N
         base=[span.start for span in spans],
         x=[span.end - span.start for span in spans],
         marker={"color": colors, "line": {"width": 0}},
-        text=[escape(span.text) if span.look is Look.RECORD else "" for span in spans],
+        text=[escape(span.text) if span.look in _NAMED else "" for span in spans],
         textposition="inside",
         insidetextanchor="middle",
         insidetextfont={"color": "white"},
@@ -125,7 +127,7 @@ def _bars(title: str, spans: Sequence[Span], sites: Mapping[str, str] | None = N
 
 
 def _span_words(span: Span) -> str:
-    what = span.text if span.look is Look.RECORD else f"{span.look.value}{f' at {span.text}' if span.text else ''}"
+    what = span.text if span.look in _NAMED else f"{span.look.value}{f' at {span.text}' if span.text else ''}"
     return f"<b>{escape(span.row)}</b>: {escape(what)}<br>{span.start:.2f} – {span.end:.2f} s"
 
 

@@ -9,6 +9,7 @@ from importlib.resources import files
 from plotly.offline import get_plotlyjs
 
 from quarterdeck.report.chart import figure, legend
+from quarterdeck.report.locks import ending, holder
 from quarterdeck.report.schema import Figures, Machine, Probe, Report, Step, StepOutcome, Verdict
 from quarterdeck.report.words import (
     by_period,
@@ -36,6 +37,7 @@ def render_html(report: Report) -> str:
         _clients(report.probe) if report.probe is not None else "",
         _chart(report),
         _failures(report.probe) if report.probe is not None else "",
+        _locks(report),
         _steps(report),
         _machine(report.machine),
     ]
@@ -173,6 +175,23 @@ def _failures(probe: Probe) -> str:
     return (
         '<section><h2>Failed requests</h2><div class="scroll"><table><thead><tr><th class="num">when</th>'
         f"<th>client</th><th>reason</th><th>request</th><th>address</th></tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"
+    )
+
+
+def _locks(report: Report) -> str:
+    if not report.locks:
+        return ""
+    rows = "".join(
+        f"<tr><td>{escape(each.lock)}</td><td>{escape(holder(each))}<small>{escape(each.holder)}</small></td>"
+        f'<td class="num">{each.start:.3f} s</td><td class="num">{"" if each.end is None else f"{each.end:.3f} s"}</td>'
+        f'<td class="muted">{ending(each)}</td></tr>'
+        for each in report.locks
+    )
+    return (
+        '<section><h2>Locks of controllers</h2><div class="scroll"><table><thead><tr><th>lock</th><th>held by</th>'
+        f'<th class="num">from</th><th class="num">to</th><th>end</th></tr></thead><tbody>{rows}</tbody></table></div>'
+        '<p class="note">By the clocks of those who held them. Whether two managers ever acted for one set of'
+        " controllers at once: quarterdeck controllers verify.</p></section>"
     )
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from pydantic import JsonValue
 
+from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.report.schema import (
     BalancerState,
@@ -48,7 +49,7 @@ def steps_of(entries: Sequence[JournalEntry], started: float) -> tuple[Step, ...
     steps: list[Step] = []
     for entry in entries:
         key = (entry.kind, entry.text)
-        if entry.kind == OBSERVED:
+        if entry.kind in (OBSERVED, TAKEN, LEFT):
             continue
         if entry.outcome is EntryOutcome.STARTED:
             if key in open_steps:  # the driver died in the middle of it, and took it again

@@ -154,6 +154,31 @@ class Moment(Part):
     """The site that the plane's name leads to."""
 
 
+class LockSpan(Part):
+    """One process held one lock of controllers, as those saw who watched the locks."""
+
+    lock: str
+    """The lock: a Lease in kube-system."""
+    component: str
+    """The holder's program: `kube-controller-manager` or `cloud-controller-manager`; empty when not known."""
+    replica: str
+    """The holder's replica; empty when not known."""
+    holder: str
+    """What the holder calls itself."""
+    token: int
+    """How many holders the lock had before."""
+    start: float
+    """When it was taken, by the holder's clock; negative when it was held before the operation."""
+    end: float | None
+    """When it was released, or else when it ran out; null when it was still held in the end."""
+    released: bool
+    """Whether it was released."""
+    renewed: float | None
+    """When it was last renewed; null when that is not known."""
+    unseen: bool
+    """Whether nobody saw how it ended: the next holder took the lock at `end`."""
+
+
 class Figures(Part):
     """What clients saw in one period."""
 
@@ -377,6 +402,8 @@ class Report(Part):
     """The steps, by their start."""
     timeline: tuple[Moment, ...]
     """What was seen of the plane, whenever it changed."""
+    locks: tuple[LockSpan, ...] = ()
+    """Who held which lock of the plane's controllers, by lock and then by `start`."""
     probe: Probe | None
     """What clients saw; null when there was no probe."""
     machine: Machine

@@ -19,6 +19,7 @@ class Look(StrEnum):
     ILL = "not healthy"
     BACKEND = "backend"
     RECORD = "record"
+    LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from quarterdeck.report.locks import ending, holder
 from quarterdeck.report.schema import Figures, Probe, Report
 from quarterdeck.report.words import changes, count, headline, mark, milliseconds, seconds, summary, times, totals
 
@@ -33,6 +34,8 @@ def render_text(report: Report) -> RenderableType:
         ]
     if report.phases:
         parts += [Text(), _phases(report)]
+    if report.locks:
+        parts += [Text(), _locks(report)]
     return Group(*parts)
 
 
@@ -74,6 +77,17 @@ def _row(table: Table, kind: str, quiet: Figures | None, during: Figures, style:
         times(during.stall_ms, quiet.stall_ms) if quiet is not None else "–",
         style=style,
     )
+
+
+def _locks(report: Report) -> Table:
+    """Who held which lock, in seconds of the operation."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("  lock", "held by", "from", "to", "end"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("from", "to") else "left")
+    for each in report.locks:
+        ended = "" if each.end is None else f"{each.end:.2f} s"
+        table.add_row(f"  {escape(each.lock)}", escape(holder(each)), f"{each.start:.2f} s", ended, ending(each))
+    return table
 
 
 def _phases(report: Report) -> Table:

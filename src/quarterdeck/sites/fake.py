@@ -15,6 +15,7 @@ from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
+from quarterdeck.model.searches import Found, Search, found
 from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import (
@@ -235,6 +236,15 @@ class FakeSite(FakeFaults):
         if name not in disk.volumes:
             raise NotFound(f"listing volume {name} on machine {machine}", "there is no such volume")
         return disk.names(disk.volumes[name].path / below)
+
+    async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
+        """See Site."""
+        disk = self._reach(machine).disk
+        if name not in disk.volumes:
+            raise NotFound(f"searching volume {name} on machine {machine}", "there is no such volume")
+        lines = (line for text in disk.texts_in(name, wanted.files, wanted.since) for line in text.splitlines())
+        said = "".join(f"{line}\n" for line in lines if any(each in line for each in wanted.texts))
+        return found(said.encode(), wanted.most)
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""

@@ -47,6 +47,14 @@ class FakeDisk:
         folder = self.volumes[volume].path
         return {str(path.relative_to(folder)): self._sizes[path] for path in self._inside(folder)}
 
+    def texts_in(self, volume: str, names: str, since: float) -> tuple[str, ...]:
+        """What the files right in a volume say whose names are of that form, in their order; not those that were last
+        written before. Raises KeyError.
+        """
+        folder = self.volumes[volume].path
+        files = [path for path in sorted(self.texts) if path.parent == folder and fnmatchcase(path.name, names)]
+        return tuple(self.texts[path] for path in files if self._written.get(path, since) >= since)
+
     def matches(self, pattern: PurePosixPath) -> bool:
         """Whether a file is there whose name, in the folder of the pattern, is of the pattern's form."""
         return any(path.parent == pattern.parent and fnmatchcase(path.name, pattern.name) for path in self._sizes)

@@ -12,6 +12,7 @@ from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import Measure
 from quarterdeck.model.programs import Program
+from quarterdeck.model.searches import Found, Search
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Fence, Machine, Priority, UnitFile, UnitSpec, UnitStatus, Volume
@@ -111,6 +112,10 @@ class FormerSite:
         self._refuse(machine)
 
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
+        """See Site."""
+        self._refuse(machine)
+
+    async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
         """See Site."""
         self._refuse(machine)
 

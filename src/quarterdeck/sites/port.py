@@ -14,6 +14,7 @@ from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import Measure
 from quarterdeck.model.programs import Program
 from quarterdeck.model.promises import Promise
+from quarterdeck.model.searches import Found, Search
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import Fence, Machine, Priority, UnitFile, UnitSpec, UnitStatus, Volume
@@ -143,6 +144,10 @@ class Site(Protocol):
 
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
         """Names of the entries in a folder of a volume; empty when that folder does not exist."""
+        ...
+
+    async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
+        """Lines of files in a volume. Raises Unavailable also when its files were renamed while they were read."""
         ...
 
     async def delete_volume(self, machine: str, name: str) -> None:

@@ -14,6 +14,7 @@ from quarterdeck.errors import Conflict, Corrupt, LeaseLost, PreconditionFailed,
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
+from quarterdeck.model.searches import Found, Search
 from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import (
     Fence,
@@ -231,6 +232,11 @@ class LocalSite(LocalFaults):
         """See Site."""
         await self._machine(machine).reach()
         return await on_disk(machine, self._volumes(machine).entries, name, below)
+
+    async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
+        """See Site."""
+        await self._machine(machine).reach()
+        return await on_disk(machine, self._volumes(machine).search, name, wanted)
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
 from quarterdeck.files import remove_folder
+from quarterdeck.model.searches import Found, Search
 from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import Volume
 from quarterdeck.sites.local.class_roots import ClassRoot
+from quarterdeck.sites.local.searching import search_folder
 from quarterdeck.sites.local.settings import StorageClass, require_entry_name
 
 _DELETED = ".deleted-"
@@ -115,6 +117,14 @@ class VolumeFolders:
         if below.startswith("/") or ".." in PurePosixPath(below).parts:
             raise InvalidInput(doing, f"{below!r} is not a folder below it")
         return _names(volume / below)
+
+    def search(self, name: str, wanted: Search) -> Found:
+        """See Site.search_volume."""
+        doing = f"searching volume {name} on machine {self._machine}"
+        volume = self._find(doing, name)
+        if volume is None:
+            raise NotFound(doing, "there is no such volume")
+        return search_folder(doing, volume, wanted)
 
     def delete(self, name: str) -> None:
         """See Site.delete_volume. It disappears at once, even if deleting is cut short."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import statistics
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -14,6 +16,7 @@ from typing import TypeVar
 from quarterdeck.components.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
+    Corrupt,
     LeaseLost,
     PreconditionFailed,
     TimedOut,
@@ -24,6 +27,7 @@ from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
 from quarterdeck.model.promises import Promise
+from quarterdeck.model.searches import Found, Search, found
 from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import (
     MachineState,
@@ -48,6 +52,9 @@ T = TypeVar("T")
 
 _START = 90.0
 _DELETE = 300.0
+_SEARCH = 120.0
+#: zlib's word for gzip's format.
+_GZIP = 31
 #: Writes that a measurement of a disk makes; the median counts.
 _SYNCS = 9
 #: Tries to change who sits where, while others do.
@@ -240,6 +247,20 @@ class SshSite(SshAttaching, SshFaults):
         host, doing = self.host(machine), f"listing volume {name} on machine {machine}"
         said = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=QUICK)
         return tuple(sorted(said.decode().splitlines()))
+
+    async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
+        """See Site."""
+        host, doing = self.host(machine), f"searching volume {name} on machine {machine}"
+        words = ("search", name, wanted.files, str(int(wanted.since)), str(wanted.most), *self._roots(host))
+        body = "".join(f"{each}\n" for each in wanted.texts).encode()
+        said = await self._ask(host, *words, doing=doing, deadline=_SEARCH, body=body)
+        try:
+            unpacked = zlib.decompressobj(wbits=_GZIP).decompress(
+                base64.b64decode(said, validate=True), wanted.most + 1
+            )
+        except (ValueError, zlib.error) as error:
+            raise Corrupt(doing, f"host {host.name} said what makes no sense ({error})") from None
+        return found(unpacked, wanted.most)
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""

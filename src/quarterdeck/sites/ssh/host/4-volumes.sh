@@ -59,6 +59,29 @@ ask_entries() {  # NAME BELOW CLASS=PATH...
   [ ! -d "$FOUND" ] || find "$FOUND" -mindepth 1 -maxdepth 1 -printf '%f\n'
 }
 
+ask_search() {  # NAME FILES SINCE MOST CLASS=PATH...; with lines to look for: the last MOST bytes, and one, of what has any
+  local name=$1 files=$2 since=$3 most=$4 before file owner; shift 4
+  [[ $files =~ ^[A-Za-z0-9._*-]+$ ]] || fail $INVALID "$files names no files"
+  require_number "$since"; require_number "$most"
+  find_volume "$name" "$@"
+  [ -n "$FOUND" ] || fail $NOT_FOUND "there is no volume $name"
+  before=$(searched '%i\n')
+  while IFS= read -r -d '' file; do
+    owner=$(stat -c %U "$FOUND/$file")
+    [[ " $ACCOUNTS " == *" $owner "* ]] || owner=quarterdeck-etcd
+    # not as root: whoever may write there may have put a link in its place by now
+    # shellcheck disable=SC2016 # that bash is to expand it
+    setpriv --reuid="$owner" --regid="$owner" --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all -- \
+      bash -c 'grep -haF -f - -- "$1" || [ $? -eq 1 ]' search "$FOUND/$file" < "$BODY" ||
+      fail $UNAVAILABLE "$FOUND/$file cannot be read"
+  done < <(searched '%f\0' | sort -z) | tail -c $((most + 1)) | gzip | base64 -w 0 || exit
+  [ -z "$(comm -23 <(sort <<< "$before") <(searched '%i\n' | sort))" ] || fail $UNAVAILABLE "files were renamed while they were read"
+}
+
+searched() {  # $1: what is printed of each file (find -printf); FOUND, files and since say which
+  find "$FOUND" -mindepth 1 -maxdepth 1 -type f -name "$files" -newermt "@$((since - 1))" -printf "$1"
+}
+
 ask_delete() {  # NAME CLASS=PATH...: it is gone at once, even if deleting is cut short
   local name=$1 each; shift
   locked; admit

@@ -1,0 +1,217 @@
+"""The command that says whether two managers ever ran the same controllers: verify, of the group controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import JsonValue
+
+from quarterdeck.api.values import seconds_in
+from quarterdeck.cli.arguments import Name, OutputOption, operations
+from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
+from quarterdeck.cli.output import show_one, table
+from quarterdeck.errors import InvalidInput, Unavailable
+from quarterdeck.handover.verdicts import Finding, Verdict
+
+if TYPE_CHECKING:
+    from quarterdeck.app.verifying import Verification
+
+#: What the command ends with.
+_CODES = {Finding.PROVEN: 0, Finding.BROKEN: 1, Finding.UNKNOWN: Unavailable.exit_code}
+_STYLES = {Finding.PROVEN: "green", Finding.BROKEN: "red", Finding.UNKNOWN: "yellow"}
+_COLUMNS = ("lock", "process", "from", "to", "acts")
+#: Of writes and overlaps so many are named.
+_NAMED = 10
+
+Since = Annotated[str | None, typer.Option("--since", help="Look back so long: 10m, 2h.", show_default=False)]
+During = Annotated[
+    str | None,
+    typer.Option(
+        "--operation",
+        help="Look at the time of that operation; without either: of the last that handed a set over, or an hour.",
+        autocompletion=operations,
+        show_default=False,
+    ),
+]
+
+
+Slack = Annotated[str, typer.Option("--slack", help="How far clocks of two machines may be apart: 20ms, 1s.")]
+
+
+def verify(
+    name: Name,
+    since: Since = None,
+    operation: During = None,
+    slack: Slack = "50ms",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show who acted for each set of controllers when, by locks and audit logs, and whether two ever did at once.
+
+    Exit code 0: it is proven that none did; 1: two did, or one did without a lock; 6: it cannot be told.
+    """
+    if since is not None and operation is not None:
+        raise InvalidInput(f"verifying controllers of plane {name}", "both --since and --operation", "give one of them")
+    back = timedelta(seconds=_seconds(name, "--since", since)) if since is not None else None
+    apart = _seconds(name, "--slack", slack)
+    go_inside(name)
+
+    async def ask() -> Verification:
+        async with looking() as looks:
+            return await looks.verify(name, since=back, operation=operation, slack=apart)
+
+    found = run(ask())
+    if output in (Output.JSON, Output.YAML):
+        show_one(_document(found), output)
+    else:
+        _print(found)
+    if code := _CODES[found.finding]:
+        raise typer.Exit(code)
+
+
+def _seconds(name: str, option: str, given: str) -> float:
+    try:
+        return timedelta(seconds=seconds_in(given)).total_seconds()
+    except (ValueError, OverflowError) as error:
+        doing = f"verifying controllers of plane {name}"
+        raise InvalidInput(doing, f"{option}: {error}", "give a time such as 10m") from None
+
+
+def _print(found: Verification) -> None:
+    during = f"operation {found.operation}, " if found.operation else ""
+    out.print(f"{during}{found.since:%F %T} to {found.until:%F %T} UTC", highlight=False, soft_wrap=True)
+    for each in found.verdicts:
+        out.print()
+        out.print(f"[bold]{each.name}[/] (lock {each.lock}): {', '.join(each.controllers)}", highlight=False)
+        if each.holders:
+            table([_row(holder) for holder in _holders(each)], _COLUMNS)
+        out.print(f"[{_STYLES[each.finding]}]{sentence(each)}[/]", highlight=False, soft_wrap=True)
+        for line in _details(each):
+            err.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+def sentence(verdict: Verdict) -> str:
+    """Such as ``no overlap; 1.3 s without a holder; 14 acts, all under a held lock``."""
+    told = {
+        Finding.PROVEN: "no overlap",
+        Finding.BROKEN: "overlap" if verdict.overlaps else "acts without a lock",
+        Finding.UNKNOWN: "cannot be told",
+    }
+    parts = [told[verdict.finding]]
+    if verdict.overlaps:
+        parts.append(f"{len(verdict.overlaps)} times")
+    gaps = verdict.gaps
+    if gaps:
+        free, at_most = sum(each.seconds for each in gaps), sum(each.at_most for each in gaps)
+        silent = f" ({at_most:.1f} s since it was last renewed)" if at_most - free > verdict.slack else ""
+        parts.append(f"{free:.1f} s without a holder{silent}")
+    outside = len(verdict.outside)
+    under = "all under a held lock" if not outside else f"{outside} outside of any"
+    if not outside and sum(each.acts for each in verdict.holders) < verdict.acts:
+        under = "not all of them known to be under a held lock"
+    parts.append(f"{verdict.acts} acts, {under}" if verdict.acts else "no acts")
+    if verdict.perhaps:
+        parts.append(f"{verdict.perhaps} acts that may be of it")
+    return "; ".join(parts)
+
+
+def _details(verdict: Verdict) -> Iterator[str]:
+    """What was found to be wrong, and what is not known."""
+    for overlap in verdict.overlaps[:_NAMED]:
+        length = f" for {overlap.ends - overlap.begins:.3f} s" if overlap.ends > overlap.begins else ""
+        yield f"{_clock(overlap.begins)}{length}: {overlap.what}"
+    for each in verdict.outside[:_NAMED]:
+        after = f", after {each.after} had taken over" if each.after else ""
+        yield f"{_clock(each.act.at)}: {each.act.who} wrote {each.act.object} ({each.act.verb}) without a lock{after}"
+    yield from verdict.unknown
+    yield f"clocks of two machines are taken to differ by up to {1000 * verdict.slack:.0f} ms"
+
+
+def _holders(verdict: Verdict) -> Iterator[tuple[str, str, float, float | None, int]]:
+    for each in verdict.holders:
+        yield each.tenure.lock, each.tenure.who, each.begins, each.ends, each.acts
+
+
+def _row(holder: tuple[str, str, float, float | None, int]) -> dict[str, JsonValue]:
+    lock, who, begins, ends, acts = holder
+    return {
+        "lock": lock,
+        "process": who,
+        "from": _clock(begins),
+        "to": _clock(ends) if ends is not None else "goes on",
+        "acts": acts,
+    }
+
+
+def _clock(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+def _document(found: Verification) -> dict[str, JsonValue]:
+    return {
+        "plane": found.plane,
+        "operation": found.operation,
+        "since": found.since.isoformat(),
+        "until": found.until.isoformat(),
+        "finding": found.finding.value,
+        "sets": [_of_set(each) for each in found.verdicts],
+    }
+
+
+def _of_set(verdict: Verdict) -> dict[str, JsonValue]:
+    """Times are RFC 3339, durations seconds."""
+    return {
+        "name": verdict.name,
+        "lock": verdict.lock,
+        "controllers": list(verdict.controllers),
+        "finding": verdict.finding.value,
+        "sentence": sentence(verdict),
+        "slack": verdict.slack,
+        "acts": verdict.acts,
+        "perhaps": verdict.perhaps,
+        "holders": [
+            {
+                "lock": each.tenure.lock,
+                "component": each.tenure.component,
+                "replica": each.tenure.replica,
+                "holder": each.tenure.holder,
+                "from": _stamp(each.begins),
+                "to": _stamp(each.ends) if each.ends is not None else None,
+                "released": each.tenure.released,
+                "acts": each.acts,
+            }
+            for each in verdict.holders
+        ],
+        "gaps": [
+            {"from": _stamp(each.begins), "to": _stamp(each.ends), "seconds": each.seconds, "atMost": each.at_most}
+            for each in verdict.gaps
+        ],
+        "overlaps": [
+            {
+                "from": _stamp(each.begins),
+                "to": _stamp(each.ends),
+                "first": each.first,
+                "second": each.second,
+                "what": each.what,
+            }
+            for each in verdict.overlaps
+        ],
+        "outside": [
+            {
+                "at": _stamp(each.act.at),
+                "component": each.act.component.value,
+                "replica": each.act.replica,
+                "verb": each.act.verb,
+                "object": each.act.object,
+                "after": each.after,
+            }
+            for each in verdict.outside
+        ],
+        "unknown": list(verdict.unknown),
+    }
+
+
+def _stamp(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat()

@@ -1,0 +1,159 @@
+"""What controllers did, read from lines of audit logs (audit.k8s.io/v1 Event, one JSON document a line)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic.alias_generators import to_camel
+
+from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.handover.clients import Write, client_of, writers
+
+_ACCOUNT = "system:serviceaccount:kube-system:"
+_USERS = {f"system:{manager.value}": manager for manager in Manager}
+_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """A write that an apiserver acknowledged. ``controllers``: those that it may be from, by name; one, as far as the
+    log tells. The process is the ``component`` of ``replica`` ("": not known which), whose apiserver wrote the log.
+    ``begun`` and ``at``: when the request came and when it was answered (seconds since the epoch, by the apiserver's
+    clock). ``object`` is as ``nodes/worker-1`` or ``services/status default/web``.
+    """
+
+    controllers: tuple[str, ...]
+    component: Manager
+    replica: str
+    begun: float
+    at: float
+    verb: str
+    object: str
+
+    @property
+    def process(self) -> tuple[str, str]:
+        """Who it is: of one replica one process runs at a time."""
+        return self.component.value, self.replica
+
+    @property
+    def who(self) -> str:
+        """The process, in words."""
+        return f"{self.component} of {self.replica or 'an unknown replica'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What lines say. ``unreadable``: how many of them are no events."""
+
+    acts: tuple[Act, ...]
+    unreadable: int = 0
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+
+
+class _User(_Part):
+    username: str = ""
+
+
+class _Object(_Part):
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def kind(self) -> str:
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    @property
+    def words(self) -> str:
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {name}" if self.subresource or self.namespace else f"{self.kind}/{name}"
+
+
+class _Answer(_Part):
+    code: int = 0
+
+
+class _Event(_Part):
+    stage: str
+    verb: str
+    user: _User
+    user_agent: str = ""
+    object_ref: _Object | None = None
+    response_status: _Answer | None = None
+    request_object: JsonValue = None
+    received: AwareDatetime = Field(alias="requestReceivedTimestamp")
+    answered: AwareDatetime = Field(alias="stageTimestamp")
+
+    @property
+    def acknowledged(self) -> bool:
+        code = self.response_status.code if self.response_status is not None else 0
+        return self.stage == "ResponseComplete" and self.verb in _VERBS and 200 <= code < 300
+
+
+def texts_of(sets: Iterable[ControllerSet]) -> tuple[str, ...]:
+    """What each line of an audit log has in it that can be of a controller of these sets."""
+    clients = {client_of(name) for each in sets for name in each.controllers}
+    accounts = (f'"{_ACCOUNT}{client}"' for client in clients)
+    return tuple(sorted({*accounts, *(f'"{user}"' for user in _USERS)}))
+
+
+def read(lines: Iterable[str], replica_at: Callable[[float], str]) -> Read:
+    """The acts of controllers that an apiserver's audit log has, in the order of the lines. ``replica_at`` says whose
+    apiserver it was at a time ("": that is not known).
+    """
+    acts, unreadable = [], 0
+    for line in lines:
+        try:
+            event = _Event.model_validate_json(line)
+        except ValidationError:
+            unreadable += 1
+            continue
+        if (act := _act(event, replica_at(event.answered.timestamp()))) is not None:
+            acts.append(act)
+    return Read(tuple(acts), unreadable)
+
+
+def _act(event: _Event, replica: str) -> Act | None:
+    manager, seen = _manager(event), event.object_ref
+    if manager is None or seen is None or not event.acknowledged:
+        return None
+    user = event.user.username
+    client = user.removeprefix(_ACCOUNT) if user.startswith(_ACCOUNT) else event.user_agent.rpartition("/")[2]
+    write = Write(
+        manager=manager, client=client, verb=event.verb, resource=seen.kind, sets=_fields(event.request_object)
+    )
+    found = writers(write)
+    if not found:
+        return None
+    return Act(
+        controllers=tuple(sorted(found)),
+        component=manager,
+        replica=replica,
+        begun=event.received.timestamp(),
+        at=event.answered.timestamp(),
+        verb=event.verb,
+        object=seen.words,
+    )
+
+
+def _manager(event: _Event) -> Manager | None:
+    """Whose request it is. Service accounts are used by both managers, which differ by the names of their programs."""
+    user = event.user.username
+    if not user.startswith(_ACCOUNT):
+        return _USERS.get(user)
+    program = event.user_agent.partition("/")[0]
+    return Manager.KUBE if program == Manager.KUBE.value else Manager.CLOUD
+
+
+def _fields(body: JsonValue) -> frozenset[str] | None:
+    """The fields of the spec that a body has; None where there is no body."""
+    if body is None:
+        return None
+    spec = body.get("spec") if isinstance(body, dict) else None
+    return frozenset(spec) if isinstance(spec, dict) else frozenset()

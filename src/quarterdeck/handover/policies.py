@@ -1,0 +1,77 @@
+"""Whether an audit policy (audit.k8s.io/v1 Policy) leaves out what controllers write: then a log proves nothing.
+
+The first rule that fits decides (apiserver/pkg/audit/policy/checker.go). Only writes are asked about of which it is
+known that a controller makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.handover.clients import client_of
+from quarterdeck.yaml_text import loaded
+
+#: By controller: verbs, and resources of the core group.
+_WRITES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "node-ipam-controller": (("patch", "nodes"),),
+    "node-lifecycle-controller": (("patch", "nodes"), ("update", "nodes/status")),
+    "cloud-node-controller": (("update", "nodes"), ("patch", "nodes"), ("patch", "nodes/status")),
+    "cloud-node-lifecycle-controller": (("delete", "nodes"), ("patch", "nodes")),
+    "node-route-controller": (("patch", "nodes/status"),),
+    "service-lb-controller": (("patch", "services"), ("patch", "services/status")),
+}
+_GROUPS = ("system:authenticated",)
+_OF_ACCOUNTS = (*_GROUPS, "system:serviceaccounts", "system:serviceaccounts:kube-system")
+_ANSWERED = "ResponseComplete"
+
+
+def left_out(policy: str, sets: Iterable[ControllerSet]) -> tuple[str, ...]:
+    """What of the sets' writes is not, or may not be, in a log that is written by this policy, in sentences."""
+    try:
+        document = loaded(policy)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        return ("the audit policy cannot be read",)
+    names = sorted({name for each in sets for name in each.controllers})
+    return tuple(line for name in names for line in _left_out(document, name))
+
+
+def _left_out(policy: Mapping[str, Any], controller: str) -> Iterator[str]:
+    for verb, resource in _WRITES.get(controller, ()):
+        account = f"system:serviceaccount:kube-system:{client_of(controller)}"
+        for user, groups in ((account, _OF_ACCOUNTS), (f"system:{Manager.CLOUD}", _GROUPS)):
+            if not _written(policy, user, groups, verb, resource):
+                yield f"the audit policy leaves out what {controller} does as {user}: {verb} {resource}"
+
+
+def _written(policy: Mapping[str, Any], user: str, groups: Sequence[str], verb: str, resource: str) -> bool:
+    """Whether it is sure to be in the log that this was answered."""
+    if _ANSWERED in (policy.get("omitStages") or ()):
+        return False
+    for rule in policy.get("rules") or ():
+        if rule.get("nonResourceURLs") or not _may_fit(rule, user, groups, verb, resource):
+            continue
+        if rule.get("level") == "None" or _ANSWERED in (rule.get("omitStages") or ()):
+            return False
+        if not rule.get("namespaces") and not any(each.get("resourceNames") for each in rule.get("resources") or ()):
+            return True
+    return False
+
+
+def _may_fit(rule: Mapping[str, Any], user: str, groups: Sequence[str], verb: str, resource: str) -> bool:
+    """Whether a rule is of such a request, at least for some names and namespaces."""
+    users, theirs, verbs, resources = (rule.get(each) or () for each in ("users", "userGroups", "verbs", "resources"))
+    named = any(
+        not each.get("group") and any(fnmatchcase(resource, like) for like in each.get("resources") or ("*",))
+        for each in resources
+    )
+    return (
+        (not users or user in users)
+        and (not theirs or bool(set(groups) & set(theirs)))
+        and (not verbs or verb in verbs)
+        and (not resources or named)
+    )

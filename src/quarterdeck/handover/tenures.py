@@ -1,0 +1,154 @@
+"""Who held which lock when, from what those who watched the locks wrote into the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
+
+from pydantic import JsonValue
+
+TAKEN, LEFT = "LockTaken", "LockLeft"
+
+
+class Told(Protocol):
+    """An entry of a journal: what, when it was seen (seconds since the epoch), and what is said of it."""
+
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+
+    @property
+    def time(self) -> float: ...  # noqa: D102
+
+    @property
+    def detail(self) -> Mapping[str, JsonValue]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenure:
+    """A lock (a Lease in kube-system) was held by ``holder`` (its identity), which is the ``component`` of ``replica``
+    ("": not known), from ``begins`` to ``ends`` (None: it was when it was last looked at), in seconds since the epoch
+    by the holder's clock. ``token`` counts the holders of a lock (leaseTransitions). It ends when it was ``released``,
+    or else when it ran out: ``renewed`` (None: not told) is when it was last renewed. ``unseen``: it must have ended
+    before the next one took the lock, and how it did nobody saw.
+    """
+
+    lock: str
+    component: str
+    replica: str
+    holder: str
+    token: int
+    begins: float
+    ends: float | None = None
+    released: bool = False
+    renewed: float | None = None
+    unseen: bool = False
+
+    @property
+    def process(self) -> tuple[str, str]:
+        """Who it is: of one replica one process runs at a time."""
+        return (self.component, self.replica) if self.known else ("", self.holder)
+
+    def is_another(self, other: Tenure) -> bool:
+        """Whether it was held by another process."""
+        return self.holder != other.holder and self.process != other.process
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known which replica's it is."""
+        return bool(self.component and self.replica)
+
+    @property
+    def who(self) -> str:
+        """The process, in words."""
+        return f"{self.component} of {self.replica}" if self.known else self.holder
+
+    def until(self, end: float) -> float:
+        """When it ended, at ``end`` at the latest."""
+        return end if self.ends is None else min(self.ends, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatched:
+    """From ``begins`` to ``ends`` nobody saw who held ``lock``."""
+
+    lock: str
+    begins: float
+    ends: float
+
+
+def tenures_of(entries: Iterable[Told]) -> tuple[Tenure, ...]:
+    """All tenures by lock, and then in their order. Whoever tells of one that was told of before says the same."""
+    found: dict[tuple[str, int, str], Tenure] = {}
+    for entry in sorted(entries, key=lambda each: each.time):
+        if entry.kind in (TAKEN, LEFT):
+            told = _told(entry)
+            key = told.lock, told.token, told.holder
+            found[key] = _joined(found[key], told) if key in found else told
+    ordered = sorted(found.values(), key=lambda each: (each.lock, each.begins, each.token))
+    return tuple(_cut(each, ordered[number + 1 :]) for number, each in enumerate(ordered))
+
+
+def unwatched(tenures: Sequence[Tenure], lock: str, since: float, until: float) -> tuple[Unwatched, ...]:
+    """When between these times nobody saw who held the lock: each holder counts one further than the one before, and
+    the first counts 0.
+    """
+    mine = sorted((each for each in tenures if each.lock == lock), key=lambda each: each.begins)
+    if not mine:
+        return (Unwatched(lock, since, until),)
+    first = [] if mine[0].token == 0 else [Unwatched(lock, since, mine[0].begins)]
+    between = [
+        Unwatched(lock, before.until(after.begins), after.begins)
+        for before, after in pairwise(mine)
+        if after.token != before.token + 1
+    ]
+    return tuple(
+        Unwatched(lock, max(each.begins, since), min(each.ends, until))
+        for each in (*first, *between)
+        if each.begins < until and each.ends > since and each.begins < each.ends
+    )
+
+
+def _told(entry: Told) -> Tenure:
+    detail = entry.detail
+    renewed = _number(detail.get("renewed"))
+    made = Tenure(
+        lock=str(detail.get("lock", "")),
+        component=str(detail.get("component", "")),
+        replica=str(detail.get("replica", "")),
+        holder=str(detail.get("holder", "")),
+        token=int(_number(detail.get("token")) or 0),
+        begins=_number(detail.get("acquired")) or renewed or entry.time,
+        renewed=renewed,
+    )
+    if entry.kind == TAKEN:
+        return made
+    released = detail.get("released") is True
+    ran_out = (entry.time if renewed is None else renewed) + (_number(detail.get("duration")) or 0.0)
+    return replace(made, released=released, ends=entry.time if released else ran_out)
+
+
+def _joined(before: Tenure, told: Tenure) -> Tenure:
+    """What is known of a tenure with what was told later."""
+    component, replica = before.component or told.component, before.replica or told.replica
+    if told.ends is None:
+        return replace(before, component=component, replica=replica)
+    return replace(
+        before, component=component, replica=replica, ends=told.ends, released=told.released, renewed=told.renewed
+    )
+
+
+def _cut(tenure: Tenure, later: Sequence[Tenure]) -> Tenure:
+    """A lock has one holder: it was free when the next one took it, whenever it was seen to be released. One that was
+    taken before it ran out, or while nobody looked, was released unseen, or its Lease was deleted.
+    """
+    after = next((each for each in later if each.lock == tenure.lock), None)
+    if after is None or (tenure.ends is not None and tenure.ends <= after.begins):
+        return tenure
+    ends = max(after.begins, tenure.begins, tenure.renewed or tenure.begins)
+    return replace(tenure, ends=ends, unseen=not tenure.released)
+
+
+def _number(value: JsonValue | None) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

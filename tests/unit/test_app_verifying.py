@@ -1,0 +1,237 @@
+"""What ``controllers verify`` finds: with real files on the machines of a site of this host."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+
+import pytest
+from pydantic import JsonValue
+from support.cli_lab import Cli
+from support.handovers import CCM, CLOUD_AGENT, KCM, LOCK, SET, ZERO, line
+from support.small_plane import small_plane
+
+from quarterdeck.actions.audit_lines import Placed
+from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
+from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
+from quarterdeck.api.operation import OperationPhase, OperationType
+from quarterdeck.app.duties import duties, placed
+from quarterdeck.app.verifying import verified
+from quarterdeck.engine import operations
+from quarterdeck.engine.belongings import secrets_of
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.journal import tell_step
+from quarterdeck.engine.operations import Asker
+from quarterdeck.errors import NotFound, PreconditionFailed
+from quarterdeck.handover.verdicts import Finding
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import AdoptRevision, PlaceReplica, ReleaseReplica
+from quarterdeck.stores.port import JournalEntry, Outcome
+
+ASKER = Asker(who="a test")
+CLOUD: dict[str, JsonValue] = {"user": {"username": "system:cloud-controller-manager"}, "userAgent": CLOUD_AGENT}
+MACHINES = {"demo-1": "east-a1", "demo-2": "east-b1"}
+OPERATION_ENDS = 60.0
+
+
+def owned(owner: Manager) -> tuple[ControllerSet, ...]:
+    return (SET.model_copy(update={"owner": owner}),)
+
+
+async def handed_over(home: Home, audit: Audit | None = None) -> str:
+    """A plane of two replicas whose set went from one manager to the other; the operation's name."""
+    made = new_control_plane("demo", site="east")
+    before = made.model_copy(
+        update={"spec": made.spec.model_copy(update={"controller_sets": owned(KCM), "audit": audit})}
+    )
+    await operations.create(home, before, ASKER)
+    now = await home.store.get(ControlPlane, "demo")
+    await secrets_of(home.store, now)
+    replicas = tuple(
+        ReplicaStatus(name=name, slot=SlotStatus(site="east", zone=at[5]), machine=at, revision=now.status.revision)
+        for name, at in MACHINES.items()
+    )
+    status = now.status.model_copy(update={"memory": MemoryStatus(replicas=replicas)})
+    now = await home.store.update(now.model_copy(update={"status": status}))
+    wanted = now.model_copy(update={"spec": now.spec.model_copy(update={"controller_sets": owned(CCM)})})
+    operation = await operations.change(home, wanted, OperationType.APPLY, ASKER)
+    times = {"started_at": at(0), "finished_at": at(OPERATION_ENDS), "phase": OperationPhase.SUCCEEDED}
+    done = await home.store.update(operation.model_copy(update={"status": operation.status.model_copy(update=times)}))
+    return done.metadata.name
+
+
+def at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(ZERO + seconds, UTC)
+
+
+async def held(home: Home, operation: str) -> None:
+    """Who held which lock: kube-controller-manager of demo-1 its own until 10, that of demo-2 the set's from 11."""
+    locks = (
+        (KCM.value, KCM, "demo-1", -100.0, 10.0, 0),
+        (KCM.value, KCM, "demo-2", 10.5, None, 1),
+        (CCM.value, CCM, "demo-2", -50.0, None, 0),
+        (LOCK, CCM, "demo-2", 11.25, None, 0),
+    )
+    revision = (await home.store.get(ControlPlane, "demo")).status.revision
+    for replica in MACHINES:
+        await told(home, operation, 10.25, "AdoptRevision", {"revision": revision}, replica=replica)
+    for lock, component, replica, begins, ends, token in locks:
+        known: dict[str, JsonValue] = {"lock": lock, "holder": f"{replica}_{component}", "token": token}
+        who = {"component": component.value, "replica": replica, "acquired": ZERO + begins}
+        await told(home, operation, max(begins, 0.0), "LockTaken", {**known, **who})
+        if ends is not None:
+            left: dict[str, JsonValue] = {**known, "renewed": ZERO + ends - 1, "duration": 15.0, "released": True}
+            await told(home, operation, ends, "LockLeft", left)
+
+
+async def told(
+    home: Home, operation: str, seconds: float, kind: str, detail: dict[str, JsonValue], *, replica: str = ""
+) -> None:
+    outcome = Outcome.DONE if replica else Outcome.NOTED
+    entry = JournalEntry(
+        plane="demo", time=ZERO + seconds, kind=kind, text=kind, outcome=outcome, operation=operation, detail=detail,
+        replica=replica,
+    )  # fmt: skip
+    await home.store.append(entry)
+
+
+async def wrote(home: Home, replica: str, *lines: str) -> None:
+    """An apiserver's audit log."""
+    site = home.sites.open(await home.site("east"))
+    plane = await home.store.get(ControlPlane, "demo")
+    volume = await site.create_volume(MACHINES[replica], f"demo-audit-{plane.metadata.uid}", "standard")
+    log = Path(volume.path, "audit.log")
+    log.write_text("".join(f"{each}\n" for each in lines))
+    os.utime(log, (ZERO + 100, ZERO + 100))
+
+
+async def a_good_one(home: Home, audit: Audit | None = None) -> str:
+    operation = await handed_over(home, audit)
+    await held(home, operation)
+    await wrote(home, "demo-1", line(1.0), line(9.5), line(70.0))
+    await wrote(home, "demo-2", line(12.0, **CLOUD), line(13.0, **CLOUD, verb="get"))
+    return operation
+
+
+@pytest.fixture
+async def home(tmp_path: Path):
+    made = await Home.open(tmp_path / "home")
+    yield made
+    await made.close()
+
+
+async def test_a_good_hand_over_is_proven_for_the_time_of_its_operation(home: Home) -> None:
+    operation = await a_good_one(home)
+    found = await verified(home, "demo", since=None, operation=None)
+    assert (found.finding, found.operation) == (Finding.PROVEN, operation)
+    assert (found.since, found.until) == (at(0), at(OPERATION_ENDS))
+    (only,) = found.verdicts
+    assert [(each.tenure.who, each.tenure.lock, each.acts) for each in only.holders] == [
+        ("kube-controller-manager of demo-1", KCM.value, 2),
+        ("cloud-controller-manager of demo-2", LOCK, 1),
+    ]
+    assert [gap.seconds for gap in only.gaps] == [1.25]
+
+
+async def test_a_log_that_is_gone_leaves_nothing_proven(home: Home) -> None:
+    operation = await handed_over(home)
+    await held(home, operation)
+    await wrote(home, "demo-1", line(1.0))
+    found = await verified(home, "demo", since=None, operation=operation)
+    assert found.finding is Finding.UNKNOWN
+    assert found.verdicts[0].unknown == ("there is no audit log of demo-2",)
+
+
+async def test_half_a_line_leaves_nothing_proven(home: Home) -> None:
+    operation = await a_good_one(home)
+    await wrote(home, "demo-1", line(1.0)[:-5])
+    found = await verified(home, "demo", since=None, operation=operation)
+    assert found.verdicts[0].unknown == ("1 lines of the audit log of demo-1 are no events",)
+
+
+async def test_without_an_operation_that_handed_anything_over_the_last_hour_is_looked_at(home: Home) -> None:
+    operation = await a_good_one(home)
+    stored = {each.metadata.name: each for each in await operations.operations_of(home.store, "demo")}
+    found = await verified(home, "demo", since=timedelta(minutes=10), operation=None)
+    assert (found.operation, found.until - found.since) == ("", timedelta(minutes=10))
+    await home.store.delete(type(stored[operation]), operation)
+    found = await verified(home, "demo", since=None, operation=None)
+    assert (found.operation, found.until - found.since) == ("", timedelta(hours=1))
+
+
+async def test_an_operation_that_never_began_and_a_plane_without_sets_are_refused(home: Home) -> None:
+    await operations.create(home, new_control_plane("demo", site="east"), ASKER)
+    with pytest.raises(NotFound, match="no operation demo-x has begun"):
+        await verified(home, "demo", since=None, operation="demo-x")
+    with pytest.raises(PreconditionFailed, match="declares no sets"):
+        await verified(home, "demo", since=None, operation=None)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def test_the_command_shows_who_had_the_set_and_ends_with_what_it_comes_to(cli: Cli) -> None:
+    cli.with_store(a_good_one)
+    said = cli("controllers", "verify", "demo")
+    assert said.code == 0, said
+    assert "ipam (lock ipam-migration): node-ipam-controller" in said.out
+    assert "no overlap; 1.2 s without a holder; 3 acts, all under a held lock" in said.out
+    assert said.out.split("ACTS")[1].split()[1:4] == ["kube-controller-manager", "of", "demo-1"]
+    assert "clocks of two machines are taken to differ by up to 50 ms" in said.err
+    document = json.loads(cli("controllers", "verify", "demo", "-o", "json").out)
+    assert (document["finding"], document["sets"][0]["gaps"][0]["seconds"]) == ("no overlap", 1.25)
+
+
+def test_a_policy_that_leaves_out_what_controllers_do_proves_nothing(cli: Cli, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, verbs: [patch]}]\n")
+    cli.with_store(lambda home: a_good_one(home, Audit(policy_file=PurePosixPath(policy))))
+    said = cli("controllers", "verify", "demo")
+    assert said.code == 6
+    assert "the audit policy leaves out what node-ipam-controller does as system:cloud-controller-manager" in said.err
+
+
+def test_clocks_may_be_said_to_be_further_apart(cli: Cli) -> None:
+    cli.with_store(a_good_one)
+    cli.with_store(lambda home: wrote(home, "demo-1", line(10.2)))
+    assert cli("controllers", "verify", "demo").code == 1
+    said = cli("controllers", "verify", "demo", "--slack", "300ms")
+    assert (said.code, "differ by up to 300 ms" in said.err) == (0, True)
+
+
+def test_the_command_ends_with_one_where_it_found_something_and_with_six_where_it_cannot_tell(cli: Cli) -> None:
+    cli.with_store(a_good_one)
+    cli.with_store(lambda home: wrote(home, "demo-1", line(1.0), line(30.0)))
+    said = cli("controllers", "verify", "demo")
+    assert said.code == 1
+    assert "1 outside of any" in said.out
+    words = "kube-controller-manager of demo-1 wrote nodes/worker-1 (patch) without a lock, after cloud-controller"
+    assert words in said.err
+    cli.with_store(lambda home: wrote(home, "demo-1", '{"user": {"username": "system:kube-controller-manager"}'))
+    said = cli("controllers", "verify", "demo")
+    assert (said.code, "cannot be told" in said.out) == (6, True)
+    cli.refused("controllers", "verify", "demo", "--since", "soon", code=2, says=("--since", "10m"))
+    both = ("--since", "1h", "--operation", "x")
+    cli.refused("controllers", "verify", "demo", *both, code=2, says=("both --since and --operation",))
+
+
+async def test_the_journal_says_where_replicas_were_put_and_what_they_were_to_run_from_when_on() -> None:
+    plane = (await small_plane()).plane
+    common = {"site": "east", "why": "it is wanted", "replica": "east-4"}
+    put = PlaceReplica(slot=Slot(site="east", zone="a"), machine="east-a2", revision="r1", **common)
+    for step in (put, AdoptRevision(revision="r2", **common)):
+        await tell_step(plane, step, Outcome.STARTED, {})
+        await tell_step(plane, step, Outcome.DONE, {"seconds": 0.1})
+    gone = Placed("east-4", "east", "east-a2", at=1000.0)
+    assert await placed(plane.store, plane.name) == (gone,)
+    found = await duties(plane.store, plane.resource, owned(KCM))
+    assert {(each.component, each.since, each.locks) for each in found if each.replica == "east-4"} == {
+        (manager.value, 1000.0, None) for manager in Manager
+    }, "neither revision is kept"
+    await tell_step(plane, ReleaseReplica(**common), Outcome.DONE, {})
+    assert [each.until for each in await placed(plane.store, plane.name)] == [1000.0]
