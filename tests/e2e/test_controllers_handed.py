@@ -39,6 +39,7 @@ def test_every_node_gets_one_pod_cidr_while_the_controller_goes_to_another_manag
             assert owner_now(lab) == owner, str(done)
             (held,) = shown(lab, "list", NAME)
             assert (held["owner"], held["manager"], held["well"]) == (owner, owner, True), held
+            print(lab.run("controllers", "verify", NAME).out)
         lab.run("controllers", "rollback", NAME, "--set", "ipam", "--downtime-allowed", "--yes")
         assert owner_now(lab) == CLOUD
     assert lab.operation(NAME).status.phase is OperationPhase.SUCCEEDED
