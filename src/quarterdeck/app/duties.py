@@ -39,7 +39,8 @@ async def duties(store: Store, plane: ControlPlane, sets: Sequence[ControllerSet
 
 
 async def _done(store: Store, plane: str, kind: str) -> list[JournalEntry]:
-    return [each for each in await store.journal(plane, kind=kind) if each.outcome is Outcome.DONE]
+    taken = (Outcome.DONE, Outcome.NOTED)  # what is only written down has no beginning
+    return [each for each in await store.journal(plane, kind=kind) if each.outcome in taken]
 
 
 def _locks(
