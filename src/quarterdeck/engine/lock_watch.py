@@ -168,6 +168,8 @@ class LockWatch:
         if isinstance(seen, Taken):
             self._holders[lock] = await taker(self.plane, lock, seen.lease.manager, former)
             return self._holders[lock]
+        if seen.released:  # by itself, or since its process is gone: it does not say any more that it has the lock
+            self._holders.pop(lock, None)
         return former or Holder(manager_of(self.plane, seen.lease.manager))
 
     async def _write(self, news: _News, who: Holder) -> None:
