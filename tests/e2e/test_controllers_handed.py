@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from support.conditions import until
 from support.handed import (
@@ -11,6 +13,7 @@ from support.handed import (
     NAME,
     SET,
     STRIKES,
+    NodeMaker,
     declared,
     frozen,
     guarding,
@@ -65,6 +68,21 @@ def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_
     assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == "west"
 
 
+def test_two_managers_that_run_one_controller_under_two_locks_are_found(lab: PlaneLab) -> None:
+    """Nobody has said which of them is to: both give Nodes their pod CIDRs, each from its own book."""
+    lab.run("apply", "-f", declared(lab, owner="", replicas=1))
+    maker = NodeMaker(lab.client(NAME))
+    maker.create(60)
+    until(lambda: not maker.lacking(), "every Node has a pod CIDR", seconds=60)
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=1))
+    verified = shown(lab, "verify", NAME, "--since", "5m", code=1)
+    (verdict,) = verified["sets"]
+    assert verdict["finding"] == "broken", verified
+    assert verdict["overlaps"], verified
+    maker.create(20)
+    until(lambda: not maker.lacking(), "every Node has a pod CIDR", seconds=60)
+
+
 #: Steps of a hand-over of three replicas: all of them are stopped and started once or twice.
 MOMENTS = (1, 4, 8, 12)
 
@@ -98,6 +116,28 @@ def test_a_holder_that_stands_still_for_longer_than_its_lease_is_stopped_before_
             done = driver.end()
             assert done.code == 0, str(done)
             nodes.check()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_what_one_did_that_stood_still_while_nobody_kept_the_plane_is_found(lab: PlaneLab) -> None:
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=3))
+    holder = until(lambda: guarding(lab), "somebody holds a lock", seconds=60)
+    assert holder is not None
+    maker = NodeMaker(lab.client(NAME))
+    thread = threading.Thread(target=maker.run)
+    thread.start()
+    try:
+        with frozen(pid_of(lab, *holder), seconds=20):
+            pass
+        until(lambda: not maker.lacking(), "every Node has a pod CIDR", seconds=60)
+    finally:
+        maker.stop()
+        thread.join()
+    lab.run("wait", NAME)
+    verified = shown(lab, "verify", NAME, "--since", "5m", code=1)
+    (verdict,) = verified["sets"]
+    assert verdict["finding"] == "broken", verified
 
 
 #: The last minor version whose kube-controller-manager can hold a migration lock; the newest one is what has it not.
