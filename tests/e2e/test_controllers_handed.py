@@ -50,13 +50,13 @@ def test_every_node_gets_one_pod_cidr_while_the_controller_goes_to_another_manag
     assert lab.operation(NAME).status.phase is OperationPhase.SUCCEEDED
 
 
-def _is_proven(lab: PlaneLab) -> None:
-    """That no two managers acted in the last hand-over, and that the set was run by nobody for a moment alone."""
+def _is_proven(lab: PlaneLab, *, most: float = 5.0) -> None:
+    """That no two managers acted in the last hand-over, and that nobody ran the set for ``most`` seconds."""
     verified = shown(lab, "verify", NAME)
     (verdict,) = verified["sets"]
     assert verdict["finding"] == "no overlap", verified
     assert verdict["acts"] > 0
-    assert sum(each["seconds"] for each in verdict["gaps"]) < 5, verified
+    assert sum(each["seconds"] for each in verdict["gaps"]) < most, verified
 
 
 def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_site(lab: PlaneLab) -> None:
@@ -64,7 +64,7 @@ def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_
     with watched(lab, NAME, "moved"), nodes_come(lab):
         lab.run("apply", "-f", declared(lab, owner=CLOUD, replicas=3, site="west"))
         assert owner_now(lab) == CLOUD
-        _is_proven(lab)
+        _is_proven(lab, most=60.0)  # it takes two passes, and the plane is busy with moving
     fact = lab.status(NAME, code=0)
     assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == "west"
 

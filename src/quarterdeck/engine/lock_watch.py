@@ -115,10 +115,13 @@ class LockWatch:
         """What watchers before this one have told."""
         store, name = self.plane.store, self.plane.name
         taken, left = [await store.journal(name, kind=each, limit=_READ) for each in (LOCK_TAKEN, LOCK_LEFT)]
-        for each in taken:
-            component = str(each.detail["component"])
-            who = Holder(Manager(component) if component else None, each.replica, each.site)
-            self._holders[str(each.detail["lock"])] = who
+        for each in sorted((*taken, *left), key=lambda entry: entry.id):
+            lock = str(each.detail["lock"])
+            if each.kind == LOCK_TAKEN:
+                component = str(each.detail["component"])
+                self._holders[lock] = Holder(Manager(component) if component else None, each.replica, each.site)
+            elif each.detail["released"]:
+                self._holders.pop(lock, None)
         return Tenures.of((*taken, *left))
 
     async def _ready(self) -> Address | None:
