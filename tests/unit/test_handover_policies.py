@@ -44,6 +44,8 @@ def test_the_default_policies_leave_out_nothing() -> None:
         policy({"level": "None", "resources": [{"group": "", "resources": ["nodes"]}]}, ALL),
         policy({"level": "None", "resources": [{"group": "", "resources": ["nodes"], "resourceNames": ["a"]}]}, ALL),
         policy({"level": "None", "resources": [{"group": ""}]}, ALL),
+        policy({"level": "None", "resources": [{"group": "*", "resources": ["*"]}]}, ALL),
+        policy({"level": "None", "resources": [{"resources": ["nodes/*"]}]}, ALL),
         policy({"level": "None", "users": ["system:serviceaccount:kube-system:node-controller"]}, ALL),
         policy({"level": "None", "users": ["system:cloud-controller-manager"]}, ALL),
         policy({"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]}, ALL),
@@ -67,6 +69,7 @@ def test_what_may_be_left_out_is_said(made: str) -> None:
         {"level": "None", "resources": [{"group": "", "resources": ["nodes/status", "pods"]}]},
         {"level": "None", "resources": [{"group": "apps"}]},
         {"level": "None", "nonResourceURLs": ["/*"]},
+        {"level": "None", "namespaces": ["kube-system"]},
         {"level": "Request", "resources": [{"group": "", "resources": ["*"]}]},
     ],
 )

@@ -7,7 +7,6 @@ known that a controller makes them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from quarterdeck.api.controllers import ControllerSet, Manager
@@ -65,13 +64,19 @@ def _written(policy: Mapping[str, Any], user: str, groups: Sequence[str], verb: 
 def _may_fit(rule: Mapping[str, Any], user: str, groups: Sequence[str], verb: str, resource: str) -> bool:
     """Whether a rule is of such a request, at least for some names and namespaces."""
     users, theirs, verbs, resources = (rule.get(each) or () for each in ("users", "userGroups", "verbs", "resources"))
-    named = any(
-        not each.get("group") and any(fnmatchcase(resource, like) for like in each.get("resources") or ("*",))
-        for each in resources
-    )
+    spaces = rule.get("namespaces") or ()
     return (
         (not users or user in users)
         and (not theirs or bool(set(groups) & set(theirs)))
         and (not verbs or verb in verbs)
-        and (not resources or named)
+        and (not resources or any(_names(each, resource) for each in resources))
+        and (not spaces or "" in spaces or not resource.startswith("nodes"))  # nodes are in none
     )
+
+
+def _names(rule: Mapping[str, Any], resource: str) -> bool:
+    """Whether the part of a rule about resources has one of the core group."""
+    kind, _, below = resource.partition("/")
+    every = {resource, "*", f"{kind}/*", *([f"*/{below}"] if below else ())}
+    listed = rule.get("resources") or ()
+    return (rule.get("group") or "") in ("", "*") and (not listed or bool(every & set(listed)))
