@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from support.conditions import until
 from support.handed import (
@@ -9,7 +11,9 @@ from support.handed import (
     KUBE,
     LOCK,
     NAME,
+    SET,
     STRIKES,
+    NodeMaker,
     declared,
     frozen,
     guarding,
@@ -39,9 +43,20 @@ def test_every_node_gets_one_pod_cidr_while_the_controller_goes_to_another_manag
             assert owner_now(lab) == owner, str(done)
             (held,) = shown(lab, "list", NAME)
             assert (held["owner"], held["manager"], held["well"]) == (owner, owner, True), held
-        lab.run("controllers", "rollback", NAME, "--set", "ipam", "--downtime-allowed", "--yes")
+            _is_proven(lab)
+        lab.run("controllers", "rollback", NAME, "--set", SET, "--downtime-allowed", "--yes")
         assert owner_now(lab) == CLOUD
+        _is_proven(lab)
     assert lab.operation(NAME).status.phase is OperationPhase.SUCCEEDED
+
+
+def _is_proven(lab: PlaneLab, *, most: float = 5.0) -> None:
+    """That no two managers acted in the last hand-over, and that nobody ran the set for ``most`` seconds."""
+    verified = shown(lab, "verify", NAME)
+    (verdict,) = verified["sets"]
+    assert verdict["finding"] == "no overlap", verified
+    assert verdict["acts"] > 0
+    assert sum(each["seconds"] for each in verdict["gaps"]) < most, verified
 
 
 def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_site(lab: PlaneLab) -> None:
@@ -49,8 +64,24 @@ def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_
     with watched(lab, NAME, "moved"), nodes_come(lab):
         lab.run("apply", "-f", declared(lab, owner=CLOUD, replicas=3, site="west"))
         assert owner_now(lab) == CLOUD
+        _is_proven(lab, most=60.0)  # it takes two passes, and the plane is busy with moving
     fact = lab.status(NAME, code=0)
     assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == "west"
+
+
+def test_two_managers_that_run_one_controller_under_two_locks_are_found(lab: PlaneLab) -> None:
+    """Nobody has said which of them is to: both give Nodes their pod CIDRs, each from its own book."""
+    lab.run("apply", "-f", declared(lab, owner="", replicas=1))
+    maker = NodeMaker(lab.client(NAME))
+    maker.create(60)
+    until(lambda: not maker.lacking(), "every Node has a pod CIDR", seconds=60)
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=1))
+    verified = shown(lab, "verify", NAME, "--since", "5m", code=1)
+    (verdict,) = verified["sets"]
+    assert verdict["finding"] == "overlap", verified
+    assert verdict["overlaps"], verified
+    maker.create(20)
+    until(lambda: not maker.lacking(), "every Node has a pod CIDR", seconds=60)
 
 
 #: Steps of a hand-over of three replicas: all of them are stopped and started once or twice.
@@ -86,6 +117,28 @@ def test_a_holder_that_stands_still_for_longer_than_its_lease_is_stopped_before_
             done = driver.end()
             assert done.code == 0, str(done)
             nodes.check()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_what_one_did_that_stood_still_while_nobody_kept_the_plane_is_found(lab: PlaneLab) -> None:
+    lab.run("apply", "-f", declared(lab, owner=KUBE, replicas=3))
+    holder = until(lambda: guarding(lab), "somebody holds a lock", seconds=60)
+    assert holder is not None
+    maker = NodeMaker(lab.client(NAME))
+    thread = threading.Thread(target=maker.run)
+    thread.start()
+    try:
+        with frozen(pid_of(lab, *holder), seconds=20):
+            pass
+        until(lambda: not maker.lacking(), "every Node has a pod CIDR", seconds=60)
+    finally:
+        maker.stop()
+        thread.join()
+    lab.run("wait", NAME)
+    verified = shown(lab, "verify", NAME, "--since", "5m", code=1)
+    (verdict,) = verified["sets"]
+    assert verdict["finding"] == "overlap", verified
 
 
 #: The last minor version whose kube-controller-manager can hold a migration lock; the newest one is what has it not.

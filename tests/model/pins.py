@@ -44,6 +44,8 @@ def least_of(search: Search) -> int:
     if search.change is not None:
         if search.change.reload:
             return 100 if search.faults else 30  # nothing stops, so that little can happen meanwhile
+        if search.together:
+            return 600 if search.faults else 6  # all is done in two rounds
         return 900 if search.faults else 6
     if (search.faults, search.wishes) == (1, 0):
         return ONE_FAULT.get((search.replicas, search.to, search.front), (500, ALL))[0]

@@ -221,6 +221,11 @@ def struck(search: Search) -> Search:
     return replace(search, sample=Sample(SEED, at=1.0, of=0.15, most=1_500))
 
 
+def often(search: Search) -> Search:
+    """The same of one that is over after a few rounds: whatever may come between must do so early."""
+    return replace(search, sample=Sample(SEED, at=1.0, of=0.2, most=2_000))
+
+
 def fewer(search: Search) -> Search:
     """Some hundred moments of one that takes long to end well."""
     return replace(search, sample=Sample(SEED, at=0.5, of=0.2, most=1_000))
@@ -267,15 +272,15 @@ HALF_SEEN = frozenset({Kind.SOME_STEPS, Kind.UNSEEN_SUPERVISOR})
 #: Controllers go from one manager to the other, one replica after the other or all at once; something goes wrong
 #: meanwhile, or is wanted otherwise. What is sampled here is searched whole in a soak.
 HANDED = (
-    replace(HAND_OVER, faults=1),
+    replace(HAND_OVER, faults=1, data_loss=True),
     replace(HAND_OVER, wishes=2),
-    replace(AT_ONCE, faults=1),
+    replace(AT_ONCE, faults=1, data_loss=True),
     replace(AT_ONCE, wishes=2),
-    struck(replace(AT_ONCE, faults=2, wishes=1, kinds=HALF_SEEN)),
-    *(replace(each, replicas=1, to=1, faults=1, wishes=1) for each in (HAND_OVER, AT_ONCE)),
+    often(replace(AT_ONCE, faults=2, wishes=1, kinds=HALF_SEEN)),
+    *(often(replace(each, replicas=1, to=1, faults=1, wishes=1)) for each in (HAND_OVER, AT_ONCE)),
     replace(HAND_OVER, broken=Component.CLOUD_CONTROLLER_MANAGER),
-    *(sampled(replace(each, faults=1, wishes=1), SEED) for each in (HAND_OVER, AT_ONCE)),
-    sampled(replace(HAND_OVER, replicas=1, faults=1), SEED),
+    *(often(replace(each, faults=1, wishes=1)) for each in (HAND_OVER, AT_ONCE)),
+    often(replace(HAND_OVER, replicas=1, faults=1)),
 )
 
 
@@ -536,6 +541,7 @@ SEARCHES = (
 DEEP = (
     LED_OTHERWISE,
     *(replace(each, faults=1, wishes=1) for each in (HAND_OVER, AT_ONCE)),
+    *(replace(each, replicas=1, to=1, faults=1, wishes=1) for each in (HAND_OVER, AT_ONCE)),
     replace(AT_ONCE, faults=2, wishes=1, kinds=HALF_SEEN),
     Search(replicas=1, to=1, faults=2),
     Search(replicas=1, to=None, faults=1, wishes=1, data_loss=True),

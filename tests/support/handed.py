@@ -39,15 +39,17 @@ _NODES = "/api/v1/nodes"
 def declared(
     lab: PlaneLab, *, owner: str, replicas: int, site: str = "east", kubernetes: str = DEFAULT_KUBERNETES_VERSION
 ) -> str:
-    """A file that declares the plane with the set in that manager's hands."""
+    """A file that declares the plane with the set in that manager's hands ("": nothing is said of it)."""
     spec: dict[str, Any] = {
         "kubernetesVersion": kubernetes,
         "replicas": replicas,
         "placement": {"site": site},
         "extraArgs": {"kubeControllerManager": _RANGE},
         "cloudControllerManager": {"program": str(asyncio.run(fake_ccm())), "provider": "fake", "flags": _RANGE},
-        "controllerSets": [{"name": SET, "lock": LOCK, "controllers": ["node-ipam-controller"], "owner": owner}],
     }
+    if owner:
+        one = {"name": SET, "lock": LOCK, "controllers": ["node-ipam-controller"], "owner": owner}
+        spec["controllerSets"] = [one]
     plane = {"apiVersion": "quarterdeck.dev/v1alpha1", "kind": "ControlPlane", "metadata": {"name": NAME}, "spec": spec}
     return str(lab.file(yaml.safe_dump(plane)))
 
@@ -68,20 +70,31 @@ class NodeMaker:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Create them. A create whose answer is lost counts as done when it is told that there is one."""
+        """Create them until told to stop."""
         with self.client.http() as http:
             while not self._stop.wait(0.1):
-                name = f"node-{len(self.created) + 1}"
-                body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-                try:
-                    answer = http.post(_NODES, json=body)
-                except httpx2.HTTPError as error:
-                    self.failures.append(f"{time.time():.3f} {name}: {error!r}")
-                    continue
-                if answer.status_code in (201, 409):
-                    self.created.add(name)
-                else:
-                    self.failures.append(f"{time.time():.3f} {name}: {answer.status_code} {answer.text[:200]}")
+                self._create(http)
+
+    def create(self, count: int) -> None:
+        """Create so many."""
+        wanted = len(self.created) + count
+        with self.client.http() as http:
+            while len(self.created) < wanted:
+                self._create(http)
+
+    def _create(self, http: httpx2.Client) -> None:
+        """One more. A create whose answer is lost counts as done when it is told that there is one."""
+        name = f"node-{len(self.created) + 1}"
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+        try:
+            answer = http.post(_NODES, json=body)
+        except httpx2.HTTPError as error:
+            self.failures.append(f"{time.time():.3f} {name}: {error!r}")
+            return
+        if answer.status_code in (201, 409):
+            self.created.add(name)
+        else:
+            self.failures.append(f"{time.time():.3f} {name}: {answer.status_code} {answer.text[:200]}")
 
     def stop(self) -> None:
         """No more of them."""
@@ -90,7 +103,7 @@ class NodeMaker:
     def check(self) -> None:
         """Every Node that was created is there, with a pod CIDR that no other has."""
         created = set(self.created)
-        until(lambda: not self._lacking(created), "every Node has a pod CIDR", seconds=60)
+        until(lambda: not self.lacking(created), "every Node has a pod CIDR", seconds=60)
         found = self._cidrs()
         assert created <= found.keys(), f"lost: {created - found.keys()}"
         twice = {cidr: count for cidr, count in Counter(filter(None, found.values())).items() if count > 1}
@@ -102,8 +115,10 @@ class NodeMaker:
             answer.raise_for_status()
             return {each["metadata"]["name"]: each["spec"].get("podCIDR", "") for each in answer.json()["items"]}
 
-    def _lacking(self, created: set[str]) -> list[str]:
-        return [name for name, cidr in self._cidrs().items() if name in created and not cidr]
+    def lacking(self, created: set[str] | None = None) -> list[str]:
+        """Which Nodes have no pod CIDR yet: of all, or of these."""
+        wanted = self.created if created is None else created
+        return [name for name, cidr in self._cidrs().items() if name in wanted and not cidr]
 
 
 @contextmanager

@@ -118,3 +118,11 @@ def test_who_begins_to_watch_goes_on_from_the_journal(
 def test_entries_are_read_in_the_order_in_which_they_were_written() -> None:
     known = Tenures.of([entry(LOCK_LEFT, 4, 2), entry(LOCK_TAKEN, 5, 3, "b"), entry(LOCK_TAKEN, 4, 1)])
     assert known.see(lease("b", 5)) == ()
+
+
+def test_a_tenure_of_which_nobody_found_out_whose_it_is_is_told_of_once_more() -> None:
+    unknown = entry(LOCK_TAKEN, 4, 1)
+    unknown = replace(unknown, detail={**unknown.detail, "component": "", "replica": ""})
+    known = Tenures.of([unknown])
+    assert known.see(lease("a", 4)) == (Taken(lease("a", 4)),)
+    assert known.see(lease("a", 4, 102.0)) == ()

@@ -182,6 +182,21 @@ async def test_who_had_the_lock_before_and_has_not_noticed_is_not_taken_for_who_
         assert (await written(fake, 3))[-1].replica == "east-2"
 
 
+async def test_who_takes_a_lock_again_that_it_has_let_go_of_is_known_at_once(
+    fake: FakePlane, plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a manager does that was started anew on the same replica."""
+    monkeypatch.setattr(lock_holders, "PATIENCE", 60.0)
+    takes(fake, plane, MAIN, "east-1")
+    async with locks_watched(plane, troubles(fake)):
+        await written(fake, 1)
+        fake.kube.set_lease(MAIN, "")
+        await written(fake, 2)
+        fake.kube.set_lease(MAIN, "east-1_2f", renewed=101.0, manager=MAIN)
+        last = (await written(fake, 3))[-1]
+    assert (last.kind, last.replica, last.detail["holder"]) == (LOCK_TAKEN, "east-1", "east-1_2f")
+
+
 async def test_where_two_say_that_they_hold_it_nobody_is_named_and_a_stranger_is_nobody(
     fake: FakePlane, plane: Plane
 ) -> None:

@@ -48,6 +48,12 @@ def test_a_set_that_was_handed_over_was_never_two_processes() -> None:
     assert (found.acts, found.perhaps, found.unknown) == (4, 0, ())
 
 
+def test_a_write_that_is_answered_after_the_time_that_is_looked_at_is_under_the_lock_that_is_held_then() -> None:
+    late = replace(act(CCM, "demo-3", 61), begun=ZERO + 59.9)
+    found = verdict(handed_over(), [act(KCM, "demo-1", 1), late])
+    assert (found.finding, found.outside) == (Finding.PROVEN, ())
+
+
 def test_who_acts_by_short_names_under_both_managers_locks_is_found() -> None:
     """Neither took the migration lock: each found the set's controllers by another name on its list."""
     acts = [act(KCM, "demo-2", 20), act(CCM, "demo-3", 21)]

@@ -16,9 +16,11 @@ from quarterdeck.stores.port import JournalEntry, Outcome, Store
 async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
     """Where replicas were put, those too that are gone."""
     released = {each.replica: each.time for each in await _done(store, plane, "ReleaseReplica")}
-    put = [each for each in await _done(store, plane, "PlaceReplica") if "machine" in each.detail]
+    put = [each for each in await _done(store, plane, "PlaceReplica") if {"site", "machine"} <= each.detail.keys()]
     return tuple(
-        Placed(each.replica, each.site, str(each.detail["machine"]), each.time, released.get(each.replica))
+        Placed(
+            each.replica, str(each.detail["site"]), str(each.detail["machine"]), each.time, released.get(each.replica)
+        )
         for each in put
     )
 

@@ -40,7 +40,7 @@ def _given(step: Step) -> Mapping[str, JsonValue]:
     """Where a replica was placed, and what it was to run from when on: of what is gone it is known from here alone."""
     match step:
         case PlaceReplica():
-            return {"machine": step.machine, "revision": step.revision}
+            return {"site": step.slot.site, "machine": step.machine, "revision": step.revision}
         case AdoptRevision():
             return {"revision": step.revision}
         case _:

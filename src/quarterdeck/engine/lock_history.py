@@ -82,7 +82,8 @@ class Tenures:
             assert isinstance(token, int)
             found.told[lock] = token
             found.written.pop(lock, None)
-            if each.kind == LOCK_TAKEN:
+            # One of which nobody found out whose it is is told of once more.
+            if each.kind == LOCK_TAKEN and each.detail.get("replica") != "":
                 found.written[lock] = str(each.detail["holder"])
         return found
 

@@ -24,6 +24,8 @@ from quarterdeck.stores.port import JournalEntry
 AGAIN = 1.0
 #: So many entries of each kind are read to know what was told of each lock.
 _READ = 200
+#: Seconds for which who was watched for waits until all that was seen is written.
+_LAST = 2.0
 _SEEING, _WRITING = "watching", "writing"
 
 
@@ -41,6 +43,9 @@ async def locks_watched(plane: Plane, troubles: Troubles) -> AsyncIterator[None]
     tasks = [asyncio.create_task(each, name=f"locks of {plane.name}") for each in (watch.see(), watch.write())]
     try:
         yield
+        with contextlib.suppress(TimeoutError):  # who took a lock is asked while that can still be answered
+            async with asyncio.timeout(_LAST):
+                await watch.written()
     finally:
         for each in tasks:
             each.cancel()
@@ -69,6 +74,7 @@ class LockWatch:
     locks: frozenset[str]
     _news: deque[_News] = field(default_factory=deque)
     _came: asyncio.Event = field(default_factory=asyncio.Event)
+    _gone: asyncio.Event = field(default_factory=asyncio.Event)
     _tenures: Tenures | None = None
     _holders: dict[str, Holder] = field(default_factory=dict)
     _last: Address | None = None
@@ -109,10 +115,13 @@ class LockWatch:
         """What watchers before this one have told."""
         store, name = self.plane.store, self.plane.name
         taken, left = [await store.journal(name, kind=each, limit=_READ) for each in (LOCK_TAKEN, LOCK_LEFT)]
-        for each in taken:
-            component = str(each.detail["component"])
-            who = Holder(Manager(component) if component else None, each.replica, each.site)
-            self._holders[str(each.detail["lock"])] = who
+        for each in sorted((*taken, *left), key=lambda entry: entry.id):
+            lock = str(each.detail["lock"])
+            if each.kind == LOCK_TAKEN:
+                component = str(each.detail["component"])
+                self._holders[lock] = Holder(Manager(component) if component else None, each.replica, each.site)
+            elif each.detail["released"]:
+                self._holders.pop(lock, None)
         return Tenures.of((*taken, *left))
 
     async def _ready(self) -> Address | None:
@@ -136,12 +145,19 @@ class LockWatch:
             self._came.clear()
             await self._came.wait()
 
+    async def written(self) -> None:
+        """Return once all that was seen is written."""
+        while self._news:
+            self._gone.clear()
+            await self._gone.wait()
+
     async def _write_next(self) -> None:
         news = self._news[0]
         who = news.who or await self._who(news.seen)
         self._news[0] = replace(news, who=who)
         await self._write(news, who)
         self._news.popleft()
+        self._gone.set()
         self._told.pop(_WRITING, None)
 
     async def finish(self) -> None:
@@ -155,6 +171,8 @@ class LockWatch:
         if isinstance(seen, Taken):
             self._holders[lock] = await taker(self.plane, lock, seen.lease.manager, former)
             return self._holders[lock]
+        if seen.released:  # by itself, or since its process is gone: it does not say any more that it has the lock
+            self._holders.pop(lock, None)
         return former or Holder(manager_of(self.plane, seen.lease.manager))
 
     async def _write(self, news: _News, who: Holder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,8 @@ class History:
         return any(not each.known and each.lock in locks and self._covers(each, act) for each in self.tenures)
 
     def _covers(self, tenure: Tenure, act: Act) -> bool:
-        return tenure.begins - self.slack <= act.begun and act.at <= tenure.until(self.until) + self.slack
+        # A write that is answered when the time that is looked at is over is covered by who holds the lock then.
+        return tenure.begins - self.slack <= act.begun and act.at <= tenure.until(math.inf) + self.slack
 
     def holding(self, acts: Sequence[Act]) -> tuple[Tenure, ...]:
         """The tenures by which processes had the set: all of its own lock, and of a manager's lock those under which
