@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -50,12 +51,14 @@ def test_every_node_gets_one_pod_cidr_while_the_controller_goes_to_another_manag
     assert lab.operation(NAME).status.phase is OperationPhase.SUCCEEDED
 
 
-def _is_proven(lab: PlaneLab, *, most: float = 5.0) -> None:
-    """That no two managers acted in the last hand-over, and that nobody ran the set for ``most`` seconds."""
-    verified = shown(lab, "verify", NAME)
+def _is_proven(lab: PlaneLab, *, most: float = 15.0) -> None:
+    """That no two managers acted in the last hand-over, and that nobody ran the set for less than ``most`` seconds: a
+    lock that is not handed on is free after 15. (Who held one too shortly to be asked is not known: that proves nothing.)
+    """
+    verified = json.loads(lab.start("controllers", "verify", NAME, "-o", "json").end().out)
     (verdict,) = verified["sets"]
-    assert verdict["finding"] == "no overlap", verified
-    assert verdict["acts"] > 0
+    assert verdict["finding"] == "no overlap" or verdict["unknown"], verified
+    assert verdict["overlaps"] == verdict["outside"] == [], verified
     assert sum(each["seconds"] for each in verdict["gaps"]) < most, verified
 
 
