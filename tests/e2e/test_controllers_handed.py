@@ -53,7 +53,7 @@ def test_every_node_gets_one_pod_cidr_while_the_controller_goes_to_another_manag
 
 def _is_proven(lab: PlaneLab, *, most: float = 15.0) -> None:
     """That no two managers acted in the last hand-over, and that nobody ran the set for less than ``most`` seconds: a
-    lock that is not handed on is free after 15. (Who held one too shortly to be asked is not known: that proves nothing.)
+    lock that is not handed on is free after 15. (Who held one too shortly to be asked may not be known.)
     """
     verified = json.loads(lab.start("controllers", "verify", NAME, "-o", "json").end().out)
     (verdict,) = verified["sets"]
