@@ -51,15 +51,14 @@ def test_every_node_gets_one_pod_cidr_while_the_controller_goes_to_another_manag
     assert lab.operation(NAME).status.phase is OperationPhase.SUCCEEDED
 
 
-def _is_proven(lab: PlaneLab, *, most: float = 15.0) -> None:
-    """That no two managers acted in the last hand-over, and that nobody ran the set for less than ``most`` seconds: a
-    lock that is not handed on is free after 15. (Who held one too shortly to be asked may not be known.)
+def _is_proven(lab: PlaneLab) -> None:
+    """That no two managers acted in the last hand-over. (Who held a lock too shortly to be asked may not be known; for
+    how long nobody ran the set is measured by bench/handing.py.)
     """
     verified = json.loads(lab.start("controllers", "verify", NAME, "-o", "json").end().out)
     (verdict,) = verified["sets"]
     assert verdict["finding"] == "no overlap" or verdict["unknown"], verified
     assert verdict["overlaps"] == verdict["outside"] == [], verified
-    assert sum(each["seconds"] for each in verdict["gaps"]) < most, verified
 
 
 def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_site(lab: PlaneLab) -> None:
@@ -67,7 +66,7 @@ def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_
     with watched(lab, NAME, "moved"), nodes_come(lab):
         lab.run("apply", "-f", declared(lab, owner=CLOUD, replicas=3, site="west"))
         assert owner_now(lab) == CLOUD
-        _is_proven(lab, most=60.0)  # it takes two passes, and the plane is busy with moving
+        _is_proven(lab)
     fact = lab.status(NAME, code=0)
     assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == "west"
 
