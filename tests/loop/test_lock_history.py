@@ -11,7 +11,7 @@ from loop.test_kept import Kept, cheap, kept
 from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.engine import operations
-from quarterdeck.engine.lock_history import LOCK_LEFT, LOCK_TAKEN
+from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.model.components import Component
 from quarterdeck.stores.port import JournalEntry
 
@@ -29,7 +29,7 @@ async def _declare(life: Kept) -> None:
 
 
 async def _history(life: Kept) -> list[JournalEntry]:
-    return [each for each in await life.world.store.journal(PLANE) if each.kind in (LOCK_TAKEN, LOCK_LEFT)]
+    return [each for each in await life.world.store.journal(PLANE) if each.kind in (TAKEN, LEFT)]
 
 
 async def _stop_leader(life: Kept) -> None:
@@ -80,14 +80,14 @@ def test_each_tenure_is_told_once_by_whoever_keeps_the_plane_and_those_that_nobo
 
         history = await _history(life)
         assert {str(each.detail["lock"]) for each in history} == {MAIN}
-        taken = _tokens(history, LOCK_TAKEN)
+        taken = _tokens(history, TAKEN)
         assert taken == sorted({*taken}), "each once, in their order"
         last = life.world.kube.leases[MAIN]
-        missed = [int(str(each.detail.get("missed", 0))) for each in history if each.kind == LOCK_TAKEN]
+        missed = [int(str(each.detail.get("missed", 0))) for each in history if each.kind == TAKEN]
         assert len(taken) + sum(missed) == taken[-1] - taken[0] + 1, "and those that nobody saw are counted"
         assert sum(missed) == unseen - 1
         assert taken[-1] == last.transitions
-        assert {*_tokens(history, LOCK_LEFT)} == {*taken} - {first, taken[-1]}, "how that one ended nobody saw"
+        assert {*_tokens(history, LEFT)} == {*taken} - {first, taken[-1]}, "how that one ended nobody saw"
         for each in history:
             assert str(each.detail["holder"]).startswith(f"{each.replica}_"), "the replica is the one whose it is"
             assert each.detail.get("component", MAIN) == MAIN
@@ -109,8 +109,8 @@ def test_in_a_migration_the_history_goes_on_by_other_apiservers_and_holds_nothin
         await life.until(over, 240)
         await asyncio.sleep(10)
         history = await _history(life)
-        taken = [each for each in history if each.kind == LOCK_TAKEN]
-        tokens = _tokens(history, LOCK_TAKEN)
+        taken = [each for each in history if each.kind == TAKEN]
+        tokens = _tokens(history, TAKEN)
         assert tokens == [*range(tokens[0], life.world.kube.leases[MAIN].transitions + 1)], "none is missed"
         assert taken[-1].site == "west"
         operation = life.operations()[-1].metadata.name

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.engine.lock_history import LOCK_LEFT, LOCK_TAKEN, Left, Taken, Tenures
+from quarterdeck.engine.lock_history import Left, Taken, Tenures
+from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.kube.port import SeenLease
 from quarterdeck.stores.port import JournalEntry
 
@@ -96,15 +97,15 @@ def test_with_a_lease_that_is_deleted_its_tenure_is_over_whoever_makes_it_anew(t
 @pytest.mark.parametrize(
     ("entries", "seen", "told"),
     [
-        pytest.param([(LOCK_TAKEN, 4)], lease("a", 4), (), id="it goes on"),
-        pytest.param([(LOCK_TAKEN, 4)], lease("", 4), (Left(lease("a", 4), True),), id="it was let go"),
-        pytest.param([(LOCK_TAKEN, 4)], lease("b", 5), (Taken(lease("b", 5)),), id="how it ended nobody saw"),
-        pytest.param([(LOCK_TAKEN, 4)], lease("", 6), (), id="nor this one"),
-        pytest.param([(LOCK_TAKEN, 4)], lease("b", 7), (Taken(lease("b", 7), 2),), id="others had it meanwhile"),
-        pytest.param([(LOCK_TAKEN, 4), (LOCK_LEFT, 4)], lease("", 4), (), id="that was told"),
-        pytest.param([(LOCK_TAKEN, 4), (LOCK_LEFT, 4)], lease("a", 5), (Taken(lease("a", 5)),), id="the next one"),
-        pytest.param([(LOCK_TAKEN, 4)], lease("a", 0), (Taken(lease("a", 0)),), id="somebody made it anew"),
-        pytest.param([(LOCK_TAKEN, 4)], lease("a", 4, deleted=True), (), id="somebody deleted it"),
+        pytest.param([(TAKEN, 4)], lease("a", 4), (), id="it goes on"),
+        pytest.param([(TAKEN, 4)], lease("", 4), (Left(lease("a", 4), True),), id="it was let go"),
+        pytest.param([(TAKEN, 4)], lease("b", 5), (Taken(lease("b", 5)),), id="how it ended nobody saw"),
+        pytest.param([(TAKEN, 4)], lease("", 6), (), id="nor this one"),
+        pytest.param([(TAKEN, 4)], lease("b", 7), (Taken(lease("b", 7), 2),), id="others had it meanwhile"),
+        pytest.param([(TAKEN, 4), (LEFT, 4)], lease("", 4), (), id="that was told"),
+        pytest.param([(TAKEN, 4), (LEFT, 4)], lease("a", 5), (Taken(lease("a", 5)),), id="the next one"),
+        pytest.param([(TAKEN, 4)], lease("a", 0), (Taken(lease("a", 0)),), id="somebody made it anew"),
+        pytest.param([(TAKEN, 4)], lease("a", 4, deleted=True), (), id="somebody deleted it"),
     ],
 )
 def test_who_begins_to_watch_goes_on_from_the_journal(
@@ -116,12 +117,12 @@ def test_who_begins_to_watch_goes_on_from_the_journal(
 
 
 def test_entries_are_read_in_the_order_in_which_they_were_written() -> None:
-    known = Tenures.of([entry(LOCK_LEFT, 4, 2), entry(LOCK_TAKEN, 5, 3, "b"), entry(LOCK_TAKEN, 4, 1)])
+    known = Tenures.of([entry(LEFT, 4, 2), entry(TAKEN, 5, 3, "b"), entry(TAKEN, 4, 1)])
     assert known.see(lease("b", 5)) == ()
 
 
 def test_a_tenure_of_which_nobody_found_out_whose_it_is_is_told_of_once_more() -> None:
-    unknown = entry(LOCK_TAKEN, 4, 1)
+    unknown = entry(TAKEN, 4, 1)
     unknown = replace(unknown, detail={**unknown.detail, "component": "", "replica": ""})
     known = Tenures.of([unknown])
     assert known.see(lease("a", 4)) == (Taken(lease("a", 4)),)

@@ -19,10 +19,10 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine import lock_holders, lock_watch
-from quarterdeck.engine.lock_history import LOCK_LEFT, LOCK_TAKEN
 from quarterdeck.engine.lock_watch import locks_watched
 from quarterdeck.engine.troubles import Troubles
 from quarterdeck.errors import LeaseLost, Unavailable
+from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address, SeenLease
 from quarterdeck.stores.port import JournalEntry
@@ -81,7 +81,7 @@ def troubles(fake: FakePlane, operation: str = "") -> Troubles:
 
 
 async def history(fake: FakePlane) -> list[JournalEntry]:
-    return [each for each in await fake.store.journal("demo") if each.kind in (LOCK_TAKEN, LOCK_LEFT)]
+    return [each for each in await fake.store.journal("demo") if each.kind in (TAKEN, LEFT)]
 
 
 async def written(fake: FakePlane, count: int) -> list[JournalEntry]:
@@ -116,7 +116,7 @@ async def test_each_transition_is_written_with_whose_it_is_under_the_operation_o
         await written(fake, 4)
     first, second, left, third = await history(fake)
     assert (first.kind, first.operation, first.replica, first.site, first.time) == (
-        LOCK_TAKEN,
+        TAKEN,
         "demo-1",
         "east-1",
         "east",
@@ -138,7 +138,7 @@ async def test_each_transition_is_written_with_whose_it_is_under_the_operation_o
         "west-1",
     )
     assert (left.kind, left.replica, left.detail) == (
-        LOCK_LEFT,
+        LEFT,
         "east-1",
         {"lock": MAIN, "holder": "east-1_1f", "token": 0, "renewed": 100.0, "duration": 15.0, "released": False},
     )
@@ -157,7 +157,7 @@ async def test_the_next_watcher_tells_no_tenure_twice_and_counts_what_nobody_saw
         takes(fake, plane, MAIN, replica)
     async with locks_watched(plane, troubles(fake)):
         *_, last = await written(fake, 3)
-    assert (last.kind, last.replica, last.detail["token"], last.detail["missed"]) == (LOCK_TAKEN, "east-1", 3, 2)
+    assert (last.kind, last.replica, last.detail["token"], last.detail["missed"]) == (TAKEN, "east-1", 3, 2)
     assert last.text.endswith("took lock kube-controller-manager, after 2 that nobody saw")
 
 
@@ -194,7 +194,7 @@ async def test_who_takes_a_lock_again_that_it_has_let_go_of_is_known_at_once(
         await written(fake, 2)
         fake.kube.set_lease(MAIN, "east-1_2f", renewed=101.0, manager=MAIN)
         last = (await written(fake, 3))[-1]
-    assert (last.kind, last.replica, last.detail["holder"]) == (LOCK_TAKEN, "east-1", "east-1_2f")
+    assert (last.kind, last.replica, last.detail["holder"]) == (TAKEN, "east-1", "east-1_2f")
 
 
 async def test_where_two_say_that_they_hold_it_nobody_is_named_and_a_stranger_is_nobody(

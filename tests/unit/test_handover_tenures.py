@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import JsonValue
 from support.handovers import ZERO
 
-from quarterdeck.engine.lock_history import LOCK_LEFT, LOCK_TAKEN
 from quarterdeck.handover.tenures import LEFT, TAKEN, Unwatched, tenures_of, unwatched
 from quarterdeck.stores.port import JournalEntry
 
@@ -65,8 +64,9 @@ def test_how_a_tenure_ended_that_was_followed_before_it_ran_out_is_not_known() -
         assert (first.ends, first.unseen, second.unseen) == (ZERO + 9.5, True, False)
 
 
-def test_the_journal_has_them_by_the_names_of_the_history_of_locks() -> None:
-    assert (TAKEN, LEFT) == (LOCK_TAKEN, LOCK_LEFT)
+def test_the_journal_has_them_by_the_names_that_are_documented() -> None:
+    """Journals that are there have them, too."""
+    assert (TAKEN, LEFT) == ("LockTaken", "LockLeft")
 
 
 def test_what_several_watchers_tell_is_one_tenure() -> None:

@@ -14,6 +14,7 @@ from quarterdeck.app.reach import require_in_reach
 from quarterdeck.app.requests import Abort, HandBack, HandOver
 from quarterdeck.engine import facts, operations
 from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.handing import sets_of
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.stores.port import Store
 
@@ -82,5 +83,4 @@ def _owner_before(operation: Operation, name: str) -> Manager | None:
 
 
 def _owner(goal: Goal | None, name: str) -> Manager | None:
-    sets = goal.spec.controller_sets if goal is not None and goal.spec is not None else ()
-    return next((each.owner for each in sets if each.name == name), None)
+    return next((each.owner for each in sets_of(goal) if each.name == name), None)

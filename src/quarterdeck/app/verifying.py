@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from quarterdeck.actions.audit_lines import AuditLog, audit_logs
 from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.operation import Goal, Operation
+from quarterdeck.api.operation import Operation
 from quarterdeck.app.duties import duties, placed
 from quarterdeck.engine import operations
+from quarterdeck.engine.handing import sets_of
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
@@ -93,12 +94,12 @@ async def _asked(store: Store, plane: ControlPlane, since: timedelta | None, ope
     chosen = _chosen(plane.name, begun, operation) if since is None else None
     if chosen is not None and chosen.status.started_at is not None:
         begins, ends = chosen.status.started_at, chosen.status.finished_at or now
-        before, after = _sets(chosen.spec.from_), _sets(chosen.spec.to)
+        before, after = sets_of(chosen.spec.from_), sets_of(chosen.spec.to)
         name = chosen.metadata.name
     else:
         begins, ends, name = now - (since or _LAST), now, ""
         later = [each for each in begun if each.status.started_at is not None and each.status.started_at >= begins]
-        before = _sets(later[0].spec.from_) if later else plane.spec.controller_sets
+        before = sets_of(later[0].spec.from_) if later else plane.spec.controller_sets
         after = plane.spec.controller_sets
     sets = after or before or plane.spec.controller_sets
     return _Asked(
@@ -117,12 +118,8 @@ def _chosen(plane: str, begun: Sequence[Operation], operation: str | None) -> Op
 
 
 def _hands_over(operation: Operation) -> bool:
-    before = {each.name: each.owner for each in _sets(operation.spec.from_)}
-    return any(before.get(each.name, each.owner) is not each.owner for each in _sets(operation.spec.to))
-
-
-def _sets(goal: Goal | None) -> tuple[ControllerSet, ...]:
-    return () if goal is None or goal.spec is None else goal.spec.controller_sets
+    before = {each.name: each.owner for each in sets_of(operation.spec.from_)}
+    return any(before.get(each.name, each.owner) is not each.owner for each in sets_of(operation.spec.to))
 
 
 def _acts(logs: Sequence[AuditLog]) -> tuple[list[Act], list[str]]:

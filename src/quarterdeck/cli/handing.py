@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from quarterdeck.api.controllers import Manager
-from quarterdeck.app import HandBack, HandOver
+from quarterdeck.app import Examined, HandBack, HandOver
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, out, run
 from quarterdeck.cli.moves import change, planned
@@ -32,12 +32,8 @@ def plan(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what handing a set over comes to: every check, and every step. Changes nothing."""
-    go_inside_to_drive(name)
-    examined = run(planned(HandOver(name, which, source, target, downtime_allowed)))
-    if not examined.needed:
-        out.print(_already(name, which, target))
-        return
-    print_examined(examined, output)
+    if examined := _examined(HandOver(name, which, source, target, downtime_allowed)):
+        print_examined(examined, output)
 
 
 def move(
@@ -51,13 +47,9 @@ def move(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Hand a set from one manager to another, while the plane serves: plan, question, progress, report."""
-    go_inside_to_drive(name)
-    examined = run(planned(HandOver(name, which, source, target, downtime_allowed)))
-    if not examined.needed:
-        out.print(_already(name, which, target))
-        return
-    question = f"hand set {which} of plane {name} to the {target}?"
-    change(examined, question, yes=yes, detached=detached, output=output)
+    if examined := _examined(HandOver(name, which, source, target, downtime_allowed)):
+        question = f"hand set {which} of plane {name} to the {target}?"
+        change(examined, question, yes=yes, detached=detached, output=output)
 
 
 def rollback(
@@ -74,5 +66,11 @@ def rollback(
     change(examined, f"hand set {which} of plane {name} back?", yes=yes, detached=detached, output=output)
 
 
-def _already(name: str, which: str, target: Manager) -> str:
-    return f"the {target} runs set {which} of plane {name}, as wanted: nothing to do"
+def _examined(asked: HandOver) -> Examined | None:
+    """What it comes to; None, and that is said, where nothing is to be done."""
+    go_inside_to_drive(asked.name)
+    examined = run(planned(asked))
+    if examined.needed:
+        return examined
+    out.print(f"the {asked.target} runs set {asked.controller_set} of plane {asked.name}, as wanted: nothing to do")
+    return None

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh
+from quarterdeck.api.controllers import ControllerSets
 from quarterdeck.api.operation import Goal, Operation
 from quarterdeck.engine.lock_holders import claims
 from quarterdeck.engine.servers import ready_apiserver
@@ -25,12 +26,12 @@ def hands_over(operation: Operation | None) -> bool:
     """Whether an operation changes which manager runs what."""
     if operation is None or operation.spec.to is None or operation.spec.from_ is None:
         return False
-    before, after = (_sets(each) for each in (operation.spec.from_, operation.spec.to))
-    return before != after
+    return sets_of(operation.spec.from_) != sets_of(operation.spec.to)
 
 
-def _sets(goal: Goal) -> object:
-    return goal.spec.controller_sets if goal.spec is not None else ()
+def sets_of(goal: Goal | None) -> ControllerSets:
+    """The sets of what an operation came from, or goes to."""
+    return goal.spec.controller_sets if goal is not None and goal.spec is not None else ()
 
 
 async def taken_up(

@@ -24,10 +24,9 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from quarterdeck.handover.tenures import TAKEN
 from quarterdeck.kube.port import SeenLease
 from quarterdeck.stores.port import JournalEntry
-
-LOCK_TAKEN, LOCK_LEFT = "LockTaken", "LockLeft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Tenures:
             found.told[lock] = token
             found.written.pop(lock, None)
             # One of which nobody found out whose it is is told of once more.
-            if each.kind == LOCK_TAKEN and each.detail.get("replica") != "":
+            if each.kind == TAKEN and each.detail.get("replica") != "":
                 found.written[lock] = str(each.detail["holder"])
         return found
 

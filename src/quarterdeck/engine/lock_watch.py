@@ -13,10 +13,11 @@ from quarterdeck.actions.addresses import apiservers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controllers import Manager
 from quarterdeck.engine.events import Happening
-from quarterdeck.engine.lock_history import LOCK_LEFT, LOCK_TAKEN, Taken, Tenures, Transition
+from quarterdeck.engine.lock_history import Taken, Tenures, Transition
 from quarterdeck.engine.lock_holders import Holder, locks_of, manager_of, taker
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate, in_words
 from quarterdeck.errors import Unavailable
+from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.kube.address import Address
 from quarterdeck.stores.port import JournalEntry
 
@@ -114,10 +115,10 @@ class LockWatch:
     async def _journal(self) -> Tenures:
         """What watchers before this one have told."""
         store, name = self.plane.store, self.plane.name
-        taken, left = [await store.journal(name, kind=each, limit=_READ) for each in (LOCK_TAKEN, LOCK_LEFT)]
+        taken, left = [await store.journal(name, kind=each, limit=_READ) for each in (TAKEN, LEFT)]
         for each in sorted((*taken, *left), key=lambda entry: entry.id):
             lock = str(each.detail["lock"])
-            if each.kind == LOCK_TAKEN:
+            if each.kind == TAKEN:
                 component = str(each.detail["component"])
                 self._holders[lock] = Holder(Manager(component) if component else None, each.replica, each.site)
             elif each.detail["released"]:
@@ -182,7 +183,7 @@ class LockWatch:
             JournalEntry(
                 plane=self.plane.name,
                 time=news.at,
-                kind=LOCK_TAKEN if isinstance(seen, Taken) else LOCK_LEFT,
+                kind=TAKEN if isinstance(seen, Taken) else LEFT,
                 text=_words(seen, who),
                 operation=news.operation,
                 site=who.site,
