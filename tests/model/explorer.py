@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from model.addresses import astray, dark
-from model.faults import Kind, healable, spared, whole
+from model.faults import Kind, clusters_of, healable, spared, stray_voters, whole
 from model.invariants import Broken, check_done, claim, names
 from model.refusals import claim_others, refusing
 from model.walk import Event, Round, State, Walker
+from quarterdeck.model.clusters import CALLED
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan, SetBackends
+from quarterdeck.planner.simulated import observe
 
 Budget = tuple[int, int, bool, bool]
 #: The way to a state: how the last step of it is called, and the way before it.
@@ -201,12 +203,22 @@ class Explorer:
             fine = whole(state.truth) or (straight and spared(state.truth, self._goal[0].site))
             fine = (fine or (straight and healable(state.truth))) and state.refused is None
             claim(plan.done or not fine, f"10: waits for ever for {'; '.join(plan.waiting)}")
+            _claim_strays_named(state, plan)
             # Nobody of an epoch that is over serves on: whose load balancer takes no others leads nowhere.
             unlit = state.truth.memory.epoch and state.refused is not None and state.refused.kind is SetBackends
             claim(not astray(state.truth) or bool(unlit), "5: the name goes on leading nowhere")
             claim(number not in self._acts, f"10: tries for ever: {names(plan.now)}")
         except Broken as broken:
             raise Broken(f"{broken}\n  {_tale(self._ways[number])}") from broken
+
+
+def _claim_strays_named(state: State, plan: Plan) -> None:
+    """Where a voter belongs to no replica, and a quorum answers, a person is told of it."""
+    for cluster in () if state.truth.deleting else clusters_of(state.truth):
+        seen = state.truth.of(cluster)
+        if stray_voters(seen) and observe(state.truth).membership_of(cluster) is not None:
+            told = any(f"of {CALLED[cluster]} to be removed: it belongs to no replica" in each for each in plan.waiting)
+            claim(told, f"22: a voter of {CALLED[cluster]} belongs to no replica, and nobody is told")
 
 
 def _tale(way: Way | None) -> str:

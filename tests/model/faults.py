@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -10,10 +11,12 @@ from model.apart import with_member, without_data
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NoteDiffering
+from quarterdeck.model.steps import NoteDiffering, Promote, RemoveMember
 from quarterdeck.planner.ailing import LOOKED_AFTER
 from quarterdeck.planner.parts import Fill, Power, SimMember, SimReplica
 from quarterdeck.planner.quorum import has_quorum
+from quarterdeck.planner.simulated.effects import RefusedError
+from quarterdeck.planner.simulated.members import changed
 from quarterdeck.planner.things import DNS, ETCD, all_of, apiserver_of, edge, etcd_of, second
 from quarterdeck.planner.truth import Truth
 
@@ -67,12 +70,25 @@ class Kind(StrEnum):
     LAGS = "a member does not catch up"
     LAME = "a member does not catch up, nor does any that is started there"
     ALTERED = "somebody changes the files of a program"
+    VOTER_ADDED = "a person adds a voter that does not start"
+    LEARNER_ADDED = "a person adds a learner that does not start"
+    MEMBER_REMOVED = "a person removes a member"
+    MEMBER_UPDATED = "a person changes the peer URLs of a member"
+    LEARNER_PROMOTED = "a person promotes a learner"
 
+
+#: What a person can do to the membership with etcdctl.
+MEMBERSHIP_BY_HAND = frozenset(
+    {Kind.VOTER_ADDED, Kind.LEARNER_ADDED, Kind.MEMBER_REMOVED, Kind.MEMBER_UPDATED, Kind.LEARNER_PROMOTED}
+)
+#: The key of a member that a person has added.
+ADDED = "added by hand"
 
 #: Classes that only happen in searches which ask for them: others lead to the same, or to little else.
 ASKED_FOR = frozenset(
     {Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED, Kind.LAGS, Kind.LAME}
     | {Kind.ADDRESS_GOES, Kind.ROUTER_STOPS}
+    | MEMBERSHIP_BY_HAND
 )
 
 
@@ -109,6 +125,7 @@ def _faults(truth: Truth) -> Iterator[Fault]:
     yield from _room(truth)
     yield from _differs(truth)
     yield from _hangs(truth)
+    yield from _membership_by_hand(truth)
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
@@ -146,6 +163,7 @@ def _survives(truth: Truth) -> bool:
 def whole(truth: Truth) -> bool:
     """Whether every machine and link works and answers, and no machine is closed to new replicas."""
     broken = truth.cuts or truth.dead_edges or truth.dead_seconds or truth.mute or _any_hangs(truth)
+    broken = broken or any(stray_voters(truth.of(each)) for each in clusters_of(truth))
     return not broken and all(machine.power is Power.ON and not machine.cordoned for machine in truth.machines)
 
 
@@ -154,6 +172,7 @@ def spared(truth: Truth, site: str) -> bool:
     hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON or machine.cordoned}
     hurt |= truth.dead_edges | truth.dead_seconds | _sites_that_hang(truth)
     answer = all(truth.of(each).elected is not None for each in clusters_of(truth))
+    answer = answer and not any(stray_voters(truth.of(each)) for each in clusters_of(truth))
     return answer and not (truth.cuts or truth.mute) and not {site, truth.front} & hurt
 
 
@@ -166,14 +185,16 @@ def healable(truth: Truth) -> bool:
         return False
     here = [each for each in truth.machines if each.site == site]
     well = [each for each in here if each.power is Power.ON]
-    if any(sum(map(of.lags, of.members)) > 1 for of in map(truth.of, clusters_of(truth))):
+    if any(sum(map(of.lags, of.members)) > 1 or stray_voters(of) for of in map(truth.of, clusters_of(truth))):
         return False
     at_home = all(truth.of(each).home == site for each in clusters_of(truth))
     return at_home and len(well) >= len(truth.slots) and not any(each.cordoned for each in here)
 
 
 def repaired(truth: Truth) -> Truth:
-    """Every machine and link is back, and a person opens what was cordoned; data that was deleted is not back."""
+    """Every machine and link is back, and a person opens what was cordoned, and removes the voters that belong to no
+    replica; data that was deleted is not back.
+    """
     machines = truth.machines
     if any(machine.power is not Power.ON or machine.cordoned for machine in machines):
         machines = tuple(replace(each, power=Power.ON, cordoned=False) for each in machines)
@@ -186,6 +207,7 @@ def repaired(truth: Truth) -> Truth:
             for name, each in truth.replicas
         )
         whole = replace(truth, machines=machines, replicas=well, sick=frozenset(), lame=frozenset())
+    whole = _without_stray_voters(whole)
     links = replace(whole, machines=machines, cuts=frozenset(), mute=none)
     return replace(links, dead_edges=none, dead_seconds=none, away=none)
 
@@ -446,3 +468,54 @@ def _differs(truth: Truth) -> Iterator[Fault]:
             of = "events of" if cluster is Cluster.EVENTS else "data of"
             noted = replace(truth, memory=remember(truth.memory, found, truth.now))
             yield Fault(Kind.DIFFERS, f"{of} {name} differs", noted)
+
+
+def stray_voters(seen: Truth) -> list[str]:
+    """The voters of a cluster that belong to no replica."""
+    return [name for name, member in seen.members.items() if not member.learner and name not in seen.recorded]
+
+
+def _without_stray_voters(truth: Truth) -> Truth:
+    for cluster in clusters_of(truth):
+        for name in stray_voters(truth.of(cluster)):
+            left = with_member(truth.replica(name), cluster, None)
+            truth = truth.with_replica(name, left if (left.member or left.events) is not None else None)
+    return truth
+
+
+def _membership_by_hand(truth: Truth) -> Iterator[Fault]:
+    """What a person can do to the members with etcdctl. What etcd refuses is left out, and so is what costs the quorum
+    at once.
+    """
+    for cluster in clusters_of(truth):
+        seen, what = truth.of(cluster), " of the events' cluster" * (cluster is Cluster.EVENTS)
+        if seen.elected is None:
+            continue
+        for kind, name, after in (*_added(truth, cluster), *_changed_by_hand(truth, cluster)):
+            if after.of(cluster).elected is not None:
+                yield Fault(kind, f"{name}{what}", after)
+
+
+def _added(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]]:
+    if ADDED in dict(truth.replicas):
+        return
+    for kind, learner in ((Kind.VOTER_ADDED, False), (Kind.LEARNER_ADDED, True)):
+        member = SimMember(id=truth.next_member, learner=learner, behind=BEHIND)
+        after = replace(truth, next_member=truth.next_member + 1)
+        told = f"a person adds a {'learner' if learner else 'voter'}"
+        yield kind, told, after.with_replica(ADDED, with_member(SimReplica(), cluster, member))
+
+
+def _changed_by_hand(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]]:
+    seen = truth.of(cluster)
+    for name, member in seen.members.items():
+        if name not in seen.recorded:
+            continue
+        remove = RemoveMember(site="", why="", replica=name, member=member.id, cluster=cluster)
+        promote = Promote(site="", why="", replica=name, member=member.id, cluster=cluster)
+        for kind, step in ((Kind.MEMBER_REMOVED, remove), (Kind.LEARNER_PROMOTED, promote)):
+            with suppress(RefusedError):
+                yield kind, f"a person does: {step.told}", changed(truth, step)
+        if not member.misplaced:
+            moved = with_member(truth.replica(name), cluster, replace(member, misplaced=True))
+            yield Kind.MEMBER_UPDATED, f"a person changes the peer URLs of {name}", truth.with_replica(name, moved)

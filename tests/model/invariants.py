@@ -559,7 +559,7 @@ def _check_voters(world: World, plan: Plan) -> None:
         return
     sites = {record.name: record.site for record in world.memory.replicas}
     now = {
-        member.replica: Voter(member.replica, sites.get(member.replica, ""), member.health is Health.HEALTHY)
+        member.key: Voter(member.key, sites.get(member.replica, ""), member.health is Health.HEALTHY)
         for member in world.membership.voters
     }
     bound = world.settings.lag_bound
@@ -698,6 +698,7 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
         case AddLearner():
             _check_seats(before, step)
+            claim(not before.replica(step.replica).data, f"9: {step.replica} joins with the data of another member")
         case StartUnit(component=Component.ETCD):
             known = step.replica in before.members and before.memory.replica(step.replica).started
             claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")

@@ -19,6 +19,7 @@ from model.searches import (
     HEALS_PROGRAMS,
     HEALS_SLOW,
     NO_ROOM,
+    PEOPLE,
     RELOADED,
     ROUND_ROBIN,
     SEED,
@@ -152,6 +153,15 @@ def _may_drain(patch: Patch, mutated: Callable[[View], bool]) -> None:
 
 def the_lag_gate_is_dropped(patch: Patch) -> None:
     patch.setattr(View, "caught_up", lambda view, replica: view.member(replica) is not None)
+
+
+def a_member_rests_whatever_voters_belong_to_no_replica(patch: Patch) -> None:
+    patch.setattr(resting, "can_spare", lambda *_: True)
+
+
+def nobody_is_told_of_voters_that_belong_to_no_replica(patch: Patch) -> None:
+    named = membership.stray_voters
+    patch.setattr(membership, "stray_voters", lambda *of: tuple("somebody to look at it" for _ in named(*of)))
 
 
 def learners_are_added_one_by_one(patch: Patch) -> None:
@@ -841,6 +851,8 @@ MUTATIONS = (
     Mutation(all_replicas_are_exchanged_at_once, 11, ANEW),
     Mutation(a_crowded_machine_is_taken_though_another_is_free, 12, ANEW_FREE),
     Mutation(the_lag_gate_is_dropped, 2, CALM),
+    Mutation(a_member_rests_whatever_voters_belong_to_no_replica, 1, PEOPLE[3]),
+    Mutation(nobody_is_told_of_voters_that_belong_to_no_replica, 22, PEOPLE[6]),
     Mutation(learners_are_added_one_by_one, 2, CALM),
     Mutation(learners_join_a_sick_cluster, 10, FAULT),
     Mutation(whoever_does_not_answer_is_restarted, 1, FAULT),

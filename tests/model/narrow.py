@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from quarterdeck.model.components import Component, controllers
-from quarterdeck.model.memory import Memory
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import (
     NoteDraining,
     Plan,
+    ReaddressMember,
     RemoveMember,
     RestartUnit,
     StartUnit,
@@ -173,6 +174,34 @@ def strays_stay(patch: Patch) -> None:
         return isinstance(step, RemoveMember) and not step.replica
 
     _without(patch, unwanted)
+
+
+def voters_of_no_replica_are_overlooked(patch: Patch) -> None:
+    def seen(world: World) -> World:
+        if world.membership is None:
+            return world
+        members = tuple(each for each in world.membership.members if each.replica or each.learner)
+        return replace(world, membership=replace(world.membership, members=members))
+
+    _seeing(patch, seen)
+
+
+def members_stay_where_others_look_for_them(patch: Patch) -> None:
+    _without(patch, lambda _, step: isinstance(step, ReaddressMember))
+
+
+def who_was_removed_may_join_again(patch: Patch) -> None:
+    def seen(world: World) -> World:
+        memory = world.memory
+        replicas = tuple(replace(each, listed=False) if _is_wanted(world, each) else each for each in memory.replicas)
+        return replace(world, memory=replace(memory, replicas=replicas))
+
+    _seeing(patch, seen)
+
+
+def _is_wanted(world: World, record: Replica) -> bool:
+    gone = world.membership is not None and world.membership.of(record.name) is None
+    return gone and record.listed and record.site == world.slots[0].site
 
 
 def _used(world: World) -> list[ReplicaFact]:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from model.explorer import Explorer, Sample
-from model.faults import Kind
+from model.faults import MEMBERSHIP_BY_HAND, Kind
 from model.walk import Planner, State, Walker, Wish
 from model.worlds import (
     BETWEEN,
@@ -382,6 +382,21 @@ SHARED = (
 )
 
 
+#: A person changes the membership at any moment of a move, of a change, of an exchange, of a birth, and at rest.
+PEOPLE = (
+    Search(replicas=3, to=3, faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=3, to=1, faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=1, to=1, faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=3, to=3, change=ANEW, faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=3, to=None, faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=3, to=3, still=True, faults=2, kinds=MEMBERSHIP_BY_HAND),
+    replace(APART[5], faults=1, kinds=MEMBERSHIP_BY_HAND),
+    denser(replace(APART[6], faults=1, kinds=MEMBERSHIP_BY_HAND), SEED),
+    sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE - FULL | MEMBERSHIP_BY_HAND), SEED),
+)
+
+
 #: What may go wrong besides what was asked for.
 BESIDES = frozenset({Kind.CRASH, Kind.STOPPED, Kind.LEADER_MOVES, Kind.VOTER_LAGS, Kind.TAKEOVER, Kind.SOME_STEPS})
 
@@ -531,6 +546,7 @@ SEARCHES = (
     Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False),
     *NO_ROOM,
     *DIFFERS,
+    *PEOPLE,
     *TWINS,
     *FLOATING,
     *SHARED,
