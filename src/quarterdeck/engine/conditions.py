@@ -14,7 +14,7 @@ from quarterdeck.model.world import Membership, World
 from quarterdeck.planner.members import CORRUPT, raised
 from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.revisions import next_revision
-from quarterdeck.planner.upkeep import NOSPACE, lacks_quota
+from quarterdeck.planner.space import NOSPACE, lacks_quota
 
 #: All is as wanted; the API serves, by the last observation; a driver is at it; it does not go on without a person.
 READY = "Ready"

@@ -23,6 +23,7 @@ class Fill(StrEnum):
     ROOM = "room"
     FREE = "free"  # it has no room left, but for what defragmenting gives back
     HISTORY = "history"  # nor that, before history is forgotten
+    DATA = "data"  # nor that: it has room only with a larger quota
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

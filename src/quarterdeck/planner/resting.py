@@ -11,7 +11,7 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import CORRUPT, acts, all_raised, serves
-from quarterdeck.planner.revisions import costs_nothing
+from quarterdeck.planner.revisions import may_stop
 
 if TYPE_CHECKING:
     from quarterdeck.planner.view import View
@@ -38,8 +38,8 @@ class Rest:
 
 
 def rest(view: View) -> Rest | None:
-    """At most one replica rests. One whose programs are of no use to anybody goes first, and waits for nobody; any
-    other one waits until all others can do without it. All at once rest whose controllers must not run beside those of
+    """At most one replica rests. One whose programs may stop at once goes first, and waits for nobody; any other one
+    waits until all others can do without it. All at once rest whose controllers must not run beside those of
     the wanted revision: that is wanted only where nobody minds (``revisions.next_revision``), or is what was given up.
     """
     world = view.world
@@ -52,7 +52,7 @@ def rest(view: View) -> Rest | None:
     if view.heading != view.world.slots[0].site:
         return None
     behind = in_turn(view)
-    free = [each for each in view.behind if each in behind and costs_nothing(view.world, each, view.change(each).stops)]
+    free = [each for each in view.behind if each in behind and may_stop(view.world, each, view.change(each).stops)]
     if free:
         return Rest((free[0],), view.change(free[0]).stops)
     if behind and spared(view, behind[0]):

@@ -11,7 +11,8 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health, ReplicaFact, World
-from quarterdeck.planner.members import acts
+from quarterdeck.planner.members import acts, all_raised
+from quarterdeck.planner.space import NOSPACE, needs_quota
 
 
 def wanted_revision(world: World) -> str:
@@ -56,7 +57,7 @@ def _outdated(world: World, record: Replica, revision: str) -> bool:
     if record.differs or (record.events is not None and record.events.differs):
         return True
     altered = with_dependents(world.replica(record.name).altered)
-    if len(world.slots) == 1 and Component.APISERVER in altered and not costs_nothing(world, record, altered):
+    if len(world.slots) == 1 and Component.APISERVER in altered and not may_stop(world, record, altered):
         return True
     if record.revision == revision:
         return _other_class(record.storage_class, world.storage_class) or (
@@ -64,7 +65,7 @@ def _outdated(world: World, record: Replica, revision: str) -> bool:
         )
     change = as_it_is(world.change(record.revision, revision), world.replica(record.name), revision)
     alone = len(world.slots) == 1 and Component.APISERVER in change.stops
-    return change.exchange or (alone and not costs_nothing(world, record, change.stops))
+    return change.exchange or (alone and not may_stop(world, record, change.stops))
 
 
 def _other_class(has: str, wanted: str) -> bool:
@@ -81,6 +82,23 @@ def as_it_is(change: Change, fact: ReplicaFact, revision: str) -> Change:
     if runs and revision not in fact.stuck:
         return change
     return Change(exchange=change.exchange, restart=change.restart | change.reload)
+
+
+def may_stop(world: World, record: Replica, stops: Collection[Component]) -> bool:
+    """Whether these programs of a replica may stop though no other replica takes over from it: nobody notices, or only
+    that makes room in etcd.
+    """
+    return costs_nothing(world, record, stops) or restarts_for_quota(world, record, stops)
+
+
+def restarts_for_quota(world: World, record: Replica, stops: Collection[Component]) -> bool:
+    """Whether stopping these programs starts the only voter again where nothing but a larger quota makes room. Nothing
+    is written and nobody can join meanwhile, and etcd reads its quota when it starts.
+    """
+    if world.membership is None or CLUSTER.keys().isdisjoint(stops):
+        return False
+    alone = [each.replica for each in world.membership.voters] == [record.name]
+    return alone and all_raised(world) == (NOSPACE,) and needs_quota(world)
 
 
 def costs_nothing(world: World, record: Replica, stops: Collection[Component]) -> bool:

@@ -14,7 +14,7 @@ from quarterdeck.planner.members import all_raised
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.resting import Rest, in_turn
-from quarterdeck.planner.revisions import costs_nothing, ends_by_itself, never_ready, next_revision
+from quarterdeck.planner.revisions import ends_by_itself, may_stop, never_ready, next_revision, restarts_for_quota
 from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
 
@@ -53,7 +53,7 @@ def _one_by_one(view: View, record: Replica, stops: frozenset[Component], runnin
     controllers = tuple(each for each in running if each in CONTROLLERS)
     if controllers:
         return Outcome(tuple(_stop(view, record, each) for each in controllers))
-    free = costs_nothing(view.world, record, stops)
+    free = may_stop(view.world, record, stops)
     if running[0] is Component.APISERVER:
         return Outcome((_stop(view, record, Component.APISERVER),)) if free else _drained(view, record)
     return _stop_member(view, record, running[0])
@@ -88,6 +88,8 @@ def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
     """Stop etcd: never while it leads others that could."""
     view = plane if component is MEMBER[plane.cluster] else plane.events
     if view is None or view.world.membership is None or view.world.membership.leader != record.name:
+        return Outcome((_stop(plane, record, component),))
+    if restarts_for_quota(view.world, record, (Component.ETCD,)):
         return Outcome((_stop(plane, record, component),))
     others = (each for each in view.voting if each.name != record.name)
     step = hand_over(view, others, f"{record.name} leads, and its etcd is started anew")

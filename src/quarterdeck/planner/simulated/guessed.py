@@ -9,7 +9,7 @@ from quarterdeck.planner.parts import Fill, Power, SimMachine, SimMember, SimRep
 from quarterdeck.planner.simulated.members import CATCH_UP
 from quarterdeck.planner.simulated.time import GRACE
 from quarterdeck.planner.truth import Truth
-from quarterdeck.planner.upkeep import NOSPACE, has_no_room, is_cramped
+from quarterdeck.planner.space import NOSPACE, has_no_room, is_cramped
 
 
 def from_world(world: World) -> Truth:
