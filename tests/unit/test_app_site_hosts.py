@@ -78,6 +78,13 @@ async def test_a_host_is_of_one_site_alone(face: Quarterdeck) -> None:
         await face.sites.add_hosts("rack", (parsed(**host("four9")),))
 
 
+async def test_hosts_are_compared_with_those_of_all_other_sites(face: Quarterdeck, hosts: HostSites) -> None:
+    await face.sites.add(host_site(host("other9"), name="annex"))
+    assert "rack" in hosts.compared
+    await face.sites.add_hosts("rack", (parsed(**host("four4")),))
+    assert {"annex", "rack"} & {*hosts.compared} == {"annex"}, "a site is not compared with what it was before"
+
+
 def refused(host: str, check: str = "login", seen: str = "nobody answers", next_step: str = "see why") -> HostFinding:
     return HostFinding(host, Finding(check, Verdict.REFUSE, seen, next_step))
 

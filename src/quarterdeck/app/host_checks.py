@@ -8,7 +8,19 @@ from dataclasses import replace
 from quarterdeck.api.site import Site
 from quarterdeck.engine.findings import enforce
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.site_use import declared_elsewhere
 from quarterdeck.model.findings import Checked, Finding, HostFinding, Verdict
+
+
+async def checked(home: Home, site: Site) -> Checked:
+    """What is to be looked at of the hosts of a site, whether it was added or not. Changes nothing."""
+    sites = await home.store.list(Site)
+    found = await home.sites.check(site, sites)
+    step = "a host belongs to one site: see 'site show'"
+    shared = [
+        HostFinding(host, Finding("site", Verdict.WARN, seen, step)) for host, seen in declared_elsewhere(site, sites)
+    ]
+    return replace(found, findings=(*shared, *found.findings)) if shared else found
 
 
 async def require_fit(home: Home, doing: str, site: Site, hosts: Collection[str] | None = None) -> Checked:
@@ -17,12 +29,12 @@ async def require_fit(home: Home, doing: str, site: Site, hosts: Collection[str]
 
     How the site's other hosts are is no matter: they may be dead.
     """
-    checked = await home.sites.check(site)
+    found = await checked(home, site)
     if hosts is not None:
-        found = _of(hosts, checked.findings)
-        checked = Checked(findings=found, summary=f"{', '.join(sorted(hosts))}: {len(found)} to look at")
-    enforce([_named(each) for each in checked.findings], doing)
-    return checked
+        about = _of(hosts, found.findings)
+        found = Checked(findings=about, summary=f"{', '.join(sorted(hosts))}: {len(about)} to look at")
+    enforce([_named(each) for each in found.findings], doing)
+    return found
 
 
 def _of(hosts: Collection[str], findings: Sequence[HostFinding]) -> tuple[HostFinding, ...]:

@@ -11,7 +11,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.cordons import told
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.app import cordons, site_hosts, storage
+from quarterdeck.app import cordons, host_checks, site_hosts, storage
 from quarterdeck.app.host_checks import require_fit
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
@@ -74,10 +74,9 @@ class Sites:
 
     async def check(self, site: Site) -> Checked:
         """What stands in the way of planes at a site, host by host, whether it was added or not. Changes nothing, there
-        or here. Raises Conflict when another site has a host of it, Unavailable where this host forbids its networks.
+        or here. Raises Unavailable where this host forbids its networks.
         """
-        require_distinct(site, await self._home.store.list(Site))
-        return await self._home.sites.check(site)
+        return await host_checks.checked(self._home, site)
 
     async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
         """Create or change a site; ``dry_run``: only say what would become of it. Raises Conflict for a change that

@@ -32,6 +32,7 @@ from quarterdeck.sites.ssh.checks import (
 from quarterdeck.sites.ssh.connections import INSTALLED
 from quarterdeck.sites.ssh.facts import HostFacts, Way, read_facts, read_ways
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
 from quarterdeck.sites.ssh.reaching import logged_in
 
 #: Seconds: for what a host is, with the writes that are timed; for all connections from one.
@@ -62,6 +63,7 @@ class _Reached:
     host: Host
     connection: asyncssh.SSHClientConnection
     facts: HostFacts
+    identity: Identity
     ours: tuple[int, ...] = ()
 
     @property
@@ -70,21 +72,30 @@ class _Reached:
         return self.facts.listening(self.host.address) | {*self.ours}
 
 
-async def checked(settings: SshSettings, here: Here) -> Checked:
-    """All that stands in the way of planes on these hosts. Nothing is changed there."""
+async def checked(settings: SshSettings, here: Here, others: Sequence[SshSettings] = ()) -> Checked:
+    """All that stands in the way of planes on these hosts. Nothing is changed there. ``others``: further sites, none of
+    whose hosts may be the same machine as one of these.
+    """
     findings: list[HostFinding] = []
     async with AsyncExitStack() as stack:
+        elsewhere = asyncio.create_task(_identified_elsewhere(settings, others))
+        stack.callback(elsewhere.cancel)
         found = await asyncio.gather(*(_reached(each, settings, stack) for each in settings.hosts))
         findings += [each for each in found if isinstance(each, HostFinding)]
         answered = [each for each in found if isinstance(each, _Reached)]
         for each in answered:
             findings += judge_host(each.host, each.facts, here)
+            findings += judge_address(each.host, each.identity)
             findings += (
                 *judge_ports(settings, each.host, each.facts),
                 *judge_floating(settings, each.host, each.facts),
             )
+        own = [Identified(host=each.host, identity=each.identity) for each in answered]
+        known, silent = await elsewhere
+        findings += (*judge_machines(own, known), *silent)
         reached = await asyncio.gather(*(_listening(each, settings, stack) for each in answered))
-        findings += [each for one in reached for each in judge_listening(settings, one.host, one.open)]
+        there = [each for each in reached if not [*judge_address(each.host, each.identity)]]
+        findings += [each for one in there for each in judge_listening(settings, one.host, one.open)]
         ways, failed = await _ways(settings, reached)
         findings += failed
         ways |= await _from_here(settings, reached, here)
@@ -104,9 +115,48 @@ async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> 
         )
         before = time.time()
         said = await _said(connection, "facts", words, doing, _FACTS)
-        return _Reached(host=host, connection=connection, facts=read_facts(doing, said, before, time.time()))
+        facts = read_facts(doing, said, before, time.time())
+        identity = await _identity(connection, doing)
+        return _Reached(host=host, connection=connection, facts=facts, identity=identity)
     except QuarterdeckError as error:
         return HostFinding(host.name, Finding("login", Verdict.REFUSE, error.seen, error.next_step))
+
+
+async def _identity(connection: asyncssh.SSHClientConnection, doing: str) -> Identity:
+    key = connection.get_server_host_key()
+    shown = key.export_public_key().decode().split()[1] if key is not None else ""
+    return read_identity(doing, await _said(connection, "identity", (), doing, _FACTS), shown)
+
+
+async def _identified_elsewhere(
+    settings: SshSettings, others: Sequence[SshSettings]
+) -> tuple[list[Identified], list[HostFinding]]:
+    """The hosts of other sites with their identities; a finding for those that cannot be compared. A host that a site
+    declares as ``settings`` does is the same one, which is no news.
+    """
+    declared = {each.address for each in settings.hosts} | {each.login for each in settings.hosts}
+    wanted = [(each, site.name) for site in others for each in site.hosts if not {each.address, each.login} & declared]
+
+    async def identified(host: Host, site: str) -> Identified | str:
+        try:
+            connection = await logged_in(host.login)
+            try:
+                identity = await _identity(connection, f"looking at host {host.name} of site {site}")
+            finally:
+                connection.abort()
+        except QuarterdeckError:
+            return f"{host.name} of site {site}"
+        return Identified(host=host, identity=identity, site=site)
+
+    seen = await asyncio.gather(*(identified(*each) for each in wanted))
+    unknown = [each for each in seen if isinstance(each, str)]
+    found = [each for each in seen if isinstance(each, Identified)]
+    return found, [_not_compared(settings.name, unknown)] if unknown else []
+
+
+def _not_compared(site: str, unknown: Sequence[str]) -> HostFinding:
+    seen = f"not known to be other machines than these, which do not answer: {', '.join(unknown)}"
+    return HostFinding(f"site {site}", Finding("machine", Verdict.WARN, seen, "check again when they answer"))
 
 
 async def _listening(reached: _Reached, settings: SshSettings, stack: AsyncExitStack) -> _Reached:
