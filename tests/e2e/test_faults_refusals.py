@@ -18,7 +18,7 @@ from quarterdeck.etcd.kv import Delete, Put
 
 pytestmark = pytest.mark.timeout(900)
 
-PRECONDITION = 5
+PRECONDITION, UNAVAILABLE = 5, 6
 NAME = "small"
 SITES = """
 apiVersion: quarterdeck.dev/v1alpha1
@@ -117,7 +117,7 @@ def test_a_full_etcd_is_not_moved_until_there_is_room_which_whoever_drives_it_ma
     assert "alarms" not in only_room.err
 
     with_member(fill_with_data)
-    small.run("wait", NAME, "--timeout", "20s", code=TIMED_OUT)
+    small.run("wait", NAME, "--timeout", "15", code=UNAVAILABLE)
     assert "raise spec.etcd.quotaBytes" in small.run("status", NAME, code=1).out
     before = small.plane(NAME).status.memory.replicas
     small.run("apply", "-f", str(small.file(PLANE.replace("64Mi", "256Mi"))))
