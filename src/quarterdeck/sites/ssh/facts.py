@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.sites.listening import listening_ends
@@ -12,13 +12,15 @@ from quarterdeck.sites.listening import listening_ends
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassFacts:
     """Where volumes of a class are to be: ``free`` bytes, and how long (seconds) each of a hundred small writes took to
-    be on the disk. ``there``: whether there is such a folder.
+    be on the disk. ``there``: whether there is such a folder. ``unwritable``: the words of the host where no file could
+    be written there.
     """
 
     folder: str
     there: bool
     free: int = 0
     syncs: tuple[float, ...] = ()
+    unwritable: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +93,10 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
                 case "class", [name, folder, there, *free]:
                     classes[name] = ClassFacts(folder=folder, there=there == "yes", free=int(free[0]) if free else 0)
                 case "sync", [name, *times]:
-                    known = classes[name]
                     syncs = tuple(float(each) for each in times if each)
-                    classes[name] = ClassFacts(folder=known.folder, there=known.there, free=known.free, syncs=syncs)
+                    classes[name] = replace(classes[name], syncs=syncs)
+                case "unwritable", [name, *words]:
+                    classes[name] = replace(classes[name], unwritable=" ".join(words))
                 case _:
                     found[key] = words
         return HostFacts(

@@ -40,7 +40,7 @@ class Identified:
 
 
 def read_identity(doing: str, said: str, shown_key: str = "") -> Identity:
-    """What a host said (check/identity.sh). ``shown_key``: the host key of the connection, in base64. Raises Corrupt."""
+    """What a host said (check/identity.sh). ``shown_key``: the host key that it showed, in base64. Raises Corrupt."""
     lines = [line.partition("\t") for line in said.splitlines()]
 
     def of(key: str) -> list[str]:

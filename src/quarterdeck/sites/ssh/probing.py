@@ -34,6 +34,7 @@ from quarterdeck.sites.ssh.facts import HostFacts, Way, read_facts, read_ways
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
 from quarterdeck.sites.ssh.reaching import logged_in
+from quarterdeck.sites.ssh.trials import Trials, judge_trials, read_trials
 
 #: Seconds: for what a host is, with the writes that are timed; for all connections from one.
 _FACTS = 60.0
@@ -64,6 +65,7 @@ class _Reached:
     connection: asyncssh.SSHClientConnection
     facts: HostFacts
     identity: Identity
+    trials: Trials
     ours: tuple[int, ...] = ()
 
     @property
@@ -85,7 +87,7 @@ async def checked(settings: SshSettings, here: Here, others: Sequence[SshSetting
         answered = [each for each in found if isinstance(each, _Reached)]
         for each in answered:
             findings += judge_host(each.host, each.facts, here)
-            findings += judge_address(each.host, each.identity)
+            findings += (*judge_trials(each.host, each.trials), *judge_address(each.host, each.identity))
             findings += (
                 *judge_ports(settings, each.host, each.facts),
                 *judge_floating(settings, each.host, each.facts),
@@ -114,18 +116,22 @@ async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> 
             [f"{each.name}={each.path}" for each in settings.storage_classes if each.commands is None] if own else []
         )
         before = time.time()
-        said = await _said(connection, "facts", words, doing, _FACTS)
-        facts = read_facts(doing, said, before, time.time())
-        identity = await _identity(connection, doing)
-        return _Reached(host=host, connection=connection, facts=facts, identity=identity)
+        said = await _said(connection, ("identity", "trial", "facts"), words, doing, _FACTS)
+        return _Reached(
+            host=host,
+            connection=connection,
+            facts=read_facts(doing, said, before, time.time()),
+            identity=read_identity(doing, said, _shown_key(connection)),
+            trials=read_trials(said),
+        )
     except QuarterdeckError as error:
         return HostFinding(host.name, Finding("login", Verdict.REFUSE, error.seen, error.next_step))
 
 
-async def _identity(connection: asyncssh.SSHClientConnection, doing: str) -> Identity:
+def _shown_key(connection: asyncssh.SSHClientConnection) -> str:
+    """The host key that the host showed, in base64."""
     key = connection.get_server_host_key()
-    shown = key.export_public_key().decode().split()[1] if key is not None else ""
-    return read_identity(doing, await _said(connection, "identity", (), doing, _FACTS), shown)
+    return key.export_public_key().decode().split()[1] if key is not None else ""
 
 
 async def _identified_elsewhere(
@@ -141,7 +147,9 @@ async def _identified_elsewhere(
         try:
             connection = await logged_in(host.login)
             try:
-                identity = await _identity(connection, f"looking at host {host.name} of site {site}")
+                doing = f"looking at host {host.name} of site {site}"
+                said = await _said(connection, ("identity",), (), doing, _FACTS)
+                identity = read_identity(doing, said, _shown_key(connection))
             finally:
                 connection.abort()
         except QuarterdeckError:
@@ -177,7 +185,7 @@ async def _listener(
     """Whether it listens there. It ends with its standard input."""
     words = (address, *map(str, ports))
     try:
-        process: asyncssh.SSHClientProcess[str] = await connection.create_process(_command("listen", words))
+        process: asyncssh.SSHClientProcess[str] = await connection.create_process(_command(("listen",), words))
     except (asyncssh.Error, OSError):  # the connections that are tried next say that it is lost
         yield False
         return
@@ -211,7 +219,7 @@ async def _ways(
                 words += (target.host.name, target.host.address, ",".join(map(str, ports)), bulk)
         doing = f"connecting from host {source.host.name}"
         try:
-            said = await _said(source.connection, "connect", words, doing, _WAYS) if words else ""
+            said = await _said(source.connection, ("connect",), words, doing, _WAYS) if words else ""
             return read_ways(doing, said.partition("\n")[2])  # the first line says as whom it runs
         except QuarterdeckError as error:
             return HostFinding(source.host.name, Finding("network", Verdict.REFUSE, error.seen, error.next_step))
@@ -271,11 +279,12 @@ def _wanted(settings: SshSettings, reached: Sequence[_Reached], here: Here) -> d
 
 
 async def _said(
-    connection: asyncssh.SSHClientConnection, script: str, words: Sequence[str], doing: str, deadline: float
+    connection: asyncssh.SSHClientConnection, scripts: Sequence[str], words: Sequence[str], doing: str, deadline: float
 ) -> str:
+    """What scripts say that run one after the other, in one session."""
     try:
         async with asyncio.timeout(deadline):
-            done = await connection.run(_command(script, words), stdin=asyncssh.DEVNULL)
+            done = await connection.run(_command(scripts, words), stdin=asyncssh.DEVNULL)
     except TimeoutError:
         raise TimedOut(doing, f"not done within {deadline:.0f} s", "see why it is slow") from None
     except (asyncssh.Error, OSError) as error:
@@ -283,9 +292,10 @@ async def _said(
     return str(done.stdout or "")
 
 
-def _command(script: str, words: Sequence[str]) -> str:
+def _command(scripts: Sequence[str], words: Sequence[str]) -> str:
     """What a host is given to run: whatever its user's shell is."""
-    return f"exec /bin/sh -c {shlex.join((_RUN, _piece(script), *words))}"
+    script = "\n".join(map(_piece, scripts))
+    return f"exec /bin/sh -c {shlex.join((_RUN, script, *words))}"
 
 
 @cache

@@ -22,8 +22,8 @@ ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and
     [ "$ROOT" = "$LIB/volumes/$CLASS" ] || rm -f "$ROOT/.quarterdeck"
   done
   [ $# -eq 0 ] || rm -f "$LIB/ledger.json" "$LIB"/fences/*
-  # what is left when nobody has anything here any more
-  [ -n "$(ls -A "$UNITS")" ] || { rm -rf "$LIB/programs"/* "$LIB/programs"/.part-* && rm -f "$LIB/owner"; }
+  # what is left when nobody has anything here any more; sessions of others end by that
+  [ -n "$(ls -A "$UNITS")" ] || { : > "$SESSION/cleared" && rm -rf "$LIB/programs"/* "$LIB/programs"/.part-* && rm -f "$LIB/owner"; }
 }
 
 # The session
@@ -37,6 +37,7 @@ prepare() {
     getent passwd "$each" > /dev/null || lines+=("u $each - \"quarterdeck\" /nonexistent")
   done
   [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}" | systemd-sysusers - || return 1
+  label "$SELF"
   find "$LIB/tmp" -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
   while read -r each; do  # folders of sessions that were killed
     flock -n "$each" true && rm -rf "$each"
@@ -75,17 +76,18 @@ carry_out() {  # as ``answer``
 }
 
 call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client's address and port, ours
-  local digest size id expires words
+  local digest size id expires words why OWNED=''
   CLIENT=${3:-127.0.0.1} PORT=${6:-22}
   [[ $CLIENT =~ ^[0-9a-fA-F.:]+$ && $PORT =~ ^[0-9]+$ ]] || exit $INVALID
   digest=$(sha256sum < "$SELF"); digest=${digest%% *}
   if [ "$digest" != "$1" ]; then echo "other $PROTOCOL $digest"; exit 0; fi
   [ "$2" = - ] || (require_name "$2") || exit $INVALID
   [ -d /run/systemd/system ] || { echo "no-systemd"; exit 0; }
-  prepare || { echo "no-room $(df --output=pcent "$LIB" | tail -n 1 | tr -d ' ')"; exit 0; }
+  why=$(prepare 2>&1) || { echo "unprepared ${why//$'\n'/; }"; exit 0; }
   if [ "$2" != - ]; then  # who only looks does not make it his
     [ -e "$LIB/owner" ] || put "$LIB/owner" 644 <<< "$2"
     if [ "$(< "$LIB/owner")" != "$2" ]; then echo "owned $(< "$LIB/owner")"; exit 0; fi
+    exec {OWNED}< "$LIB/owner"
   fi
   SESSION=$(mktemp -d "$RUN/session.XXXXXX") || exit 1
   trap 'rm -rf "$SESSION"' EXIT
@@ -96,6 +98,8 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   uptime_now
   printf 'quarterdeck %s %s %s\n' "$PROTOCOL" "$UPTIME" "$(command -v zstd > /dev/null && echo zstd || echo gzip)" >&"$REPLIES"
   while read -r -t $SILENCE id expires PLANE TOKEN size words; do
+    # A host that was cleared since has nothing of what its caller knows: it is to connect, and ask, again.
+    [ -z "$OWNED" ] || [ -e "$SESSION/cleared" ] || [ "$LIB/owner" -ef "/dev/fd/$OWNED" ] || break
     [[ $id =~ ^[0-9]+$ && $expires =~ ^[0-9]+$ && $size =~ ^[0-9]+$ && $TOKEN =~ ^[0-9]+$ && $words =~ ^[a-z][a-z-]*( |$) ]] || break
     [ "$PLANE" = - ] || (require_name "$PLANE") || break
     [ "$size" = 0 ] || head -c "$size" > "$SESSION/in-$id"
