@@ -114,7 +114,8 @@ def placed(name: str, *, machine: MachineState = MachineState.UP) -> Seen:
 
 def seen(*replicas: Seen, to: str, count: int, leader: str | None = None) -> World:
     """All of them, seen while the plane is wanted at ``to`` with ``count`` replicas. Ids of members begin at 1."""
-    records = tuple(each.record for each in replicas)
+    numbered = tuple(enumerate(replicas, 1))
+    records = tuple(replace(each.record, member_id=number if each.listed else 0) for number, each in numbered)
     members = tuple(each.as_member(number) for number, each in enumerate(replicas, 1) if each.member)
     return World(
         slots=wanted(to, count),

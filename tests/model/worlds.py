@@ -10,7 +10,7 @@ from model.apart import with_member
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.model.memory import Memory
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.planner.parts import SimMachine, SimReplica
@@ -19,6 +19,8 @@ from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.slots import slots
 from quarterdeck.planner.truth import Truth
 
+#: The id that is noted of a member which is gone.
+GONE = -1
 SITES = ("east", "west", "north")
 ZONES = ("a", "b", "c")
 
@@ -172,8 +174,9 @@ def normal(truth: Truth) -> Truth:
         memory = replace(memory, quorum_lost=max(memory.quorum_lost - truth.now, -settings.patience))
     if memory.down or memory.healed or memory.condemned or memory.ailing:
         memory = _normal_healing(memory, truth)
-    replicas = _ranked(truth.replicas)
-    following = len(ranks(replicas)) + 1
+    rank = ranks(truth.replicas)
+    replicas, memory = _ranked(truth.replicas, rank), _with_noted_ranks(memory, rank)
+    following = len(rank) + 1
     unnamed = ages(truth.unnamed, truth.now, settings.ttl + settings.drain)
     if (memory, replicas, following, 0.0) == (truth.memory, truth.replicas, truth.next_member, truth.now):
         return truth if unnamed == truth.unnamed else replace(truth, unnamed=unnamed)
@@ -222,9 +225,22 @@ def ranks(replicas: tuple[tuple[str, SimReplica], ...]) -> dict[int, int]:
     return {number: index + 1 for index, number in enumerate(ids)}
 
 
-def _ranked(replicas: tuple[tuple[str, SimReplica], ...]) -> tuple[tuple[str, SimReplica], ...]:
+def _with_noted_ranks(memory: Memory, rank: dict[int, int]) -> Memory:
+    """The ids that were noted of members, as their ranks; those of members that are gone are all alike."""
+    replicas = tuple(_with_noted_rank(each, rank) for each in memory.replicas)
+    return memory if replicas == memory.replicas else replace(memory, replicas=replicas)
+
+
+def _with_noted_rank(record: Replica, rank: dict[int, int]) -> Replica:
+    number, events = record.member_id, record.events
+    ranked = rank.get(number, GONE) if number else 0
+    if events is not None and events.member_id and rank.get(events.member_id, GONE) != events.member_id:
+        return replace(record, member_id=ranked, events=replace(events, member_id=rank.get(events.member_id, GONE)))
+    return record if ranked == number else replace(record, member_id=ranked)
+
+
+def _ranked(replicas: tuple[tuple[str, SimReplica], ...], rank: dict[int, int]) -> tuple[tuple[str, SimReplica], ...]:
     """Member ids as their ranks: only their order matters."""
-    rank = ranks(replicas)
     if all(number == now for number, now in rank.items()):
         return replicas
     return tuple((name, _with_ranks(replica, rank)) for name, replica in replicas)

@@ -20,12 +20,21 @@ from quarterdeck.engine.conditions import (
     why_stalled,
 )
 from quarterdeck.model.clusters import ClusterMemory, Full
-from quarterdeck.model.memory import Condemned, Memory, Rejection
+from quarterdeck.model.memory import Condemned, Memory, Rejection, Replica
+from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import NoteCreated, Plan
 from quarterdeck.model.world import BalancerFact, EdgeFact, Health, MemberFact, Membership, Space, World
 
 SERVES = BalancerFact(site="east", running=True, backends=frozenset({"a-1"}), healthy=frozenset({"a-1"}))
-WELL = World(slots=(), memory=Memory(served_site="east"), now=0.0, record="east", balancers=(SERVES,))
+REPLICA = Replica(name="a-1", slot=Slot(site="east", zone="a"), machine="m-1")
+WELL = World(
+    slots=(),
+    memory=Memory(served_site="east", replicas=(REPLICA,)),
+    now=0.0,
+    plane_name="demo",
+    record="east",
+    balancers=(SERVES,),
+)
 BUSY = Plan(now=(NoteCreated(site="east", why=""),))
 
 
@@ -100,6 +109,23 @@ def test_a_plane_without_room_in_etcd_needs_a_person_only_where_the_quota_is_too
         memory=replace(WELL.memory, events=ClusterMemory(epoch=1, bootstrap=("a-1",), full=tried)),
     )
     assert "(raise spec.etcd.events.quotaBytes)" in said(look(world=events), STALLED)
+
+
+def test_a_voter_that_belongs_to_no_replica_needs_a_person_who_is_told_how_to_remove_it() -> None:
+    own = MemberFact(id=1, replica="a-1", learner=False, health=Health.HEALTHY)
+    url = "https://10.0.0.9:2380"
+    stray = MemberFact(
+        id=0x8E9E05C52164694D, replica="", name="a-1", peer_urls=(url,), learner=False, health=Health.DOWN
+    )
+    world = replace(WELL, membership=Membership(members=(own, stray), leader="a-1"))
+    found = look(world=world)
+    assert next(each.reason for each in found if each.type == STALLED) == "UnknownMember"
+    assert said(found, STALLED) == (
+        "waiting for voter 8e9e05c52164694d (name a-1, https://10.0.0.9:2380) of etcd to be removed:"
+        " it belongs to no replica ('quarterdeck etcd remove-member demo 8e9e05c52164694d')"
+    )
+    learns = replace(world, membership=Membership(members=(own, replace(stray, learner=True)), leader="a-1"))
+    assert of(look(world=learns))[STALLED] == "False", "a learner is removed without being asked for"
 
 
 def test_a_plane_that_went_back_from_what_is_wanted_is_not_ready_however_quiet_it_is() -> None:

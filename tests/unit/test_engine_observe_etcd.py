@@ -30,9 +30,12 @@ class Looking:
     def __init__(self, fake: FakePlane, plane: Plane) -> None:
         self.fake, self.plane = fake, plane
         self.observer = EtcdObserver(plane=plane)
+        self.listed: tuple[MemberFact, ...] = ()
 
     async def look(self) -> Membership | None:
-        return await self.observer.observe(self.plane.memory)
+        seen = await self.observer.observe(self.plane.memory)
+        self.listed = seen.members if seen is not None else ()
+        return seen
 
     async def for_seconds(self, seconds: float, *, writes: int = 1, every: float = 0.5) -> Membership | None:
         """Look, while clients write ``writes`` entries between two looks."""
@@ -374,3 +377,113 @@ async def test_one_that_copies_is_on_its_way_as_long_as_more_of_it_comes_as_far_
     assert disk.asked <= 1 + 5 * 5, "a volume is not looked at in each look"
     assert of(await driver.for_seconds(STUCK + 5.0), "west-1").lagging is True
     assert of(await onlooker.for_seconds(2 * STUCK), "west-1").lagging is None
+
+
+# --- members are told apart by id -------------------------------------------------------------------------------------
+
+
+def noted(looking: Looking) -> None:
+    """Write down the ids of members, as the driver does once it has seen them."""
+    memory = looking.plane.memory
+    known = {each.replica: each.id for each in looking.listed}
+    replicas = tuple(replace(each, member_id=known.get(each.name, 0)) for each in memory.replicas)
+    status = looking.plane.resource.status
+    status = status.model_copy(update={"memory": memory_to_status(replace(memory, replicas=replicas))})
+    looking.plane.resource = looking.plane.resource.model_copy(update={"status": status})
+
+
+def added(fake: FakePlane, name: str, peer_url: str, *, learner: bool = False, started: bool = True) -> Member:
+    """What somebody's `etcdctl member add` leaves, and, if it is started, etcd with that name."""
+    cluster = fake.etcd.cluster
+    member = Member(id=next(cluster.ids), peer_url=peer_url, learner=learner)
+    cluster.nodes.append(member)
+    if started:
+        address = replace(fake.address("east-1"), name=name, peer_url=peer_url, client_url=f"{peer_url}/client")
+        cluster.start(replace(address, metrics_url=f"{peer_url}/metrics"))
+    return member
+
+
+STRAY = "https://10.99.0.9:2380"
+
+
+def stray_of(seen: Membership | None) -> MemberFact:
+    assert seen is not None
+    (found,) = (each for each in seen.members if not each.replica)
+    return found
+
+
+@pytest.mark.parametrize("ids_noted", [False, True])
+@pytest.mark.parametrize("name", ["", "east-1", "somebody"])
+async def test_a_member_that_somebody_added_belongs_to_no_replica_whatever_its_name(
+    fake: FakePlane, looking: Looking, name: str, ids_noted: bool
+) -> None:
+    await looking.look()
+    if ids_noted:
+        noted(looking)
+    member = added(fake, name, STRAY, started=bool(name))
+    seen = await looking.for_seconds(SILENT_FOR)
+    stray = stray_of(seen)
+    assert (stray.id, stray.name, stray.peer_urls, stray.misplaced) == (member.id, name, (STRAY,), False)
+    assert stray.health is not Health.HEALTHY
+    assert {each.replica for each in seen.members if each.replica} == set(fake.names)  # type: ignore[union-attr]
+    assert not any(each.misplaced for each in seen.members)  # type: ignore[union-attr]
+
+
+async def test_a_stray_that_leads_is_not_taken_for_a_replica(fake: FakePlane, looking: Looking) -> None:
+    member = added(fake, "east-1", STRAY)
+    fake.etcd.cluster.leader = member.id
+    seen = await looking.look()
+    assert seen is not None
+    assert seen.leader is None
+    assert of(seen, "east-1").health is Health.HEALTHY
+
+
+async def test_a_member_whose_peer_urls_somebody_changed_is_still_its_replicas(
+    fake: FakePlane, looking: Looking
+) -> None:
+    await looking.look()
+    noted(looking)
+    fake.etcd.cluster.at(fake.url("west-1")).peer_url = STRAY
+    seen = of(await looking.look(), "west-1")
+    assert seen.misplaced
+    assert seen.peer_urls == (STRAY,)
+    assert seen.health is Health.HEALTHY
+
+
+async def test_nor_does_it_become_anothers_that_has_its_url_now(fake: FakePlane, looking: Looking) -> None:
+    await looking.look()
+    noted(looking)
+    one, other = (fake.etcd.cluster.at(fake.url(name)) for name in ("east-2", "west-1"))
+    one.peer_url, other.peer_url = other.peer_url, one.peer_url
+    seen = await looking.look()
+    assert {name: of(seen, name).id for name in ("east-2", "west-1")} == {"east-2": one.id, "west-1": other.id}
+    assert of(seen, "east-2").misplaced
+    assert of(seen, "west-1").misplaced
+
+
+async def test_a_member_that_was_removed_is_not_back_when_one_is_added_at_its_url(
+    fake: FakePlane, looking: Looking
+) -> None:
+    """Its data is of the member that was removed: no other one may start on it."""
+    await looking.look()
+    noted(looking)
+    cluster = fake.etcd.cluster
+    url = cluster.at(fake.url("west-1")).peer_url
+    cluster.nodes.remove(cluster.at(fake.url("west-1")))
+    member = added(fake, "west-1", url, started=False)
+    seen = await looking.look()
+    assert seen is not None
+    assert seen.of("west-1") is None
+    assert stray_of(seen).id == member.id
+
+
+async def test_of_two_with_the_name_of_a_replica_neither_is_taken_where_no_id_was_noted(
+    fake: FakePlane, looking: Looking
+) -> None:
+    """A replica that moved before ids were noted is known by its name, unless that could be anybody's."""
+    fake.etcd.cluster.at(fake.url("west-1")).peer_url = "https://10.99.0.8:2380"
+    assert of(await looking.look(), "west-1").misplaced
+    added(fake, "west-1", STRAY)
+    seen = await looking.look()
+    assert seen is not None
+    assert seen.of("west-1") is None

@@ -44,7 +44,10 @@ def test_of_the_members_that_no_record_names_learners_go_and_voters_are_left_to_
     assert not went.waiting
     stayed = remove_strays(with_stray(is_learner=False))
     assert not stayed.steps
-    assert stayed.waiting == ("somebody to say what becomes of member 63, which no replica is recorded for",)
+    assert stayed.waiting == (
+        "voter 63 (not started) of etcd to be removed: it belongs to no replica"
+        " ('quarterdeck etcd remove-member NAME 63')",
+    )
 
 
 # --- remove_dead ----------------------------------------------------------------------------------------------------

@@ -138,14 +138,18 @@ def test_a_learner_that_no_record_names_is_removed() -> None:
         (99, "RemoveMember")
     ]
     assert not any(
-        "somebody" in each for each in plan(with_stray(observe(settled(empty("east", 3))), learner=True)).waiting
+        "belongs to no replica" in each
+        for each in plan(with_stray(observe(settled(empty("east", 3))), learner=True)).waiting
     )
 
 
 def test_a_voter_that_no_record_names_is_left_to_people() -> None:
     seen = plan(with_stray(observe(settled(empty("east", 3))), learner=False))
     assert not seen.now
-    assert seen.waiting == ("somebody to say what becomes of member 63, which no replica is recorded for",)
+    assert seen.waiting == (
+        "voter 63 (not started) of etcd to be removed: it belongs to no replica"
+        " ('quarterdeck etcd remove-member NAME 63')",
+    )
 
 
 def test_an_address_that_leads_nowhere_comes_before_whatever_can_wait() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.etcd import PORTS
 from quarterdeck.components.ports import completed, seat_of_before
 from quarterdeck.errors import NotFound, Unavailable
+from quarterdeck.etcd.facts import ListedMember
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.endpoints import BackendAddress
@@ -57,6 +58,29 @@ def candidates(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[Replica, 
 def peer_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """Where a replica's member of a cluster answers its peers; it identifies the member."""
     return reached_at(plane, record, PORTS[cluster].peer).url()
+
+
+def owners(plane: Plane, cluster: Cluster, members: Iterable[ListedMember]) -> dict[int, Replica]:
+    """The replica that each member belongs to, by the member's id; members that belong to none are left out.
+
+    A replica's member is the one with the id that was noted of it, and no other: anybody can give a member any name and
+    any free peer URL. Where no id was noted yet, it is the member that the replica's peer URL identifies; and for a
+    replica that went to another machine with its data before ids were noted, the only one with its name.
+    """
+    listed = tuple(members)
+    records = [each for each in plane.memory.of(cluster).replicas if seat_of(plane, each).has(PORTS[cluster].peer)]
+    noted = {each.member_id: each for each in records if each.member_id}
+    found = {member.id: noted[member.id] for member in listed if member.id in noted}
+    unnoted = {peer_url(plane, each, cluster): each for each in records if not each.member_id}
+    for member in (each for each in listed if each.id not in found):
+        url = next((url for url in member.peer_urls if url in unnoted), None)
+        if url is not None:
+            found[member.id] = unnoted.pop(url)
+    for record in (each for each in unnoted.values() if each.started):
+        named = [each.id for each in listed if each.name == record.name and each.id not in found]
+        if len(named) == 1:
+            found[named[0]] = record
+    return found
 
 
 def metrics_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:

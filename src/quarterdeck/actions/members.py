@@ -215,7 +215,8 @@ def healthy_urls(
     names = [
         member.replica
         for member in membership.members
-        if member.health is Health.HEALTHY and member.replica not in left_out and not member.learner
+        if member.replica and member.health is Health.HEALTHY
+        if member.replica not in left_out and not member.learner
     ]
     names.sort(key=lambda name: name != membership.leader)
     return tuple(client_url(plane, plane.memory.replica(name), cluster) for name in names)

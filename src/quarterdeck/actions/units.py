@@ -21,7 +21,7 @@ from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address, Witness
-from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
+from quarterdeck.model.clusters import CALLED, CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps import RestartUnit, ReviveUnit, StartUnit, StopUnit
@@ -121,14 +121,15 @@ def _initial_cluster(
         maybe = tuple((each.name, peer_url(plane, each, cluster)) for each in candidates(plane, cluster))
         return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token, compares=started)
     members = membership.members
-    strangers = [member for member in members if not _known(memory, member.replica)]
-    if strangers:
+    unknown = [member for member in members if not _known(memory, member.replica)]
+    if unknown and not started:
         raise PreconditionFailed(
-            f"starting etcd of {record.name}",
-            f"etcd lists a member {strangers[0].id:x} that quarterdeck did not add",
-            "remove it with etcdctl, or wait until it is gone",
+            f"starting {CALLED[cluster]} of {record.name}",
+            f"member {unknown[0].told} belongs to no replica, and a member that joins must list all others",
+            f"'quarterdeck etcd remove-member {plane.name} {unknown[0].id:x}'",
         )
-    listed = tuple((member.replica, peer_url(plane, memory.replica(member.replica), cluster)) for member in members)
+    known = (member for member in members if member not in unknown)
+    listed = tuple((member.replica, peer_url(plane, memory.replica(member.replica), cluster)) for member in known)
     return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token, compares=started)
 
 

@@ -31,6 +31,10 @@ M = TypeVar("M", bound=Model)
 K = TypeVar("K", bound="DataclassInstance")
 
 
+#: An id that etcd gave, in hexadecimal as etcdctl prints it: many readers of JSON know no numbers of 64 bits.
+EtcdId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
+
+
 class SlotStatus(Model):
     """A ``model.slots.Slot``.
 
@@ -73,6 +77,7 @@ class MemberStatus(Model):
     epoch: int
     storage_class: str = ""
     listed: bool = False
+    member_id: EtcdId = "0"
     restarted: bool = False
     started: bool = False
     differs: bool = False
@@ -90,6 +95,7 @@ class ReplicaStatus(Model):
     revision: str = ""
     seat: SeatStatus | None = None
     listed: bool = False
+    member_id: EtcdId = "0"
     restarted: bool = False
     started: bool = False
     differs: bool = False
@@ -185,31 +191,27 @@ class LeftBehindStatus(Model):
     replica: str
 
 
-ClusterId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
-
-
 class ClusterStatus(Model):
     """A ``model.clusters.ClusterMemory``; its id is written as the main cluster's."""
 
     epoch: int = 0
     bootstrap: tuple[str, ...] = ()
     created: bool = False
-    cluster_id: ClusterId = "0"
+    cluster_id: EtcdId = "0"
     revision: int = 0
     full: FullStatus | None = None
 
 
 class MemoryStatus(Model):
     """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas, ``unready``, ``ailing`` and ``revived``
-    units, ``down`` replicas, ``healed`` machines; ``cluster_id`` is in hexadecimal, as etcd prints it, since many
-    readers of JSON know no numbers of 64 bits.
+    units, ``down`` replicas, ``healed`` machines.
     """
 
     next_ordinal: int = 1
     replicas: tuple[ReplicaStatus, ...] = ()
     bootstrap: tuple[str, ...] = ()
     created: bool = False
-    cluster_id: ClusterId = "0"
+    cluster_id: EtcdId = "0"
     revision: int = 0
     served_site: str | None = None
     held: tuple[Moment, ...] = ()
@@ -303,7 +305,8 @@ def _replica_to_status(replica: Replica) -> ReplicaStatus:
         replica,
         slot=SlotStatus(site=slot.site, zone=slot.zone, role=slot.role),
         seat=_seat_to_status(replica.seat),
-        events=_if_any(MemberStatus, replica.events),
+        member_id=f"{replica.member_id:x}",
+        events=_member_to_status(replica.events),
     )
 
 
@@ -315,8 +318,17 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
         slot=Slot(site=slot.site, zone=slot.zone, role=slot.role),
         storage_class=status.storage_class or slot.storage_class or "",
         seat=_seat_from_status(status.machine, status.seat),
-        events=_back_if_any(MemberMemory, status.events),
+        member_id=int(status.member_id, 16),
+        events=_member_from_status(status.events),
     )
+
+
+def _member_to_status(member: MemberMemory | None) -> MemberStatus | None:
+    return _told(MemberStatus, member, member_id=f"{member.member_id:x}") if member is not None else None
+
+
+def _member_from_status(status: MemberStatus | None) -> MemberMemory | None:
+    return _known(MemberMemory, status, member_id=int(status.member_id, 16)) if status is not None else None
 
 
 def _cluster_to_status(cluster: ClusterMemory) -> ClusterStatus:

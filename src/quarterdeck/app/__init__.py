@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Request,
         Scale,
     )
+    from quarterdeck.app.strays import MemberRemoval
     from quarterdeck.app.verifying import Verification
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
@@ -71,6 +72,7 @@ __all__ = [
     "Looks",
     "LostQuorum",
     "MemberHash",
+    "MemberRemoval",
     "Migrate",
     "NewToken",
     "NodeFacts",
@@ -133,6 +135,7 @@ _PLACES = {
         "Request",
         "Scale",
     ),
+    "app.strays": ("MemberRemoval",),
     "app.verifying": ("Verification",),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),

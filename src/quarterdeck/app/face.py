@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, changes, cordons, drains, driving, logs, recovering, serving
+from quarterdeck.app import certificates, changes, cordons, drains, driving, logs, recovering, serving, strays
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.driving import Hand
@@ -27,6 +27,7 @@ from quarterdeck.app.piped import Parent
 from quarterdeck.app.recovering import LostQuorum
 from quarterdeck.app.requests import Request
 from quarterdeck.app.sites import Sites
+from quarterdeck.app.strays import MemberRemoval
 from quarterdeck.drivers import networks
 from quarterdeck.engine import operations
 from quarterdeck.engine.access import admin_kubeconfig
@@ -171,6 +172,22 @@ class Quarterdeck(Looks):
         stopped as soon as they can be reached; Conflict where another epoch has begun meanwhile.
         """
         await recovering.consent(self._home, lost, even_if_others_live=even_if_others_live)
+
+    async def plan_member_removal(self, name: str, member: str) -> MemberRemoval:
+        """Whether a member of etcd that belongs to no replica can be removed; ``member`` is its id, in hexadecimal as
+        etcdctl prints it. Changes nothing.
+
+        Raises NotFound (the plane, the member), InvalidInput (the id), PreconditionFailed for a replica's member and
+        where the other voters would be no healthy quorum, Unavailable where no quorum answers.
+        """
+        await self._require_in_reach(name)
+        return await strays.planned(self._home, name, member)
+
+    async def remove_member(self, removal: MemberRemoval) -> None:
+        """Remove such a member, if what was planned still holds. Raises what ``plan_member_removal`` does, and
+        EtcdFault where etcd refuses.
+        """
+        await strays.removed(self._home, removal, self._asker)
 
     async def cordon(self, name: str, replica: str) -> bool:
         """Have a replica left as it is: healing does not touch it, nor does anything that can wait. Whether that is

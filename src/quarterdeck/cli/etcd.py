@@ -1,14 +1,18 @@
-"""Commands on the etcd of a plane: check."""
+"""Commands on the etcd of a plane: check, remove-member."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.app import MemberHash
-from quarterdeck.cli.arguments import Name, OutputOption
-from quarterdeck.cli.context import Output, err, go_inside, looking, run
+from quarterdeck.app import MemberHash, MemberRemoval
+from quarterdeck.cli.arguments import Name, OutputOption, Yes
+from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
+from quarterdeck.cli.opening import opened
 from quarterdeck.cli.output import show
+from quarterdeck.cli.work import confirm
 
 app = typer.Typer(help="The etcd of a plane.", no_args_is_help=True)
 
@@ -33,6 +37,34 @@ def check(name: Name, output: OutputOption = Output.TABLE) -> None:
         err.print(line, highlight=False, soft_wrap=True)
     if not all(each.same for each in found):
         raise typer.Exit(1)
+
+
+@app.command()
+def remove_member(
+    name: Name,
+    member: Annotated[str, typer.Argument(metavar="ID", help="The member's id, in hexadecimal as etcdctl prints it.")],
+    yes: Yes = False,
+) -> None:
+    """Remove a member of etcd that belongs to no replica: question, removal. Never a replica's member, and nothing
+    unless the voters that are left are a healthy quorum.
+    """
+    go_inside(name)
+
+    async def planned() -> MemberRemoval:
+        async with opened() as quarterdeck:
+            return await quarterdeck.plan_member_removal(name, member)
+
+    removal = run(planned())
+    left = f"{removal.healthy} of the {removal.voters} voters that are left are healthy"
+    out.print(f"{removal.told} belongs to no replica of plane {name}; {left}", highlight=False, soft_wrap=True)
+    confirm(f"remove member {removal.member:x} from the etcd of plane {name}?", yes=yes)
+
+    async def removed() -> None:
+        async with opened() as quarterdeck:
+            await quarterdeck.remove_member(removal)
+
+    run(removed())
+    out.print(f"member {removal.member:x} is removed", highlight=False)
 
 
 def _row(found: MemberHash, output: Output) -> dict[str, JsonValue]:

@@ -243,7 +243,7 @@ def _quorum(ground: Ground, wish: Wish) -> Aim:
         raise PreconditionFailed(_doing(ground, wish), "the members of its etcd are not known")
     voters = {each.replica for each in membership.voters}
     machines = [each.machine for each in ground.replicas if each.name in voters]
-    most = len(voters) - quorum(len(voters)) + 1
+    most = len(membership.voters) - quorum(len(membership.voters)) + 1
     return _struck(ground, (Hit(machine=each, kind=FaultKind.POWER_OFF) for each in dict.fromkeys(machines[:most])))
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from quarterdeck.actions.addresses import candidates, client_url, client_urls, peer_url
+from quarterdeck.actions.addresses import client_url, client_urls, owners
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import or_none
 from quarterdeck.engine.findings import Finding, Verdict, ok, refuse
@@ -87,10 +87,10 @@ async def _once(plane: Plane, cluster: Cluster) -> Compared:
 
 async def _voters(plane: Plane, cluster: Cluster, urls: tuple[str, ...]) -> dict[str, Replica | None]:
     """The voters by name. One that no replica is recorded for counts, too; its data is not known."""
-    records = {peer_url(plane, each, cluster): each for each in candidates(plane, cluster)}
-    listed = [each for each in await plane.etcd.members(urls) if not each.is_learner]
-    found = ((each, next((records[url] for url in each.peer_urls if url in records), None)) for each in listed)
-    return {record.name if record is not None else f"{each.id:x}": record for each, record in found}
+    listed = await plane.etcd.members(urls)
+    owner = owners(plane, cluster, listed)
+    voters = ((each, owner.get(each.id)) for each in listed if not each.is_learner)
+    return {record.name if record is not None else f"{each.id:x}": record for each, record in voters}
 
 
 async def _hash(plane: Plane, record: Replica | None, cluster: Cluster, revision: int) -> KeySpaceHash | None:

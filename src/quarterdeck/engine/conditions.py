@@ -11,7 +11,7 @@ from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Membership, World
-from quarterdeck.planner.members import CORRUPT, raised
+from quarterdeck.planner.members import CORRUPT, raised, stray_voters
 from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.revisions import next_revision
 from quarterdeck.planner.space import NOSPACE, lacks_quota
@@ -164,6 +164,8 @@ def _stalled(world: World, asked: Sequence[str]) -> _Answer:
         return ConditionStatus.TRUE, "PersonNeeded", "; ".join(asked[:_REASONS])
     for cluster in Cluster:
         of = world.of(cluster)
+        if unknown := stray_voters(of, cluster):
+            return ConditionStatus.TRUE, "UnknownMember", f"waiting for {'; '.join(unknown)}"
         if of.membership is not None and set(raised(of.membership)) - {NOSPACE}:
             return ConditionStatus.TRUE, "Alarm", _alarm(of, of.membership, CALLED[cluster])
         if lacking := lacks_quota(of, cluster):

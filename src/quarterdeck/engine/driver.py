@@ -21,6 +21,7 @@ from quarterdeck.engine.conditions import judged, reworded, turned
 from quarterdeck.engine.duties import Duties
 from quarterdeck.engine.events import Happening, happenings, told_of
 from quarterdeck.engine.journal import tell_step
+from quarterdeck.engine.membership_watch import MembershipWatch
 from quarterdeck.engine.observe import Observer
 from quarterdeck.engine.timeline import Timeline
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate, in_words
@@ -64,6 +65,7 @@ class Driver:
     _worded: float = -math.inf
     _name_started: float = -math.inf
     _left: tuple[str, ...] = ()
+    _membership: MembershipWatch = field(default_factory=MembershipWatch)
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
         """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
@@ -190,7 +192,7 @@ class Driver:
     async def _sample(self, world: World, plan: Plan) -> None:
         await self.troubles.watch(lambda watcher: watcher.observed(world, plan))
         so = happenings(world)
-        await self.troubles.tell(*(so - self._told))
+        await self.troubles.tell(*(so - self._told), *self._membership.news(world))
         self._told = so
         seen = self._timeline.news(world, self.monotonic())
         if seen is not None:
@@ -225,6 +227,7 @@ class Driver:
         if step not in self._asked and not self._aside.knows(step):
             await self.troubles.watch(lambda watcher: watcher.begins(step))
             await self._journal(step, Outcome.STARTED, {})
+        self._membership.tried(step)
         try:
             detail = await carry_out(self.plane, step, world)
         except MET as error:

@@ -10,10 +10,10 @@ from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import Pardon, Step
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.healing import held_back
 from quarterdeck.planner.machines import flapping
-from quarterdeck.planner.members import CORRUPT, listed, raised
+from quarterdeck.planner.members import CORRUPT, listed, raised, strays
 from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import Event, EventType
@@ -76,7 +76,9 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
         return [*wrong, Happening("NoQuorum", f"no quorum of its {etcd.removeprefix('the ')} members answers")]
     found = wrong + [Happening("Alarm", f"{etcd} raised an alarm: {alarm}") for alarm in membership.alarms]
     joining = {record.name for record in world.memory.replicas if not record.started}
-    for member in membership.members:
+    unknown = strays(world)
+    found += [_unknown_member(world, each, etcd) for each in unknown]
+    for member in (each for each in membership.members if each not in unknown):
         who = f"{'learner' if member.learner else 'voter'} {member.replica} of {etcd}"
         if member.lagging:
             found.append(Happening("MemberLagging", f"{who} is far behind the leader, and comes no nearer"))
@@ -92,6 +94,13 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
     if membership.leader is not None:
         found.append(Happening("LeaderElected", f"{membership.leader} leads {etcd}", EventType.NORMAL))
     return found
+
+
+def _unknown_member(world: World, member: MemberFact, etcd: str) -> Happening:
+    """Of a member that belongs to no replica: a person, or another program, has added it."""
+    role, remove = "learner" if member.learner else "voter", f"quarterdeck etcd remove-member {world.plane_name}"
+    then = "it is removed" if member.learner else f"remove it with '{remove} {member.id:x}'"
+    return Happening("UnknownMember", f"{role} {member.told} of {etcd} belongs to no replica: {then}")
 
 
 #: The world by the cluster that stands in it where the main one does.

@@ -62,6 +62,7 @@ class Observer:
         """One observation. Raises only what is not a matter of somebody not answering."""
         plane, memory = self.plane, self.plane.memory
         known = World(
+            plane_name=self.plane.name,
             slots=(),
             revision=plane.revisions.goal,
             via=plane.revisions.via,

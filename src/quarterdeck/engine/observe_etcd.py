@@ -7,10 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, peer_url, seat_of
+from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, owners, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
-from quarterdeck.components.etcd import PORTS
 from quarterdeck.engine.asking import SOON, or_none
 from quarterdeck.engine.identity import foreign, set_back
 from quarterdeck.engine.lagging import Distance, Pursuit
@@ -47,8 +46,8 @@ class _Listed:
     misplaced: bool = False
 
     @property
-    def name(self) -> str:
-        return self.record.name if self.record else self.member.name
+    def replica(self) -> str:
+        return self.record.name if self.record else ""
 
     @property
     def joining(self) -> bool:
@@ -122,7 +121,7 @@ class EtcdObserver:
         if membership is not None:
             back = await set_back(self.plane.etcd, self._urls(memory, wrong), memory, membership.revision)
             if back != "":
-                wrong |= {member.replica: back for member in membership.members if back}
+                wrong |= {member.replica: back for member in membership.members if back and member.replica}
                 membership = None
         known = {record.name for record in memory.replicas}
         self.words = ()
@@ -135,7 +134,7 @@ class EtcdObserver:
         """What those say that are not known to be wrong; and who else is found to be."""
         listed = await self._list(memory, wrong)
         heard = await asyncio.gather(*(self._hear(each, wrong) for each in listed))
-        found = {each.name: foreign(memory, said.status) for each, said in zip(listed, heard, strict=True)}
+        found = {each.replica: foreign(memory, said.status) for each, said in zip(listed, heard, strict=True)}
         leader = _leader(listed, heard)
         if leader is None and memory.cluster_id:
             found |= await self._ask_all(memory, wrong)
@@ -176,7 +175,7 @@ class EtcdObserver:
         followed = [said.status for said in heard if said.status is not None and leader.is_followed(said)]
         return Membership(
             members=members,
-            leader=names.get(leader.id),
+            leader=names.get(leader.id) or None,
             alarms=alarms,
             cluster_id=followed[0].cluster_id,
             revision=max(status.revision for status in followed),
@@ -199,11 +198,12 @@ class EtcdObserver:
         self._listed = found is not None
         if found is None:
             return ()
-        with_port = (each for each in memory.replicas if seat_of(self.plane, each).has(PORTS[self.cluster].peer))
-        by_peer = {peer_url(self.plane, record, self.cluster): record for record in with_port}
-        # One that went to another machine with its data is known by its name until the others look for it there.
-        by_name = {record.name: record for record in by_peer.values() if record.started}
-        return tuple(_listed(each, by_peer, by_name) for each in found)
+        owner = owners(self.plane, self.cluster, found)
+        return tuple(self._placed(each, owner.get(each.id)) for each in found)
+
+    def _placed(self, member: ListedMember, record: Replica | None) -> _Listed:
+        placed = record is None or peer_url(self.plane, record, self.cluster) in member.peer_urls
+        return _Listed(member=member, record=record, misplaced=not placed)
 
     async def _leaderless(self, urls: Sequence[str]) -> bool:
         """Whether members answer, and none of them knows a leader."""
@@ -214,7 +214,7 @@ class EtcdObserver:
     async def _hear(self, listed: _Listed, wrong: Mapping[str, str]) -> _Heard:
         etcd, record, began = self.plane.etcd, listed.record, self.plane.steady()
         status, applied = None, None
-        if listed.name in wrong:
+        if listed.replica in wrong:
             return _Heard(began=began, ended=began)
         if record is not None and listed.member.started:
             # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
@@ -302,7 +302,9 @@ class EtcdObserver:
         published = member.started and now - self._published.setdefault(member.id, now) >= PUBLISHED
         return MemberFact(
             id=member.id,
-            replica=listed.name,
+            replica=listed.replica,
+            name=member.name,
+            peer_urls=member.peer_urls,
             learner=member.is_learner,
             health=health,
             lag=lag,
@@ -318,14 +320,6 @@ class EtcdObserver:
         wanted = self.plane.settings
         quota = wanted.quota_bytes if self.cluster is Cluster.MAIN else wanted.events_quota_bytes
         return Space(size=status.db_size, in_use=status.db_size_in_use, quota=status.db_size_quota or quota)
-
-
-def _listed(member: ListedMember, by_peer: Mapping[str, Replica], by_name: Mapping[str, Replica]) -> _Listed:
-    found = next((by_peer[url] for url in member.peer_urls if url in by_peer), None)
-    if found is not None:
-        return _Listed(member=member, record=found)
-    moved = by_name.get(member.name)
-    return _Listed(member=member, record=moved, misplaced=moved is not None)
 
 
 def _word(member: int, progress: Progress | None) -> Word | None:

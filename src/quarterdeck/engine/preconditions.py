@@ -25,12 +25,13 @@ from quarterdeck.engine.sets_held import sets_held
 from quarterdeck.engine.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import NEEDED
-from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.measures import ClockOffset, RoundTrip
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
+from quarterdeck.planner.members import strays
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -104,6 +105,8 @@ async def health(move: Move) -> Finding:
     if membership is None:
         return refuse("health", "no quorum of the members answers", f"see 'status {move.plane.name}'")
     condemned = move.wanted.spec.replace_replicas
+    if unknown := _unknown_members(move.world):
+        return unknown
     sick = [
         member.replica
         for member in membership.members
@@ -142,6 +145,17 @@ def _ill_events(world: World, condemned: Collection[str]) -> str:
         return "no quorum of the events' etcd answers"
     ill = [each.replica for each in seen.membership.members if each.health is not Health.HEALTHY]
     return ", ".join(f"member {name} of the events' etcd is not healthy" for name in ill if name not in condemned)
+
+
+def _unknown_members(world: World) -> Finding | None:
+    """The refusal where etcd lists members that belong to no replica; None where it does not."""
+    found = {cluster: strays(world.of(cluster)) for cluster in Cluster}
+    told = [f"member {each.told} of {CALLED[cluster]}" for cluster in Cluster for each in found[cluster]]
+    if not told:
+        return None
+    first = next(each for of in found.values() for each in of)
+    remove = f"'quarterdeck etcd remove-member {world.plane_name} {first.id:x}'"
+    return refuse("health", f"{', '.join(told)} belongs to no replica", remove)
 
 
 async def versions(move: Move) -> Finding:

@@ -45,7 +45,7 @@ def snapshot(world: World) -> Mapping[str, JsonValue]:
     members: dict[str, JsonValue] = {}
     if membership is not None:
         for member in membership.members:
-            members[member.replica] = {
+            members[member.key] = {
                 "site": sites.get(member.replica, ""),
                 "role": "learner" if member.learner else "voter",
                 "health": str(member.health),

@@ -7,9 +7,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from quarterdeck.actions.addresses import candidates, client_url, peer_url
+from quarterdeck.actions.addresses import candidates, client_url, owners
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.asking import SOON, or_none
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import MemberWord, Replica
 
 
@@ -29,8 +30,7 @@ async def _word(plane: Plane, record: Replica) -> MemberWord | None:
     listed = () if status.is_learner else await or_none(plane.etcd.known_members(url))
     if listed is None:
         return None
-    by_peer = {peer_url(plane, each): each.name for each in candidates(plane)}
-    names = {each.name for each in candidates(plane) if each.started}
+    owner = owners(plane, Cluster.MAIN, listed)
     return MemberWord(
         replica=record.name,
         term=status.raft_term,
@@ -40,8 +40,6 @@ async def _word(plane: Plane, record: Replica) -> MemberWord | None:
         learner=status.is_learner,
         follows=status.leader_id != 0,
         voters=tuple(
-            next((by_peer[peer] for peer in each.peer_urls if peer in by_peer), each.name if each.name in names else "")
-            for each in listed
-            if not each.is_learner
+            owner[each.id].name if each.id in owner else f"{each.id:x}" for each in listed if not each.is_learner
         ),
     )

@@ -55,6 +55,12 @@ MEMBERS = _gauge("etcd_members", "plane cluster role health", "members", "Member
 MARGIN = _gauge(
     "etcd_quorum_margin", "plane cluster", "members", "How many healthy voters more may fail; negative: none leads."
 )
+UNKNOWN_MEMBERS = _gauge(
+    "etcd_unknown_members",
+    "plane cluster",
+    "members",
+    "Members that belong to no replica: somebody else added them, and each voter among them counts in the quorum.",
+)
 LAG = _gauge("etcd_member_lag_entries", _MEMBER, "entries", "How far a member is behind the leader's log.")
 LAGGING = _gauge(
     "etcd_member_lagging", _MEMBER, "0 or 1", "Whether a member is far behind the leader's log, and comes no nearer."
@@ -131,6 +137,7 @@ METRICS = (
     MEMBERSHIP,
     MEMBERS,
     MARGIN,
+    UNKNOWN_MEMBERS,
     LAG,
     LAGGING,
     FSYNC,

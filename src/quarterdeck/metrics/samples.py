@@ -13,7 +13,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Health, Membership, World
 from quarterdeck.planner import quorum
-from quarterdeck.planner.members import ALARMS, raised, voters
+from quarterdeck.planner.members import ALARMS, raised, strays, voters
 from quarterdeck.planner.survival import Answer, survivals
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import EventType
@@ -78,6 +78,7 @@ def _of_etcd(world: World, cluster: str) -> Iterator[Sample]:
     if membership is None:
         return
     yield Sample(catalogue.MARGIN, (cluster,), quorum.margin(voters(world)))
+    yield Sample(catalogue.UNKNOWN_MEMBERS, (cluster,), len(strays(world)))
     yield from _members(membership, cluster)
     for kind in ALARMS:
         yield Sample(catalogue.ALARM, (cluster, kind), kind in raised(membership))
@@ -92,10 +93,10 @@ def _members(membership: Membership, cluster: str) -> Iterator[Sample]:
             yield Sample(catalogue.MEMBERS, labels, counts[learner, health])
     for member in membership.members:
         if member.lag is not None:
-            yield Sample(catalogue.LAG, (cluster, member.replica), member.lag)
+            yield Sample(catalogue.LAG, (cluster, member.key), member.lag)
         if member.lagging is not None:
-            yield Sample(catalogue.LAGGING, (cluster, member.replica), member.lagging)
+            yield Sample(catalogue.LAGGING, (cluster, member.key), member.lagging)
         if member.space is not None:
-            yield Sample(catalogue.DATABASE, (cluster, member.replica), member.space.size)
-            yield Sample(catalogue.IN_USE, (cluster, member.replica), member.space.in_use)
-            yield Sample(catalogue.QUOTA, (cluster, member.replica), member.space.quota)
+            yield Sample(catalogue.DATABASE, (cluster, member.key), member.space.size)
+            yield Sample(catalogue.IN_USE, (cluster, member.key), member.space.in_use)
+            yield Sample(catalogue.QUOTA, (cluster, member.key), member.space.quota)

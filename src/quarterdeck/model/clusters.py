@@ -76,6 +76,7 @@ class MemberMemory:
     epoch: int
     storage_class: str = ""
     listed: bool = False
+    member_id: int = 0
     restarted: bool = False
     started: bool = False
     differs: bool = False

@@ -26,6 +26,7 @@ class Replica:
     revision: str = ""
     seat: Seat | None = None
     listed: bool = False  # etcd has listed it as a member: once removed, it can never come back
+    member_id: int = 0  # what etcd calls that member, the only name that is surely its own (0: not known yet)
     restarted: bool = False  # its etcd was restarted because what it waited for could not come any more
     served: bool = False  # clients were led to it, now or before
     started: bool = False  # it was seen healthy as a member: from then on an empty data folder is lost data
@@ -50,6 +51,7 @@ class Replica:
             self,
             storage_class=member.storage_class,
             listed=member.listed,
+            member_id=member.member_id,
             restarted=member.restarted,
             started=member.started,
             differs=member.differs,
@@ -59,8 +61,8 @@ class Replica:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberWord:
     """What a member says of itself while no quorum answers. ``voters``: the replicas whose members vote, by what it has
-    applied ("": of one that no record names); a learner does not tell. ``committed`` and ``applied`` are indexes of
-    raft's log, ``revision`` that of its newest key. ``follows``: it follows a leader, or leads.
+    applied (or the id of one that belongs to no replica); a learner does not tell. ``committed`` and ``applied`` are
+    indexes of raft's log, ``revision`` that of its newest key. ``follows``: it follows a leader, or leads.
     """
 
     replica: str

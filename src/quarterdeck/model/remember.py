@@ -57,6 +57,11 @@ def _has_member(record: Replica, epoch: int) -> bool:
 def _with_member(record: Replica, then: Replica) -> Replica:
     assert record.events is not None
     member = replace(
-        record.events, listed=then.listed, restarted=then.restarted, started=then.started, differs=then.differs
+        record.events,
+        listed=then.listed,
+        member_id=then.member_id,
+        restarted=then.restarted,
+        started=then.started,
+        differs=then.differs,
     )
     return replace(record, events=member)

@@ -43,6 +43,8 @@ class Space:
 class MemberFact:
     """A member as etcd's membership, read from a quorum, lists it.
 
+    Members are told apart by ``id``. ``replica`` is the recorded replica that the member belongs to, "" if it belongs
+    to none. ``name`` (which the member chose itself; "" until it starts) and ``peer_urls`` are only for people.
     ``lag`` is the leader's raft index less this member's applied index (entries), or less what the leader knows it to
     have, if it does not answer itself; None when unknown.
     ``published``: etcd has known its name for a while. A member that starts serves clients as soon as it has applied
@@ -55,6 +57,8 @@ class MemberFact:
     replica: str
     learner: bool
     health: Health
+    name: str = ""
+    peer_urls: tuple[str, ...] = ()
     lag: int | None = None
     published: bool = False
     space: Space | None = None
@@ -62,10 +66,24 @@ class MemberFact:
     misplaced: bool = False
     lagging: bool | None = None
 
+    @property
+    def key(self) -> str:
+        """What tells the member from all others: its replica, or its id as etcdctl prints it."""
+        return self.replica or f"{self.id:x}"
+
+    @property
+    def told(self) -> str:
+        """The member, for people: its replica, or its id, name and peer URLs."""
+        if self.replica:
+            return self.replica
+        name = f"name {self.name}" if self.name else "not started"
+        return f"{self.id:x} ({', '.join((name, *self.peer_urls))})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """A membership that a quorum confirmed. ``leader`` is the replica that leads, if one does. ``cluster_id`` is etcd's
+    """A membership that a quorum confirmed. ``leader`` is the replica that leads, if one does (None as well while a
+    member leads that belongs to no replica). ``cluster_id`` is etcd's
     own, ``revision`` the newest etcd revision that a member had (0: not read). ``alarms`` are those of
     etcd, as members tell them.
     """
@@ -267,7 +285,7 @@ class Failing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """One plane, observed. ``now`` is when that began, in seconds on the memory's timeline, which no step of a wall
-    clock moves.
+    clock moves. ``plane_name`` is for commands that messages suggest.
 
     What is wanted: ``slots``, of ``revision``, with volumes of ``storage_class``. ``changes``: what it takes to bring a
     replica from one revision (the first) to another. ``via`` are those that replicas may have to be of before, the one
@@ -306,6 +324,7 @@ class World:
     slots: tuple[Slot, ...]
     memory: Memory
     now: float
+    plane_name: str = ""
     revision: str = ""
     via: tuple[str, ...] = ()
     apart: frozenset[frozenset[str]] = frozenset()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from quarterdeck.model.clusters import Cluster
+from dataclasses import replace
+
+from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, MemberFact, Membership, World
-from quarterdeck.planner.quorum import Voter
+from quarterdeck.planner.quorum import Voter, has_quorum
 
 CORRUPT = "CORRUPT"
 #: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
@@ -26,13 +28,44 @@ def has_the_data(world: World, member: MemberFact) -> bool:
 
 
 def voters(world: World) -> frozenset[Voter]:
-    """The voters of a world whose membership is known. A member that no record names counts, as at no site."""
+    """The voters of a world whose membership is known: every one that etcd lists. One that belongs to no replica counts
+    as well, as at no site.
+    """
     assert world.membership is not None
     sites = {record.name: record.site for record in world.memory.replicas}
     return frozenset(
-        Voter(member.replica, sites.get(member.replica, ""), member.health is Health.HEALTHY)
+        Voter(member.key, sites.get(member.replica, ""), member.health is Health.HEALTHY)
         for member in world.membership.voters
     )
+
+
+def strays(world: World) -> tuple[MemberFact, ...]:
+    """The members that belong to no recorded replica; none where the membership is not known."""
+    known = {record.name for record in world.memory.replicas}
+    members = world.membership.members if world.membership is not None else ()
+    return tuple(member for member in members if member.replica not in known)
+
+
+def stray_voters(world: World, cluster: Cluster) -> tuple[str, ...]:
+    """What a person must do about each voter of a cluster that belongs to no replica, in a sentence each. ``world`` is
+    as that cluster has it.
+    """
+    remove = f"quarterdeck etcd remove-member {world.plane_name or 'NAME'}"
+    return tuple(
+        f"voter {each.told} of {CALLED[cluster]} to be removed: it belongs to no replica ('{remove} {each.id:x}')"
+        for each in strays(world)
+        if not each.learner
+    )
+
+
+def can_spare(world: World, record: Replica) -> bool:
+    """Rule 1 for a member that stops: without it, the voters that are seen healthy are a quorum of all that etcd lists.
+    A member without a vote can always be spared.
+    """
+    member = world.member(record.name)
+    if member is None or member.learner:
+        return True
+    return has_quorum(replace(each, healthy=each.healthy and each.replica != record.name) for each in voters(world))
 
 
 def listed(membership: Membership, record: Replica) -> bool:

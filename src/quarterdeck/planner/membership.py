@@ -20,6 +20,7 @@ from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.founding import waits_for_a_start
+from quarterdeck.planner.members import stray_voters, strays
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap
 from quarterdeck.planner.view import View
@@ -60,20 +61,18 @@ def removable(view: View, record: Replica) -> bool:
 
 
 def remove_strays(view: View) -> Outcome:
-    """A learner that no record names goes: the late call of a driver that was replaced added it, for a replica that has
-    been let go since. It has never voted.
+    """A learner that belongs to no replica is removed: the late call of a driver that was replaced added it, for a
+    replica that has been let go since, or a person did. It has never voted. A voter is left to a person: it may hold
+    data that nobody else has acknowledged.
     """
-    known = {record.name for record in view.world.memory.replicas}
-    strays = [member for member in view.membership.members if member.replica not in known]
     steps = tuple(
         RemoveMember(
-            site="", why="no replica is recorded for it", replica=member.replica, member=member.id, cluster=view.cluster
+            site="", why="it belongs to no replica", replica=member.replica, member=member.id, cluster=view.cluster
         )
-        for member in strays
+        for member in strays(view.world)
         if member.learner
     )
-    votes = tuple(f"member {member.id:x}, which no replica is recorded for" for member in strays if not member.learner)
-    return Outcome(steps, tuple(f"somebody to say what becomes of {each}" for each in votes))
+    return Outcome(steps, stray_voters(view.world, view.cluster))
 
 
 def remove_dead(view: View) -> Outcome:
@@ -116,7 +115,7 @@ def join(view: View) -> Outcome:
         first = _depose(view)
         if first is not None:
             return first
-        sick = [voter.replica for voter in view.membership.voters if voter.health is not Health.HEALTHY]
+        sick = [voter.told for voter in view.membership.voters if voter.health is not Health.HEALTHY]
         if sick:
             return Outcome(waiting=(f"member {', '.join(sick)} must be healthy before learners are added",))
         steps = tuple(_add(view, record) for record in absent if view.reachable(record))

@@ -90,7 +90,7 @@ def _lifetime(world: World) -> list[Step]:
 
 def _members(world: World, membership: Membership, cluster: Cluster) -> list[Step]:
     memory = world.memory
-    members = {member.replica: member for member in membership.members}
+    members = {member.replica: member for member in membership.members if member.replica}
     records = [record for record in memory.replicas if record.name in members]
     listed = tuple(record.name for record in records if not record.listed)
     started = tuple(
@@ -98,11 +98,15 @@ def _members(world: World, membership: Membership, cluster: Cluster) -> list[Ste
         for record in records
         if not record.started and members[record.name].health is Health.HEALTHY and _has_begun(world, record)
     )
-    if not listed and not started:
+    ids = tuple((record.name, members[record.name].id) for record in records if not record.member_id)
+    if not (listed or started or ids):
         return []
     storage_class = world.storage_class if cluster is Cluster.EVENTS else ""
     why = "they are members now"
-    return [NoteMembers(site="", why=why, listed=listed, started=started, storage_class=storage_class, cluster=cluster)]
+    noted = NoteMembers(
+        site="", why=why, listed=listed, started=started, ids=ids, storage_class=storage_class, cluster=cluster
+    )
+    return [noted]
 
 
 def _has_begun(world: World, record: Replica) -> bool:

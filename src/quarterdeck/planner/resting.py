@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import MANAGERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
-from quarterdeck.planner.members import CORRUPT, acts, all_raised, serves
+from quarterdeck.planner.members import CORRUPT, acts, all_raised, can_spare, serves
 from quarterdeck.planner.revisions import may_stop
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def in_turn(view: View) -> list[Replica]:
 
 
 def spared(view: View, record: Replica) -> bool:
-    """Whether all others are well and carry the traffic, and nobody else joins or leaves."""
+    """Whether all others are well and carry the traffic, nobody else joins or leaves, and the members that stop can be
+    spared: etcd may list voters that belong to no replica.
+    """
     world, stops = view.world, view.change(record).stops
     if world.membership is None or view.home != view.heading or view.missing:
         return False
@@ -78,6 +81,8 @@ def spared(view: View, record: Replica) -> bool:
     if view.revision in world.separate and not_ready_for(view, record):
         return False
     if any(view.member(each) is not None for each in view.unwanted):
+        return False
+    if not all(can_spare(world.of(each), record) for each in Cluster if MEMBER[each] in stops):
         return False
     others = [each for each in view.wanted if each.name != record.name]
     if not all(serves(world, each) for each in others):

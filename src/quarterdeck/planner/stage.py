@@ -194,8 +194,9 @@ def _retreat(world: World, goal: str, at: str | None) -> str | None:
         return None
     if at is not None and _goal_site_is_down(world, goal):
         return at
-    healthy = Counter(voter.site for voter in voters(world) if voter.site != goal and voter.healthy)
-    if len({voter.site for voter in voters(world)} - {goal}) < 2:
+    elsewhere = [voter for voter in voters(world) if voter.site not in (goal, "")]
+    healthy = Counter(voter.site for voter in elsewhere if voter.healthy)
+    if len({voter.site for voter in elsewhere}) < 2:
         return None
     # One that holds a quorum by itself has the most.
     return min(healthy, key=lambda site: (-healthy[site], site != world.memory.served_site, site), default=None)

@@ -148,7 +148,7 @@ def _of(seen: View) -> str:
 
 def _ill(seen: View, member: MemberFact) -> str:
     """Why a member counts for no quorum now; "" if it may."""
-    who = f"member {member.replica}{_of(seen)}"
+    who = f"member {member.told}{_of(seen)}"
     if member.health is Health.DOWN:
         return f"{who} is down"
     if member.replica in seen.lost:
@@ -161,9 +161,9 @@ def _ill(seen: View, member: MemberFact) -> str:
 def _doubt(seen: View, member: MemberFact, loss: Loss) -> str:
     """Why it is not known whether a member is left that counts; "" if it is."""
     if member.health is not Health.HEALTHY:
-        return f"member {member.replica} does not answer"
+        return f"member {member.told} does not answer"
     if member.lag is None:
-        return f"how far member {member.replica} is behind is not known"
+        return f"how far member {member.told} is behind is not known"
     if not any(member.replica == each.name for each in seen.world.memory.replicas):
         return "where a member runs is not known"
     if member.replica in loss.unsure:

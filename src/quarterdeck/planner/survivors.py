@@ -105,7 +105,7 @@ def _completeness(word: MemberWord) -> tuple[int, int, bool, str]:
 
 def _fate(world: World, name: str) -> Fate:
     if name not in {each.name for each in world.memory.replicas}:
-        return Fate.CUT_OFF  # nobody knows where it is
+        return Fate.CUT_OFF  # it belongs to no replica: nobody knows where it is
     fact = world.replica(name)
     if fact.machine is MachineState.DOWN:
         return Fate.DEAD

@@ -28,7 +28,7 @@ def make_room(view: View) -> Outcome:
     if len(alarms) > 1:
         return Outcome()
     counted = [each for each in view.membership.voters if each.health is not Health.DOWN]
-    silent = tuple(f"member {each.replica} to say how full it is" for each in counted if each.space is None)
+    silent = tuple(f"member {each.told} to say how full it is" for each in counted if each.space is None)
     if silent:
         return Outcome(waiting=silent)
     known = min((each.revision or 0 for each in counted), default=0)

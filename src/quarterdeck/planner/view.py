@@ -82,7 +82,7 @@ class View:
 
     @cached_property
     def _members(self) -> dict[str, MemberFact]:
-        return {member.replica: member for member in self.membership.members}
+        return {member.replica: member for member in self.membership.members if member.replica}
 
     def member(self, replica: Replica) -> MemberFact | None:
         """The member of a replica, if it is one."""
@@ -240,7 +240,7 @@ class View:
     def doubtful(self) -> tuple[str, ...]:
         """The voters that do not answer us, and of which nothing says that they are down."""
         unsure = (Health.SUSPECT, Health.UNREACHABLE)
-        return tuple(member.replica for member in self.membership.voters if member.health in unsure)
+        return tuple(member.key for member in self.membership.voters if member.health in unsure)
 
     @cached_property
     def likely_home(self) -> str | None:
@@ -250,7 +250,7 @@ class View:
     @cached_property
     def up_to_date(self) -> frozenset[Voter]:
         """The voters, healthy only if they have the data besides: no quorum is to hang on one that lags."""
-        lags = {each.replica for each in self.membership.voters if not has_the_data(self.world, each)}
+        lags = {each.key for each in self.membership.voters if not has_the_data(self.world, each)}
         return frozenset(replace(voter, healthy=voter.healthy and voter.replica not in lags) for voter in self.voters)
 
     def voter(self, replica: Replica) -> Voter:

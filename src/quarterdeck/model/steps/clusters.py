@@ -60,10 +60,13 @@ class NoteCluster(OfCluster):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteMembers(OfCluster):
-    """Write down who is, or was, a member (``listed``), and who was seen healthy as one (``started``)."""
+    """Write down who is, or was, a member (``listed``), and who was seen healthy as one (``started``). ``ids`` are the
+    ids of members by replica, as etcd lists them.
+    """
 
     listed: tuple[str, ...]
     started: tuple[str, ...]
+    ids: tuple[tuple[str, int], ...] = ()
     storage_class: str = ""
 
     @property
@@ -72,7 +75,7 @@ class NoteMembers(OfCluster):
 
     @property
     def told(self) -> str:
-        return f"note members {', '.join(self.listed or self.started)}"
+        return f"note members {', '.join(self.listed or self.started or dict(self.ids))}"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, replicas=tuple(map(self._noted, memory.replicas)))
@@ -81,6 +84,7 @@ class NoteMembers(OfCluster):
         return replace(
             record,
             listed=record.listed or record.name in self.listed,
+            member_id=record.member_id or dict(self.ids).get(record.name, 0),
             started=record.started or record.name in self.started,
         )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, Space, World
-from quarterdeck.planner.members import raised
+from quarterdeck.planner.members import raised, strays
 from quarterdeck.planner.parts import Fill, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.members import CATCH_UP
 from quarterdeck.planner.simulated.time import GRACE
@@ -15,6 +16,7 @@ from quarterdeck.planner.space import NOSPACE, has_no_room, is_cramped
 def from_world(world: World) -> Truth:
     """The truth that an observation suggests, for dry runs: what is unknown is taken to be well."""
     running = {record.name: _from_fact(world, record.name) for record in world.memory.replicas}
+    running |= _strays(world)
     power = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.OFF}
     ids = [member.id for each in world.memberships for member in each.members]
     return Truth(
@@ -69,6 +71,17 @@ def _from_fact(world: World, name: str) -> SimReplica:
         hung=fact.hung,
         altered=fact.altered,
     )
+
+
+def _strays(world: World) -> dict[str, SimReplica]:
+    """The members that belong to no replica: they count in every quorum."""
+    found: dict[str, SimReplica] = {}
+    for cluster in Cluster:
+        for each in strays(world.of(cluster)):
+            member = SimMember(id=each.id, learner=each.learner, silent=GRACE)
+            held = SimReplica(member=member) if cluster is Cluster.MAIN else SimReplica(events=member)
+            found[f"{cluster} {each.key}"] = held
+    return found
 
 
 def _member_from(membership: Membership | None, name: str, bound: int) -> SimMember | None:

@@ -152,7 +152,9 @@ def _words(truth: Truth) -> tuple[MemberWord, ...]:
     """What members say of themselves while no quorum answers: it takes none."""
     if truth.elected is not None and truth.etcd_answers(truth.elected) and ETCD not in truth.mute:
         return ()
-    voters = tuple(name if name in truth.recorded else "" for name, each in truth.members.items() if not each.learner)
+    voters = tuple(
+        name if name in truth.recorded else f"{each.id:x}" for name, each in truth.members.items() if not each.learner
+    )
     return tuple(
         MemberWord(
             replica=name,

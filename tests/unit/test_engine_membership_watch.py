@@ -1,0 +1,97 @@
+"""What somebody else changes in etcd's membership is told, and what the driver did itself is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.seen import learner, seen, voters_at
+
+from quarterdeck.engine.membership_watch import MembershipWatch
+from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Step, Swap
+from quarterdeck.model.world import Health, MemberFact, World
+
+WELL = seen(*voters_at("east", 3), learner("east-4"), to="east", count=3)
+STRAY = MemberFact(
+    id=0x90, replica="", name="", peer_urls=("https://10.0.0.9:2380",), learner=False, health=Health.DOWN
+)
+
+
+def members(*changed: MemberFact) -> World:
+    assert WELL.membership is not None
+    return replace(WELL, membership=replace(WELL.membership, members=changed))
+
+
+def told(watch: MembershipWatch, world: World) -> list[str]:
+    news = watch.news(world)
+    assert {each.reason for each in news} <= {"MembershipChanged"}
+    return [each.message for each in news]
+
+
+def watching() -> tuple[MembershipWatch, tuple[MemberFact, ...]]:
+    watch = MembershipWatch()
+    assert not told(watch, WELL), "nothing is known of before the first look"
+    assert WELL.membership is not None
+    return watch, WELL.membership.members
+
+
+def test_what_somebody_adds_removes_promotes_or_updates_is_told_once() -> None:
+    watch, (one, two, three, learns) = watching()
+    moved = replace(one, peer_urls=("https://10.0.0.8:2380",))
+    after = members(moved, two, replace(learns, learner=False), STRAY)
+    assert told(watch, after) == [
+        "member update of voter east-1 from no URL to https://10.0.0.8:2380 in etcd was not done by quarterdeck",
+        "member promote of learner east-4 in etcd was not done by quarterdeck",
+        "member add of voter 90 (not started, https://10.0.0.9:2380) in etcd was not done by quarterdeck",
+        "member remove of voter 3 of replica east-3 in etcd was not done by quarterdeck",
+    ]
+    assert not told(watch, after)
+    assert three not in after.membership.members  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("in_swap", [False, True])
+def test_what_its_own_steps_do_is_not(in_swap: bool) -> None:
+    watch, (one, two, three, learns) = watching()
+    promote = Promote(site="", why="", replica="east-4", member=learns.id)
+    remove = RemoveMember(site="", why="", replica="east-3", member=three.id)
+    steps: tuple[Step, ...] = (promote, remove)
+    if in_swap:
+        steps = (Swap(site="", why="", changes=(promote, remove)),)
+    for step in (
+        *steps,
+        AddLearner(site="", why="", replica="east-5"),
+        ReaddressMember(site="", why="", replica="east-1", member=one.id),
+    ):
+        watch.tried(step)
+    new = MemberFact(id=0x91, replica="east-5", learner=True, health=Health.SUSPECT)
+    after = members(replace(one, peer_urls=("https://10.0.0.8:2380",)), two, replace(learns, learner=False), new)
+    assert not told(watch, after)
+    back = members(one, two, replace(learns, learner=False), new)
+    assert len(told(watch, back)) == 1, "each of its steps accounts for one change"
+
+
+def test_what_changed_while_no_quorum_answered_is_told_afterwards() -> None:
+    watch, (one, two, three, learns) = watching()
+    assert not told(watch, replace(WELL, membership=None))
+    assert len(told(watch, members(one, two, three, learns, STRAY))) == 1
+
+
+def test_another_cluster_is_not_compared_with_the_one_before() -> None:
+    watch, (one, *_) = watching()
+    assert one.replica == "east-1"
+    other = members(replace(one, id=0x77))
+    assert other.membership is not None
+    assert not told(watch, replace(other, membership=replace(other.membership, cluster_id=7)))
+
+
+def test_the_events_cluster_is_watched_by_itself() -> None:
+    memory = replace(WELL.memory, events=replace(WELL.memory.events, epoch=1, bootstrap=("east-1",)))
+    world = replace(WELL, events_membership=WELL.membership, memory=memory)
+    watch = MembershipWatch()
+    watch.news(world)
+    watch.tried(RemoveMember(site="", why="", replica="east-3", member=3))
+    assert world.events_membership is not None
+    fewer = replace(world.events_membership, members=world.events_membership.members[:2])
+    messages = told(watch, replace(world, events_membership=fewer))
+    assert len(messages) == 2
+    assert all("in the events' etcd" in each for each in messages), "its step was of the main cluster"
