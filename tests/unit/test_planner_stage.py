@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from model.stories import led_by, serving, told, with_balancers, with_fact, with_member
@@ -188,8 +189,29 @@ def test_beside_one_that_leaves_only_where_nobody_else_sits() -> None:
 
 
 def test_the_place_where_no_machine_is_free_is_named() -> None:
-    assert no_machine(serving(3), Slot(site="east", zone="a")) == "no free machine in zone a of site east"
-    assert no_machine(serving(3), Slot(site="east", zone="")) == "no free machine in site east"
+    said = no_machine(serving(3), Slot(site="east", zone="a"))
+    assert said.startswith("no free machine in zone a of site east: ")
+    assert no_machine(serving(3), Slot(site="east", zone="")).startswith("no free machine in site east: ")
+    assert no_machine(serving(3), Slot(site="west", zone="z")) == "no free machine in zone z of site west: it has none"
+
+
+@pytest.mark.parametrize(
+    ("fact", "why"),
+    [
+        ({"state": MachineState.DOWN}, "is off"),
+        ({"state": MachineState.UNREACHABLE}, "does not answer"),
+        ({"state": MachineState.UNREACHABLE, "why": "sudo asks"}, "does not answer (sudo asks)"),
+        ({"state": MachineState.UNREACHABLE, "cordoned": True}, "does not answer"),
+        ({"cordoned": True}, "is cordoned ('site uncordon east' takes that back)"),
+        ({"cordoned": True, "why": "is to be drained"}, "is to be drained"),
+        ({}, "has east-1"),
+    ],
+)
+def test_each_machine_that_is_not_free_is_named_with_the_reason(fact: dict[str, Any], why: str) -> None:
+    world = serving(3)
+    machines = tuple(replace(each, **fact) if each.name == "east-a1" else each for each in world.machines)
+    said = no_machine(replace(world, machines=machines), Slot(site="east", zone="a"))
+    assert f"east-a1 {why}" in said.replace("; ", ": ").split(": ")
 
 
 def test_the_steps_of_an_exchange_are_those_of_any_other() -> None:

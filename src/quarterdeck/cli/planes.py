@@ -18,6 +18,7 @@ from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
 from quarterdeck.app import Apply, Create, Delete, DryRun, Examined, warnings_of
 from quarterdeck.cli.arguments import Detach, FileOption, Name, OutputOption, Yes
+from quarterdeck.cli.checks import print_odd
 from quarterdeck.cli.context import Output, go_inside, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.opening import opened, tidy, wait_inside
@@ -81,7 +82,10 @@ def apply(
             for resource in resources:
                 name = resource.metadata.name
                 if isinstance(resource, Site):
-                    out.print(f"site {name} {await quarterdeck.sites.apply(resource)}")
+                    applied = await quarterdeck.sites.apply(resource)
+                    if applied.checked is not None:
+                        print_odd(applied.checked)
+                    out.print(f"site {name} {applied.change}")
                 else:
                     plane = _declared(resource, file)
                     out.print(f"plane {name} {_became(await quarterdeck.ask(Apply(plane)))}")
@@ -109,7 +113,7 @@ def _dry_run(resources: Sequence[Declared], file: Path, output: Output) -> None:
 
     async def ask() -> tuple[dict[str, str], list[Examined]]:
         async with opened() as quarterdeck:
-            applied = {each.name: str(await quarterdeck.sites.apply(each, dry_run=True)) for each in sites}
+            applied = {each.name: str((await quarterdeck.sites.apply(each, dry_run=True)).change) for each in sites}
             return applied, [await quarterdeck.plan(Apply(each)) for each in planes]
 
     if planes and not sites and len(planes) == 1:

@@ -231,4 +231,5 @@ def _machines(sites: Mapping[str, SiteFacts]) -> Iterator[MachineFact]:
                     zone=machine.zone,
                     state=machine.state,
                     host=machine.host,
+                    why=machine.why,
                 )

@@ -261,7 +261,8 @@ class BalancerFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFact:
     """A machine that can host replicas. ``host``: machines of one share its fate ("": it is a host of its own).
-    ``cordoned``: a person wants it to be given no new one.
+    ``cordoned``: a person wants it to be given no new one. ``why``: for people, why it does not answer ("": not known),
+    or that it is only to be cordoned, by a drain.
     """
 
     name: str
@@ -270,6 +271,7 @@ class MachineFact:
     state: MachineState
     host: str = ""
     cordoned: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

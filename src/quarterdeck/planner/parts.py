@@ -94,10 +94,11 @@ def _as_main(components: frozenset[Component]) -> frozenset[Component]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimMachine:
-    """A machine of the simulated sites."""
+    """A machine of the simulated sites. ``why``: see ``MachineFact``."""
 
     name: str
     site: str
     zone: str
     power: Power = Power.ON
     cordoned: bool = False
+    why: str = ""

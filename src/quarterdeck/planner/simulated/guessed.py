@@ -29,7 +29,14 @@ def from_world(world: World) -> Truth:
         condemned=world.condemned,
         cordoned=world.cordoned,
         machines=tuple(
-            SimMachine(name=each.name, site=each.site, zone=each.zone, power=power[each.state], cordoned=each.cordoned)
+            SimMachine(
+                name=each.name,
+                site=each.site,
+                zone=each.zone,
+                power=power[each.state],
+                cordoned=each.cordoned,
+                why=each.why,
+            )
             for each in world.machines
         ),
         replicas=tuple(sorted(running.items())),

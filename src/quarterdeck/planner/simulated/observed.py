@@ -80,6 +80,7 @@ def _machine_facts(machines: tuple[SimMachine, ...], mute: frozenset[str]) -> tu
             zone=each.zone,
             state=_machine_state(each, mute),
             cordoned=each.cordoned,
+            why=each.why,
         )
         for each in machines
     )

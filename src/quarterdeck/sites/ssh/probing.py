@@ -16,7 +16,7 @@ import asyncssh
 
 from quarterdeck.components.coredns import LOW_PORTS
 from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
-from quarterdeck.model.findings import Checked, Finding, HostFinding, Verdict
+from quarterdeck.model.findings import LOGIN, Checked, Finding, HostFinding, Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.checks import (
     Here,
@@ -125,7 +125,7 @@ async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> 
             trials=read_trials(said),
         )
     except QuarterdeckError as error:
-        return HostFinding(host.name, Finding("login", Verdict.REFUSE, error.seen, error.next_step))
+        return HostFinding(host.name, Finding(LOGIN, Verdict.REFUSE, error.seen, error.next_step))
 
 
 def _shown_key(connection: asyncssh.SSHClientConnection) -> str:
