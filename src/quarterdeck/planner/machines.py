@@ -68,12 +68,22 @@ def no_machine(world: World, slot: Slot) -> str:
     return f"no free machine in {where}: {each_why or 'it has none'}"
 
 
+def why_silent(world: World, site: str, machine: str) -> str:
+    """Why a machine does not answer, as the end of a sentence: "" where that is not known."""
+    here = [each.why for each in world.machines if (each.site, each.name) == (site, machine)]
+    here += [
+        world.replica(each.name).why for each in world.memory.replicas if (each.site, each.machine) == (site, machine)
+    ]
+    why = next(filter(None, here), "")
+    return f" ({why})" if why else ""
+
+
 def _why_not(world: World, machine: MachineFact) -> str:
     """Why a machine is given no further replica of the plane."""
     if machine.state is MachineState.DOWN:
         return "is off"
     if machine.state is not MachineState.UP:
-        return f"does not answer{f' ({machine.why})' if machine.why else ''}"
+        return f"does not answer{why_silent(world, machine.site, machine.name)}"
     if machine.cordoned:
         return machine.why or f"is cordoned ('site uncordon {machine.site}' takes that back)"
     here = [each.name for each in world.memory.replicas if each.machine == machine.name]

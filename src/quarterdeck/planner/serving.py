@@ -6,6 +6,7 @@ from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import StartUnit, Step, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.planner.machines import why_silent
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.traffic import drains, may_drain
 from quarterdeck.planner.view import View
@@ -148,7 +149,8 @@ def settled(view: View) -> Outcome:
         elif record.revision != view.revision:
             waiting.append(f"{record.name} to run revision {view.revision}")
         elif not view.reachable(record):
-            waiting.append(f"machine {record.machine} of {record.name} to answer")
+            why = why_silent(view.world, record.site, record.machine)
+            waiting.append(f"machine {record.machine} of {record.name} to answer{why}")
         elif not view.is_healthy_voter(record):
             waiting.append(f"{record.name} to be a healthy voter")
         elif not view.can_serve(record):
