@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -96,10 +97,10 @@ def test_what_a_host_says_is_read() -> None:
 @pytest.mark.parametrize(
     "line", ["units\tmany", "memory\tMemTotal:\tx", "sync\tother\t0.1", "unwritable\tother\twhy", "clock\tnoon"]
 )
-def test_what_makes_no_sense_is_said_to_make_none(line: str) -> None:
-    with pytest.raises(Corrupt, match="makes no sense"):
+def test_what_cannot_be_parsed_is_shown_as_the_host_said_it(line: str) -> None:
+    with pytest.raises(Corrupt, match=f"the host said {re.escape(repr(line))}, which cannot be parsed"):
         read_facts("looking at host one", f"{line}\n", 0.0, 1.0)
-    with pytest.raises(Corrupt, match="makes no sense"):
+    with pytest.raises(Corrupt, match=r"the host said 'open.*one', which cannot be parsed"):
         read_ways("connecting", "open\tone\n")
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from quarterdeck.errors import Corrupt
 from quarterdeck.sites.listening import listening_ends
 
+#: Characters of a line that cannot be parsed which are shown.
+_SHOWN = 200
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassFacts:
@@ -78,6 +81,7 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
     missing: list[str] = []
     processes: list[tuple[str, str]] = []
     tables: dict[str, list[str]] = {}
+    line = ""
     try:
         for line in said.splitlines():
             key, *words = line.split("\t")
@@ -119,7 +123,12 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
             ip=_first(found, "ip") == "yes",
         )
     except (ValueError, KeyError, IndexError) as error:
-        raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
+        raise not_parsed(doing, line, error) from error
+
+
+def not_parsed(doing: str, line: str, error: Exception) -> Corrupt:
+    """What a host said that cannot be parsed, as it said it: the line, up to which all could."""
+    return Corrupt(doing, f"the host said {line[:_SHOWN]!r}, which cannot be parsed ({error})")
 
 
 def read_ways(doing: str, said: str) -> Mapping[str, Way]:
@@ -127,6 +136,7 @@ def read_ways(doing: str, said: str) -> Mapping[str, Way]:
     ports: dict[str, dict[int, str]] = {}
     trips: dict[str, float] = {}
     bulk: dict[str, bool] = {}
+    line = ""
     try:
         for line in said.splitlines():
             match line.split("\t"):
@@ -140,7 +150,7 @@ def read_ways(doing: str, said: str) -> Mapping[str, Way]:
                 case other:
                     raise ValueError(f"{other}")
     except ValueError as error:
-        raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
+        raise not_parsed(doing, line, error) from error
     return {
         name: Way(ports=ports.get(name, {}), round_trip=trips.get(name), bulk=bulk.get(name))
         for name in _names(ports, bulk)
