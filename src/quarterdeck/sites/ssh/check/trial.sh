@@ -21,6 +21,7 @@ tried() {  # $1: write|execute: says what went wrong in FOLDER
     fi
     [ "$words" != well ] || words=''
     words=${words//"$file"/a file in $FOLDER}
+    words=${words#*: line [0-9]*: }  # where in this script
   fi
   [ -z "$file" ] || rm -f "$file"
   printf '%s' "${words//[$'\n\t']/ }"
