@@ -59,7 +59,6 @@ class Driver:
     _timeline: Timeline = field(default_factory=Timeline)
     _looks: int = 0
     _pause: float = POLL
-    _told: frozenset[Happening] = frozenset()
     _asked: dict[Step, float] = field(default_factory=dict)
     _aside: Aside = field(default_factory=Aside)
     _worded: float = -math.inf
@@ -192,8 +191,9 @@ class Driver:
     async def _sample(self, world: World, plan: Plan) -> None:
         await self.troubles.watch(lambda watcher: watcher.observed(world, plan))
         so = happenings(world)
-        await self.troubles.tell(*(so - self._told), *self._membership.news(world))
-        self._told = so
+        created = self.plane.resource.metadata.creation_timestamp
+        await self.troubles.tell_now(so, created.timestamp() if created is not None else 0.0)
+        await self.troubles.tell(*self._membership.news(world))
         seen = self._timeline.news(world, self.monotonic())
         if seen is not None:
             await self.plane.store.append(
