@@ -21,7 +21,7 @@ from quarterdeck.planner.view import View
 
 #: Seconds for which a program of a first revision ends again and again before that is given up: what it needs may just
 #: be coming up, and there is nothing to go back to.
-FIRST_ENDS = 20.0
+FIRST_ENDS = 15.0
 
 
 def roll(view: View) -> Outcome:
