@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.cli.context import Output, looking, run
+from quarterdeck.cli.context import Output, looking, note_plane, run
 
 
 def _planes(incomplete: str) -> list[str]:
@@ -28,7 +28,9 @@ def operations(incomplete: str) -> list[str]:
     return [name for name in run(names()) if name.startswith(incomplete)]
 
 
-Name = Annotated[str, typer.Argument(help="The plane's name.", autocompletion=_planes, show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="The plane's name.", autocompletion=_planes, callback=note_plane, show_default=False)
+]
 MaybeName = Annotated[
     str | None, typer.Argument(help="The plane's name; all planes without one.", autocompletion=_planes)
 ]

@@ -19,7 +19,7 @@ from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
 from quarterdeck.app import Apply, Create, Delete, DryRun, Examined, warnings_of
 from quarterdeck.cli.arguments import Detach, FileOption, Name, OutputOption, Yes
 from quarterdeck.cli.checks import print_odd
-from quarterdeck.cli.context import Output, go_inside, out, run
+from quarterdeck.cli.context import Output, go_inside, note_plane, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.opening import opened, tidy, wait_inside
 from quarterdeck.cli.output import show_one
@@ -55,6 +55,7 @@ def create(
 
 
 def _work(name: str, *, detached: bool) -> None:
+    note_plane(name)
     if detached:
         detach(name)
     elif not wait_inside(name):
@@ -226,6 +227,9 @@ def logs(
     async def ask() -> None:
         async with opened() as quarterdeck:
             async for each in quarterdeck.logs(name, replica=replica, component=component, lines=lines):
+                if not each.text.strip():
+                    out.print(f"{name}/{each.replica} {each.component}: no output", highlight=False)
+                    continue
                 out.print(f"[bold]== {each.replica} {each.component}[/bold]")
                 out.print(each.text, highlight=False, markup=False, soft_wrap=True)
 

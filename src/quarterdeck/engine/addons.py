@@ -43,6 +43,8 @@ async def established(
     await made.keep(store, manifests, lease=lease)
 
     def naming(seen: ControlPlane) -> ControlPlane:
+        if seen.spec == plane.spec and seen.status.addon_manifests:
+            return seen  # another process has done the same meanwhile
         if (seen.spec, seen.status.addon_manifests) != (plane.spec, ""):
             raise Conflict(f"reading the add-ons of plane {plane.name}", "it was changed meanwhile", "look again")
         return seen.model_copy(update={"status": seen.status.model_copy(update={"addon_manifests": manifests.name})})

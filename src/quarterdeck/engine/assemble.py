@@ -94,8 +94,8 @@ class Silent:
 class Seen:
     """All that was seen of one plane, by source: ``sites`` and ``balancers`` by site, ``servers`` and ``silent`` by
     replica.
-    ``restless`` are units that end again and again, as (site, name); ``events`` is of the events' etcd (None: there is
-    none).
+    ``restless`` are units that end again and again, as (site, name), and ``endings`` has why a unit ended. ``events``
+    is of the events' etcd (None: there is none).
     """
 
     sites: Mapping[str, Dated[SiteFacts]]
@@ -104,6 +104,7 @@ class Seen:
     balancers: Mapping[str, Dated[tuple[EdgeSeen, ...]]]
     name: Dated[NameFact]
     restless: frozenset[tuple[str, str]] = frozenset()
+    endings: Mapping[tuple[str, str], str] = field(default_factory=dict)
     silent: Mapping[str, Silent] = field(default_factory=dict)
     events: Dated[EtcdFacts] | None = None
 
@@ -180,6 +181,9 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
         stuck=servers.stuck,
         refused=units[Component.ETCD].refused,
         restless=frozenset(ends),
+        endings=tuple(
+            (component, why) for component, unit in units.items() if (why := seen.endings.get((record.site, unit.name)))
+        ),
         silent=silent.all,
         hung=silent.hung,
         frozen=silent.frozen,

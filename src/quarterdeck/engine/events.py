@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
+from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import Pardon, Step
@@ -123,17 +124,22 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
     found += [
         Happening(
             "UnitFailed",
-            f"{component} of {record.name} exits again and again: "
-            f"see 'quarterdeck logs NAME --replica {record.name} --component {component}'",
+            _ends(worlds[Cluster.MAIN], record, component),
         )
         for component, state in fact.units
-        if state is UnitState.FAILED and component not in told
+        if (state is UnitState.FAILED or component in fact.restless) and component not in told
     ]
     found += [
         Happening("UnitAltered", f"somebody has changed the files of {component} of {record.name}")
         for component in fact.altered
     ]
     return found
+
+
+def _ends(world: World, record: Replica, component: Component) -> str:
+    why = dict(world.replica(record.name).endings).get(component)
+    so = f"{component} of {record.name} exits again and again" + (f": {why}" if why else "")
+    return f"{so}: see 'quarterdeck logs {world.plane_name} --replica {record.name} --component {component}'"
 
 
 def _of_data(world: World, name: str, etcd: str) -> list[Happening]:

@@ -116,6 +116,7 @@ class Observer:
             self._servers.observe(memory, sites), self._traffic.observe(names, sites, fact, lifetime)
         )
         restless = self._sites.restless(memory, places, sites)
+        endings = await self._sites.endings(memory, places, sites, restless)
         said = {Cluster.MAIN: etcd.said, Cluster.EVENTS: events.said}
         memberships = {cluster: facts.membership if facts is not None else None for cluster, facts in said.items()}
         silent = await self._liveness.observe(memory, places, sites, servers, memberships)
@@ -127,6 +128,7 @@ class Observer:
             balancers=balancers,
             name=name,
             restless=restless,
+            endings=endings,
             silent=silent,
         )
 

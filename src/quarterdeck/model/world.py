@@ -150,7 +150,8 @@ class ReplicaFact:
     ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers; ``ready`` is the
     apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a write-ahead log (None:
     unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
-    ended several times since they were started; ``silent``: those that run and are not well as far as they say, and
+    ended several times since they were started, ``endings`` why those that do not run ended, in their own words;
+    ``silent``: those that run and are not well as far as they say, and
     ``hung`` those of them that were as the very process that they are, or have been that one for long; ``frozen`` the
     managers of sets of controllers among these whose locks will pass on to others. ``altered``:
     those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which
@@ -169,6 +170,7 @@ class ReplicaFact:
     has_data: bool | None = None
     refused: str = ""
     restless: frozenset[Component] = frozenset()
+    endings: tuple[tuple[Component, str], ...] = ()
     silent: frozenset[Component] = frozenset()
     hung: frozenset[Component] = frozenset()
     frozen: frozenset[Component] = frozenset()
@@ -214,11 +216,13 @@ class BalancerFact:
     ``backends`` are the replicas that any edge which answers sends new connections to, ``healthy`` those that pass the
     health check of each; one that does not run has neither. ``alike``: all of them run, and send to the same; where
     not, ``common`` is what every edge that answers sends to.
-    ``reachable``: every edge that a client may be led to answers, so that it can be told something.
+    ``reachable``: every edge that a client may be led to answers, so that it can be told something. ``left``: the
+    machine of an edge knows of it, though it does not run there: its supervisor may start it at any moment.
     """
 
     site: str
     running: bool
+    left: bool = False
     reachable: bool = True
     backends: frozenset[str] = frozenset()
     healthy: frozenset[str] = frozenset()
@@ -226,6 +230,11 @@ class BalancerFact:
     common: frozenset[str] = frozenset()
     connections: int = 0
     edges: tuple[EdgeFact, ...] = ()
+
+    @property
+    def there(self) -> bool:
+        """Whether anything of it is on a machine: only what is not there is gone."""
+        return self.running or self.left
 
     @property
     def ready(self) -> bool:

@@ -91,6 +91,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     events.renew,
     serving.dismiss,
     serving.settled,
+    rolling.prove,
 )
 
 

@@ -69,7 +69,7 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
         return (), (unknown(world),)
     if world.record is not None and not world.fixed and not world.foreign:
         return (RemoveRecord(site="", why=why),), ()
-    balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.running)
+    balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.there)
     if balancers:
         return balancers, ()
     dark = _dark(world)

@@ -12,7 +12,7 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import CORRUPT, acts, all_raised, can_spare, serves
-from quarterdeck.planner.revisions import may_stop
+from quarterdeck.planner.revisions import ends_by_itself, may_stop
 
 if TYPE_CHECKING:
     from quarterdeck.planner.view import View
@@ -94,10 +94,12 @@ def spared(view: View, record: Replica) -> bool:
 
 def _controls(view: View, record: Replica, change: Change) -> bool:
     """Whether a replica runs its controllers; those that the ``change`` has brought it must say that they are well: one
-    that ends when it reads its flags runs for a moment, too.
+    that ends when it reads its flags runs for a moment, too. Nobody waits for one that ends again and again, and that
+    the change is to mend.
     """
     fact, new = view.fact(record), record.revision == view.revision
     return all(
-        fact.unit(each) is UnitState.RUNNING and not (new and each in change.restart & fact.silent)
+        (each in change.stops and ends_by_itself(view.world, record, each))
+        or (fact.unit(each) is UnitState.RUNNING and not (new and each in change.restart & fact.silent))
         for each in view.world.controllers(record)
     )

@@ -19,7 +19,8 @@ def wanted_revision(world: World) -> str:
     """What replicas are to run now; or, if a program of that did not run, what most replicas have besides."""
     next_one = next_revision(world)
     rejected = world.memory.rejected
-    if rejected is None or rejected.revision != next_one or not world.settings.goes_back:
+    back = world.settings.goes_back and world.memory.proven
+    if rejected is None or rejected.revision != next_one or not back:
         return next_one
     others = Counter(record.revision for record in world.memory.replicas if record.revision != next_one)
     return min(others, key=lambda name: (-others[name], name), default=next_one)
@@ -120,7 +121,7 @@ def _of_use(world: World, record: Replica, component: Component) -> bool:
     """Whether a program may be of use to anybody. That we do not know says nothing."""
     fact = world.replica(record.name)
     if component in CLUSTER:
-        return component not in fact.restless
+        return component not in fact.restless and not fact.of(CLUSTER[component]).refused
     checked = any(record.name in balancer.healthy for balancer in world.balancers)
     if component is Component.APISERVER:
         return fact.ready is not False or checked

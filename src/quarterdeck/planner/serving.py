@@ -136,6 +136,12 @@ def dismiss(view: View) -> Outcome:
     )
 
 
+def _is_well(view: View, record: Replica, component: Component) -> bool:
+    """Whether a controller runs: one that ends when it reads its flags runs for a moment, too, and says nothing."""
+    fact = view.fact(record)
+    return fact.unit(component) is UnitState.RUNNING and component not in fact.silent | fact.restless
+
+
 def settled(view: View) -> Outcome:
     """Nothing is done while a wanted replica is not a healthy voter with everything running."""
     waiting: list[str] = []
@@ -161,6 +167,6 @@ def settled(view: View) -> Outcome:
             waiting.extend(
                 f"{component} of {record.name} to run"
                 for component in view.world.controllers(record)
-                if view.unit(record, component) is not UnitState.RUNNING or component in view.fact(record).hung
+                if not _is_well(view, record, component)
             )
     return Outcome(waiting=tuple(waiting))

@@ -20,6 +20,8 @@ SELF=/usr/local/lib/quarterdeck/host
 LIB=/var/lib/quarterdeck RUN=/run/quarterdeck ETC=/etc/quarterdeck SYSTEMD=/etc/systemd/system
 UNITS=$LIB/units
 WANTS=$SYSTEMD/multi-user.target.wants
+# What a unit's file begins with: another program's unit may have a name that begins like ours.
+WRITTEN="# Written by quarterdeck, which finds and mends what is changed here by hand."
 ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge quarterdeck-vrrp"
 VRRP=keepalived
 IPV4='[0-9]{1,3}(\.[0-9]{1,3}){3}'

@@ -68,7 +68,7 @@ unit_text() {  # $1: unit whose record was read, $2: its program with its argume
   local each after=''
   for each in ${R_AFTER[@]+"${R_AFTER[@]}"}; do after+=" quarterdeck-$each.service"; done
   cat << END
-# Written by quarterdeck, which finds and mends what is changed here by hand.
+$WRITTEN
 [Unit]
 Description=quarterdeck: $1
 Wants=network-online.target
@@ -222,6 +222,7 @@ ask_stop() {  # UNIT term|kill: returns when its process is gone
   locked; admit
   [ -e "$UNITS/$1/record" ] || { unlocked; return 0; }
   want_no_longer "$1"
+  rm -f "$RUN/units/$1/fresh"
   if [ "$2" = kill ]; then systemctl kill -s KILL "quarterdeck-$1.service" 2> /dev/null; fi
   systemctl stop --no-block "quarterdeck-$1.service"
   unlocked
@@ -298,11 +299,14 @@ ask_remove_files() {  # with lines: UNIT and the file's path below the unit's fo
   done < "$BODY"
 }
 
-ask_logs() {  # UNIT LINES: what it wrote since there is such a unit
+SPAWN_FAILED=641257651c1b4ec9a8624d7a40a9e1e7  # systemd's catalogue: it could not execute a unit's program
+
+ask_logs() {  # UNIT LINES: what it wrote since there is such a unit, and why systemd could not execute its program
   local created=0
   require_name "$1"; require_number "$2"
   [ -e "$UNITS/$1/created" ] && [ "$2" != 0 ] || return 0
   read -r created < "$UNITS/$1/created"
   # from the end backwards: with --since alone the first lines after that would be counted
-  journalctl -q --no-pager -r -o cat -n "$2" --since "@$created" "_SYSTEMD_UNIT=quarterdeck-$1.service" _TRANSPORT=stdout | tac
+  journalctl -q --no-pager -r -o cat -n "$2" --since "@$created" "_SYSTEMD_UNIT=quarterdeck-$1.service" _TRANSPORT=stdout + \
+    "UNIT=quarterdeck-$1.service" MESSAGE_ID=$SPAWN_FAILED | tac
 }

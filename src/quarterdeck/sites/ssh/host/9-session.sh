@@ -1,13 +1,35 @@
+put_here() {  # $1: MACHINES: prints the units that are on this host: by folder, unit file, or a link that starts it at boot
+  local path name line
+  for path in "$UNITS"/*/ "$SYSTEMD"/quarterdeck-*.service "$WANTS"/quarterdeck-*.service; do
+    path=${path%/} name=${path##*/}
+    name=${name#quarterdeck-} name=${name%.service}
+    case $path in
+      "$UNITS"/*) [ -d "$path" ] || continue; name=${path##*/} ;;
+      "$SYSTEMD"/*.target.wants/*) [ -L "$path" ] && [ ! -e "$path" ] || continue ;;
+      *) [ -f "$path" ] && read -r line < "$path" && [ "$line" = "$WRITTEN" ] || continue ;;
+    esac
+    record_of "$name"
+    [ -n "$R_MACHINE" ] && [[ ,$1, != *,$R_MACHINE,* ]] || echo "$name"
+  done | sort -u
+}
+
+remove_all_units() {  # $1: MACHINES: what was seen here is removed, and then it is looked again
+  local names name left=''
+  mapfile -t names < <(put_here "$1")
+  for name in ${names[@]+"${names[@]}"}; do remove_unit "$name"; done
+  for name in ${names[@]+"${names[@]}"}; do
+    case $(active_state "$name") in inactive | failed | '') ;; *) left+=" quarterdeck-$name.service" ;; esac
+  done
+  for name in $(put_here "$1"); do left+=" quarterdeck-$name.service"; done
+  [ -z "$left" ] || fail $UNAVAILABLE "units are still there:$left; stop them with 'systemctl disable --now', and ask again"
+}
+
 ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and all volumes of these classes
   local machines=$1 name each; shift
   [[ $machines =~ ^[A-Za-z0-9._,-]+$ ]] || fail $INVALID "$machines are no machines"
   locked
-  for name in "$UNITS"/*/; do
-    [ -d "$name" ] || continue
-    name=${name%/}; name=${name##*/}
-    record_of "$name"
-    [ -n "$R_MACHINE" ] && [[ ,$machines, != *,$R_MACHINE,* ]] || remove_unit "$name"
-  done
+  for each in "$LIB"/locks/plane*; do [ "${each##*/}" = "plane$PLANE" ] || locked "${each##*/}"; done  # no start is under way
+  remove_all_units "$machines"
   for each in "$@"; do
     class_root "$each"
     require_there
