@@ -17,7 +17,7 @@ from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
 from quarterdeck.app import Apply, Create, Delete, DryRun, Examined, warnings_of
-from quarterdeck.cli.arguments import Detach, FileOption, Name, OutputOption, Yes
+from quarterdeck.cli.arguments import Detach, FileOption, Name, NoTrial, OutputOption, Yes
 from quarterdeck.cli.checks import print_odd
 from quarterdeck.cli.context import Output, go_inside, note_plane, out, run
 from quarterdeck.cli.files import text_of
@@ -38,6 +38,7 @@ def create(
     site: Annotated[str, typer.Option(help="Where it is to be.")] = "east",
     replicas: Annotated[int, typer.Option(help="1, 3, 5 or 7.")] = 3,
     version: Annotated[str, typer.Option(help="The Kubernetes version.")] = DEFAULT_KUBERNETES_VERSION,
+    no_trial: NoTrial = False,
     detached: Detach = False,
 ) -> None:
     """Create a highly available control plane, without writing a file."""
@@ -45,7 +46,7 @@ def create(
         plane = new_control_plane(name, site=site, replicas=replicas, kubernetes_version=version)
 
     async def ask() -> None:
-        async with opened() as quarterdeck:
+        async with opened(trial=not no_trial) as quarterdeck:
             await quarterdeck.ask(Create(plane))
 
     run(ask())
@@ -68,18 +69,19 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would change, what it needs, and every step.")
     ] = False,
+    no_trial: NoTrial = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Create or change what a file declares: planes and sites."""
     resources = load(text_of(file), str(file))
     if dry_run:
-        _dry_run(resources, file, output)
+        _dry_run(resources, file, output, trial=not no_trial)
         return
 
     async def ask() -> list[str]:
         changed: list[str] = []
-        async with opened() as quarterdeck:
+        async with opened(trial=not no_trial) as quarterdeck:
             for resource in resources:
                 name = resource.metadata.name
                 if isinstance(resource, Site):
@@ -107,13 +109,13 @@ def _declared(resource: Declared, file: Path) -> ControlPlane:
     return resource
 
 
-def _dry_run(resources: Sequence[Declared], file: Path, output: Output) -> None:
+def _dry_run(resources: Sequence[Declared], file: Path, output: Output, *, trial: bool) -> None:
     """Show what applying a file comes to. Changes nothing."""
     planes = [_declared(each, file) for each in resources if not isinstance(each, Site)]
     sites = [each for each in resources if isinstance(each, Site)]
 
     async def ask() -> tuple[dict[str, str], list[Examined]]:
-        async with opened() as quarterdeck:
+        async with opened(trial=trial) as quarterdeck:
             applied = {each.name: str((await quarterdeck.sites.apply(each, dry_run=True)).change) for each in sites}
             return applied, [await quarterdeck.plan(Apply(each)) for each in planes]
 
@@ -141,6 +143,7 @@ def plan(
     to: Annotated[str | None, typer.Option("--to", help="What would a migration to this site do?")] = None,
     replicas: Annotated[int | None, typer.Option(help="And with this many replicas?")] = None,
     file: Annotated[Path | None, typer.Option("-f", "--file", help="What would applying this file do?")] = None,
+    no_trial: NoTrial = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what would be done, step by step, with the quorum margin at each. Changes nothing."""
@@ -148,7 +151,7 @@ def plan(
         raise InvalidInput(f"planning for plane {name}", "-f excludes --to and --replicas", "use one of them")
     go_inside(name)
     if file is not None:
-        print_examined(_planned(_of_plane(name, file)), output)
+        print_examined(_planned(_of_plane(name, file), trial=not no_trial), output)
         return
 
     async def ask() -> DryRun:
@@ -168,9 +171,9 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
     raise InvalidInput(f"planning for plane {name}", f"{file} declares no such plane; planes in it: {there}")
 
 
-def _planned(declared: ControlPlane) -> Examined:
+def _planned(declared: ControlPlane, *, trial: bool) -> Examined:
     async def ask() -> Examined:
-        async with opened() as quarterdeck:
+        async with opened(trial=trial) as quarterdeck:
             return await quarterdeck.plan(Apply(declared))
 
     return run(ask())

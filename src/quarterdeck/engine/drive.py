@@ -33,6 +33,7 @@ from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.lock_watch import locks_watched
 from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker, Wants, wants
+from quarterdeck.engine.trials import NoTrials, Trials
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError
@@ -94,12 +95,15 @@ class _Hold:
 
 @dataclass(kw_only=True)
 class Engine:
-    """Drives planes of one home from this process. ``asker`` is also the lease's holder, in words."""
+    """Drives planes of one home from this process. ``asker`` is also the lease's holder, in words. ``trials``
+    judge what a plane is to be before it is accepted.
+    """
 
     home: Home
     upstream: Upstream
     asker: Asker
     watchers: Sequence[Watcher] = ()
+    trials: Trials = field(default_factory=NoTrials)
     clocks: Clocks = field(default_factory=Clocks)
     processor: Callable[[], float] = time.process_time
 
