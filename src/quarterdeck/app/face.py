@@ -151,6 +151,10 @@ class Quarterdeck(Looks):
         """
         return await changes.planned(self._home, self._engine, request)
 
+    async def prepare(self, request: Request) -> Examined:
+        """``plan`` without the forecast of each step: what a request comes to, and what its checks say."""
+        return await changes.examined(self._home, self._engine, request)
+
     async def ask(self, request: Request | Examined) -> Operation | None:
         """Put down what is wanted from now on; ``carry_out`` or another process brings it about.
 

@@ -16,7 +16,7 @@ from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
-from quarterdeck.app import Apply, Create, Delete, DryRun, Examined, warnings_of
+from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
 from quarterdeck.cli.arguments import Detach, FileOption, Name, NoTrial, OutputOption, Yes
 from quarterdeck.cli.checks import print_odd
 from quarterdeck.cli.context import Output, go_inside, note_plane, out, run
@@ -91,8 +91,9 @@ def apply(
                     out.print(f"site {name} {applied.change}")
                 else:
                     plane = _declared(resource, file)
-                    out.print(f"plane {name} {_became(await quarterdeck.ask(Apply(plane)))}")
-                    print_findings(warnings_of(plane.spec))
+                    examined = await quarterdeck.prepare(Apply(plane))
+                    out.print(f"plane {name} {_became(await quarterdeck.ask(examined))}")
+                    print_findings(examined.findings)
                     changed.append(name)
         return changed
 

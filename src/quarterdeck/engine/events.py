@@ -39,7 +39,16 @@ def happenings(world: World) -> frozenset[Happening]:
         return frozenset()
     worlds = {cluster: world.of(cluster) for cluster in Cluster}
     clusters = (each for cluster, of in worlds.items() for each in _of_etcd(of, CALLED[cluster]))
-    return frozenset((*clusters, *_of_epochs(world), *_of_replicas(worlds), *_of_healing(world), *_of_clients(world)))
+    return frozenset(
+        (
+            *clusters,
+            *_of_epochs(world),
+            *_of_replicas(worlds),
+            *_of_healing(world),
+            *_of_leading(world),
+            *_of_clients(world),
+        )
+    )
 
 
 def warnings(world: World) -> tuple[str, ...]:
@@ -195,6 +204,10 @@ def _of_healing(world: World) -> list[Happening]:
         for name in sorted(flapping(world))
     ]
     return found
+
+
+def _of_leading(world: World) -> list[Happening]:
+    return [Happening("NobodyLeads", each.trouble) for each in world.unled]
 
 
 def told_of(step: Step) -> Happening | None:

@@ -12,6 +12,7 @@ from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, controllers, programs
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import MemberWord, Memory, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
@@ -329,6 +330,9 @@ class World:
     ``words``: what the members of the main cluster say of themselves, if no quorum of it answers. ``consent``:
     whether it may begin anew then.
 
+    ``leading``: who leads each kind of controllers, as far as an apiserver says. No step follows from it: no program
+    is started anew because of what keeps it from leading.
+
     ``failing``: the steps that are put aside, as the driver remembers them: it is no time yet to try them again.
     """
 
@@ -371,6 +375,7 @@ class World:
     events_wrong: tuple[WrongData, ...] = ()
     words: tuple[MemberWord, ...] = ()
     consent: Consent = field(default_factory=Consent)
+    leading: tuple[Leadership, ...] = ()
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
@@ -433,6 +438,17 @@ class World:
     def doors(self) -> tuple[BalancerFact, ...]:
         """All that leads clients to apiservers: the load balancers, and the name where it does so by itself."""
         return (*self.balancers, self.apiservers) if self.apiservers.running else self.balancers
+
+    @property
+    def unled(self) -> tuple[Leadership, ...]:
+        """The kinds of controllers that nobody leads; none of a plane that is to go."""
+        return () if self.deleting else tuple(each for each in self.leading if each.led is False)
+
+    def is_kept_from_leading(self, component: Component) -> bool:
+        """Whether something else than its programs keeps all of them from leading: they end then again and again, and
+        no other machine would help.
+        """
+        return any(each.component is component and each.hindered for each in self.leading)
 
     @property
     def memberships(self) -> tuple[Membership, ...]:
