@@ -6,8 +6,8 @@ absolute. Besides the ten: (11) controllers work as long as apiservers serve, an
 is out by our own doing and at most one member more than wanted there; (12) each replica has a machine for itself, but
 while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
 has it; (14) events are written, also where they have a cluster of their own (``apart``); (15) where there is no room in
-etcd one member after the other is defragmented while all others are well, and writes are taken once all have room, and only where nothing but a larger
-quota makes room the only voter stops to get it; (16)
+etcd one member after the other is defragmented while all others are well, and writes are taken once all have room, and
+only where nothing but a larger quota makes room the only voter stops to get it; (16)
 nobody copies data that differs from what most have; (17) an epoch of the cluster begins only where no quorum lives,
 from what a survivor has, nothing of one that is over is started, all of it that can be reached is stopped before
 anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its cluster too, or
@@ -586,7 +586,9 @@ def _needs_quota_alone(world: World, step: StopUnit | ReloadUnit) -> bool:
     """Whether a step stops the only voter of a cluster that takes no writes, and that gets room in no other way."""
     assert world.membership is not None
     voters = world.membership.voters
-    if [each.replica for each in voters] != [step.replica] or not any("NOSPACE" in it for it in world.membership.alarms):
+    if [each.replica for each in voters] != [step.replica] or not any(
+        "NOSPACE" in it for it in world.membership.alarms
+    ):
         return False
     space, tried = voters[0].space, world.memory.full
     done = tried is not None and tried.compacted and step.replica in tried.defragmented

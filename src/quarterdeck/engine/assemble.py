@@ -95,8 +95,8 @@ class Silent:
 class Seen:
     """All that was seen of one plane, by source: ``sites`` and ``balancers`` by site, ``servers`` and ``silent`` by
     replica.
-    ``leading``: who leads each kind of controllers. ``restless`` are units that end again and again, as (site, name), and
-    ``endings`` has why a unit ended. ``events`` is of the events' etcd (None: there is none).
+    ``leading``: who leads each kind of controllers. ``restless`` are units that end again and again, as (site, name),
+    and ``endings`` has why a unit ended. ``events`` is of the events' etcd (None: there is none).
     """
 
     sites: Mapping[str, Dated[SiteFacts]]

@@ -34,9 +34,8 @@ class Truth:
     ``promoted``. ``direct``, ``promoted``: as in ``World``;
     ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
     revisions that keep events apart, ``cloud`` those that have a cloud controller manager, ``events_leader`` who leads
-    the events' cluster. ``full``: etcd has raised NOSPACE,
-    and takes no writes; ``events_full``: so has the events' cluster. ``roomy``: the revisions with a larger quota. ``sick``: machines, each with a program that
-    hangs there whenever it is started; ``lame``: the same, of members that never catch up there. ``twins`` are sites
+    the events' cluster. ``full``: etcd has raised NOSPACE, and takes no writes; ``events_full``: so has the events'
+    cluster. ``roomy``: the revisions with a larger quota. ``sick``: machines, each with a program that hangs there whenever it is started; ``lame``: the same, of members that never catch up there. ``twins`` are sites
     whose load balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one
     where it runs, and ``dead_seconds`` the sites where its machine is off. ``unnamed``: the edges (``edge``,
     ``second``) whose address the name lacks, since when. ``floating`` are those of these sites whose edges take over

@@ -9,8 +9,8 @@ from quarterdeck.planner.members import raised, strays
 from quarterdeck.planner.parts import Fill, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.members import CATCH_UP
 from quarterdeck.planner.simulated.time import GRACE
-from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.space import NOSPACE, has_no_room, is_cramped
+from quarterdeck.planner.truth import Truth
 
 
 def from_world(world: World) -> Truth:
