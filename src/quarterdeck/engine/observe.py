@@ -144,6 +144,8 @@ class Observer:
         """An observation, for who makes no other one, once it is known whether the controllers are led, or some seconds
         later.
         """
+        if world.deleting or world.memory.served_site is None:
+            return world  # its controllers were not there yet, or go
         up = {each.name: each.ready for each in world.replicas if each.machine is MachineState.UP}
         return replace(world, leading=await self._leaders.sure(self.plane.memory, up))
 
