@@ -16,7 +16,8 @@ import ssl
 from asyncio import sslproto
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
@@ -39,6 +40,7 @@ _BODILESS = (204, 304)
 _HEAD = re.compile(rb"HTTP/1\.1 ([0-9]{3})[ \r]")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+_DATE = re.compile(rb"\r\ndate:[ \t]*([ -~]+?)[ \t]*\r\n", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection:[ \t]*close[ \t]*\r\n", re.IGNORECASE)
 
 
@@ -58,11 +60,23 @@ class Answer:
 
     status: int
     body: bytes
+    head: bytes = field(default=b"", compare=False, repr=False)
 
     @property
     def text(self) -> str:
         """The body as text."""
         return self.body.decode(errors="replace")
+
+    @property
+    def date(self) -> float | None:
+        """The server's clock when it answered, in seconds since the epoch; None if it does not tell."""
+        found = _DATE.search(self.head)
+        if found is None:
+            return None
+        try:
+            return parsedate_to_datetime(found[1].decode()).timestamp()
+        except ValueError:
+            return None
 
 
 class _Whose(NamedTuple):
@@ -227,8 +241,8 @@ class _Wire(asyncio.Protocol):
         elif length := _LENGTH.search(head):
             body = await self._exactly(int(length[1]))
         elif status not in _BODILESS:
-            return Answer(status, await self._rest()), False
-        return Answer(status, body), not _CLOSE.search(head) and not self._received and self.stands
+            return Answer(status, await self._rest(), head), False
+        return Answer(status, body, head), not _CLOSE.search(head) and not self._received and self.stands
 
     async def lines(self, request: bytes, deadline: float) -> AsyncIterator[bytes]:
         """Send a request; the lines of an answer that comes in chunks, as a watch does. Raises NoAnswer."""

@@ -77,8 +77,9 @@ async def test_what_is_told_is_what_comes_and_after_a_cut_it_goes_on_from_there(
     sending.heard.done.clear()
     path = await sending.install()
     told = sending.heard.done[TASK]
-    assert (told[0], told[-1]) == (come, whole)
+    # A part that had arrived when the connection was cut is written all the same, perhaps after the host was looked at.
+    assert come <= told[0] < told[-1] == whole, "it does not go on from what has come"
     assert told == sorted(told)
-    assert sending.heard.finished[TASK] == f"etcd, {(whole - come) / 1e6:.1f} MB"
+    assert sending.heard.finished[TASK] == f"etcd, {(whole - told[0]) / 1e6:.1f} MB"
     assert sending.lab.sh(A, 'sha256sum < "$1"', str(path)).split()[0] == sha256(sending.file.read_bytes())
     assert sending.lab.sh(A, f"ls -A {FOLDER}").split() == [sha256(sending.file.read_bytes())]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
 from support.conditions import eventually
 from support.hosts_lab import HostsLab, why_not
 from support.hosts_site import HostsUnderTest, LabSite, hosts_site
-from support.site_harness import keeps_writing, status
+from support.site_harness import keeps_writing, runs, status
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
-from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.units import MachineState, UnitSpec, UnitState
+from quarterdeck.sites.endings import why_unit_ended
 from quarterdeck.sites.ssh.commands import VolumeCommands
 from quarterdeck.sites.ssh.hosts import SshStorageClass
 from quarterdeck.sites.ssh.storage_check import check_storage
@@ -204,3 +205,41 @@ case $1 in
   detach) exec $enter sh -c '! mountpoint -q "$0" || umount --lazy "$0"' "$4" ;;
 esac
 """  # noqa: E501
+
+
+async def test_a_host_is_cleared_of_units_by_what_is_there_and_not_by_what_is_known(
+    lab: HostsUnderTest, site: LabSite
+) -> None:
+    """A unit whose folder is gone, and one that only a link starts at boot; not one of somebody else's."""
+    await site.start_unit(A, runs())
+    await site.start_unit(A, UnitSpec(name="left", argv=("/bin/sleep", "1000"), restart_pause=0.25))
+    foreign = "[Service]\nExecStart=/bin/sleep 1000\n"
+    script = """
+      rm -rf /var/lib/quarterdeck/units/left
+      ln -s /etc/systemd/system/quarterdeck-linked.service /etc/systemd/system/multi-user.target.wants/
+      cat > /etc/systemd/system/quarterdeck-foreign.service
+      systemctl daemon-reload && systemctl enable --quiet --now quarterdeck-foreign
+    """
+    lab.lab.sh(A, script, stdin=foreign.encode())
+    try:
+        await site.destroy()
+        names = "ls /etc/systemd/system /etc/systemd/system/multi-user.target.wants | grep ^quarterdeck- | sort -u"
+        assert lab.lab.sh(A, names).split() == ["quarterdeck-foreign.service"]
+        assert lab.lab.sh(A, "systemctl is-active quarterdeck-foreign || true").strip() == "active"
+        assert (
+            lab.lab.sh(A, "systemctl is-active quarterdeck-left quarterdeck-linked || true").split() == ["inactive"] * 2
+        )
+    finally:
+        lab.lab.sh(
+            A, "systemctl disable --quiet --now quarterdeck-foreign; rm /etc/systemd/system/quarterdeck-foreign*"
+        )
+
+
+async def test_a_program_that_cannot_be_executed_says_so_in_the_words_of_systemd(
+    lab: HostsUnderTest, site: LabSite
+) -> None:
+    lab.lab.sh(A, "echo text > /usr/local/bin/no-program; chmod 644 /usr/local/bin/no-program")
+    with suppress(Unavailable):
+        await site.start_unit(A, UnitSpec(name="broken", argv=("/usr/local/bin/no-program",), restart_pause=0.25))
+    why = await eventually(lambda: why_unit_ended(site, A, "broken"), lambda seen: "Permission denied" in seen)
+    assert why.startswith("exit code 203 (systemd: EXEC)")

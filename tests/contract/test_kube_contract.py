@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from pydantic import JsonValue
 from support.byhand import OneReplica, binaries, one_replica, until
 
 from quarterdeck.addons.applyset import MANAGER
@@ -21,7 +24,7 @@ from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.http_leases import WATCHED
 from quarterdeck.kube.objects import Refusal, Refused, Resource
-from quarterdeck.kube.port import Address, Kube
+from quarterdeck.kube.port import Address, Kube, WriteTrial
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.upstream.catalog import Program
@@ -65,6 +68,14 @@ class Lab(Protocol):
         """Have a lease made and deleted."""
         ...
 
+    async def hold(self, lease: str, *, renewed: float) -> None:
+        """Have "ghost" hold a lease for a day, renewed at a time by its own clock."""
+        ...
+
+    def webhook(self, *, late: bool) -> AbstractAsyncContextManager[None]:
+        """Within the block a webhook is called for leases that does not answer, or where nobody listens."""
+        ...
+
 
 @dataclass
 class FakeLab:
@@ -97,6 +108,15 @@ class FakeLab:
     async def come_and_go(self, lease: str) -> None:
         self.kube.set_lease(lease, HOLDER)
         self.kube.delete_lease(lease)
+
+    async def hold(self, lease: str, *, renewed: float) -> None:
+        self.kube.set_lease(lease, "ghost", renewed=renewed, duration=86_400.0)
+
+    @asynccontextmanager
+    async def webhook(self, *, late: bool) -> AsyncIterator[None]:
+        self.kube.delays_leases = late
+        self.kube.refuses_leases = "" if late else 'Internal error occurred: failed calling webhook "all.example.com"'
+        yield
 
 
 @dataclass
@@ -134,6 +154,49 @@ class RealLab:
         manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": about, "spec": {}}
         made = await self.kube.apply(self.apiserver, path, manifest, manager="somebody")
         assert await self.kube.delete(self.apiserver, path, uid=made.uid)
+
+    async def hold(self, lease: str, *, renewed: float) -> None:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease}"
+        about = {"name": lease, "namespace": "kube-system"}
+        when = f"{datetime.fromtimestamp(renewed, UTC):%Y-%m-%dT%H:%M:%S.000000Z}"
+        spec = {"holderIdentity": "ghost", "leaseDurationSeconds": 86_400, "renewTime": when}
+        manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": about, "spec": spec}
+        await self.kube.apply(self.apiserver, path, manifest, manager="somebody")
+
+    @asynccontextmanager
+    async def webhook(self, *, late: bool) -> AsyncIterator[None]:
+        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/contract"
+        rule: dict[str, JsonValue] = {
+            "apiGroups": ["coordination.k8s.io"],
+            "apiVersions": ["*"],
+            "operations": ["*"],
+            "resources": ["leases"],
+        }
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts, and says nothing
+            port = silent.getsockname()[1] if late else 1
+            webhook: dict[str, JsonValue] = {
+                "name": "all.example.com",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Ignore" if late else "Fail",
+                "timeoutSeconds": 5,
+                "clientConfig": {"url": f"https://127.0.0.1:{port}/"},
+                "rules": [rule],
+            }
+            manifest: dict[str, JsonValue] = {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": "contract"},
+                "webhooks": [webhook],
+            }
+            made = await self.kube.apply(self.apiserver, path, manifest, manager="somebody")
+            try:
+                async with asyncio.timeout(10):  # an apiserver takes a moment to go by it
+                    while await self.kube.try_lease(self.apiserver, scheduler.LEASE, within=1.0) == WriteTrial():  # noqa: ASYNC110
+                        await asyncio.sleep(0.2)
+                yield
+            finally:
+                assert await self.kube.delete(self.apiserver, path, uid=made.uid)
 
 
 @pytest.fixture(scope="module")
@@ -275,6 +338,38 @@ async def test_a_lease_tells_its_holder(lab: Lab) -> None:
     assert lease.renewed is not None
     assert lease.duration == 15.0
     assert await lab.kube.leader_lease(lab.apiserver, "no-such-lease") is None
+
+
+async def test_the_apiserver_s_clock_says_how_long_ago_a_lease_was_renewed_whatever_its_holder_wrote(lab: Lab) -> None:
+    lease = await lab.kube.leader_lease(lab.apiserver, scheduler.LEASE)
+    assert lease is not None
+    assert lease.age_s is not None
+    assert lease.answered_at == pytest.approx(time.time(), abs=2.0)
+    assert lease.age_s < 10.0
+    await lab.hold("held", renewed=1.0)
+    held = await lab.kube.leader_lease(lab.apiserver, "held")
+    assert held is not None
+    assert (held.holder, held.renewed, held.duration) == ("ghost", 1.0, 86_400.0)
+    assert held.age_s is not None
+    assert held.age_s < 10.0
+
+
+async def test_a_trial_write_of_a_lease_stores_nothing(lab: Lab) -> None:
+    before = await lab.kube.leader_lease(lab.apiserver, scheduler.LEASE)
+    assert before is not None
+    for name in (scheduler.LEASE, "no-such-lease"):
+        assert await lab.kube.try_lease(lab.apiserver, name, within=2.0) == WriteTrial()
+    assert await lab.kube.leader_lease(lab.apiserver, "no-such-lease") is None
+    with pytest.raises(Unavailable):
+        await lab.kube.try_lease(lab.nobody, scheduler.LEASE, within=2.0)
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_trial_write_tells_what_a_webhook_does_to_it(lab: Lab, *, late: bool) -> None:
+    async with lab.webhook(late=late):
+        trial = await lab.kube.try_lease(lab.apiserver, scheduler.LEASE, within=1.0)
+    assert trial.late is late
+    assert ('failed calling webhook "all.example.com"' in trial.refusal) is not late
 
 
 async def test_the_lease_of_somebody_else_is_never_released(lab: Lab) -> None:

@@ -29,6 +29,9 @@ class Lab(Protocol):
     async def add(self, name: str) -> BackendAddress: ...
     async def set_ready(self, name: str, ready: bool) -> None: ...
     async def stop(self, name: str) -> None: ...
+    def break_program(self) -> None:
+        """From now on its program exits as soon as it is started."""
+
     async def connect(self) -> Connection | None:
         """None when nobody serves."""
 
@@ -58,6 +61,9 @@ class FakeLab:
 
     async def set_ready(self, name: str, ready: bool) -> None:
         self.states[self.names[name]] = ready
+
+    def break_program(self) -> None:
+        self.balancer.fails = True
 
     async def stop(self, name: str) -> None:
         self.states[self.names[name]] = False
@@ -220,3 +226,14 @@ async def test_removed_it_serves_nobody_and_removing_it_again_is_fine(lab: Lab) 
     assert await client.ask() is None
     assert not (await lab.balancer.observe()).running
     await lab.balancer.remove()
+
+
+async def test_one_that_exits_again_and_again_is_there_until_it_is_removed(lab: Lab) -> None:
+    lab.break_program()
+    with pytest.raises(TimedOut):
+        await lab.balancer.apply({"r1": await lab.add("r1")})
+    seen = await lab.balancer.observe()
+    assert (seen.running, seen.left) == (False, True)
+    await lab.balancer.remove()
+    seen = await lab.balancer.observe()
+    assert (seen.running, seen.left) == (False, False)

@@ -150,14 +150,22 @@ async def test_a_removed_unit_takes_along_what_is_known_of_its_data(
     await with_data(lab, volume)
 
 
-async def test_who_crashed_before_it_had_data_begins_again_only_when_asked(
+async def test_a_start_that_failed_before_there_was_data_does_not_use_up_the_permission(
     lab: SiteUnderTest, site: SiteFaults, volume: PurePosixPath
 ) -> None:
     fresh = has_no_data_yet(volume, fresh=True)
     await site.start_unit(A, fresh)
     before = await status(site, A, fresh.name)
     assert before.state is UnitState.RUNNING
-    lab.crash(A, before)
+    for count in (1, 2):
+        lab.crash(A, before)
+        before = await eventually(
+            lambda: status(site, A, fresh.name),
+            lambda seen, last=before.pid: seen.pid not in (None, last) and seen.state is UnitState.RUNNING,
+        )
+        assert before.restarts == count
+    await site.kill_machine(A)
+    await site.boot_machine(A)
     await eventually(lambda: status(site, A, fresh.name), is_refused)
     await site.start_unit(A, has_no_data_yet(volume))
     assert is_refused(await status(site, A, fresh.name))

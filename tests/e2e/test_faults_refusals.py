@@ -13,12 +13,12 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.home import Home
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
-from quarterdeck.etcd.faults import EtcdFault
+from quarterdeck.etcd.faults import EtcdFault, Reason
 from quarterdeck.etcd.kv import Delete, Put
 
 pytestmark = pytest.mark.timeout(900)
 
-PRECONDITION = 5
+PRECONDITION, UNAVAILABLE = 5, 6
 NAME = "small"
 SITES = """
 apiVersion: quarterdeck.dev/v1alpha1
@@ -116,6 +116,15 @@ def test_a_full_etcd_is_not_moved_until_there_is_room_which_whoever_drives_it_ma
     only_room = small.refused("migrate", NAME, "--to", "full", "--yes", code=PRECONDITION, says=["free disk"])
     assert "alarms" not in only_room.err
 
+    with_member(fill_with_data)
+    small.run("wait", NAME, "--timeout", "15", code=UNAVAILABLE)
+    assert "raise spec.etcd.quotaBytes" in small.run("status", NAME, code=1).out
+    before = small.plane(NAME).status.memory.replicas
+    small.run("apply", "-f", str(small.file(PLANE.replace("64Mi", "256Mi"))))
+    assert [each.name for each in small.plane(NAME).status.memory.replicas] == [each.name for each in before]
+    assert "NOSPACE" not in small.run("status", NAME).out
+    with_member(takes_writes)
+
 
 async def fill(member: EtcdMember) -> None:
     """Write over one key until etcd has no space left."""
@@ -127,6 +136,22 @@ async def fill(member: EtcdMember) -> None:
                 return
             raise
     raise AssertionError("it takes everything")
+
+
+async def fill_with_data(member: EtcdMember) -> None:
+    """Write other keys until etcd has no space left: nothing but a larger quota makes room."""
+    for number in range(200):
+        try:
+            await member.kv.put(Put(key=b"/fill/%d" % number, value=b"x" * 2**20))
+        except EtcdFault as fault:
+            if fault.reason is Reason.NO_SPACE:
+                return
+            raise
+    raise AssertionError("it takes everything")
+
+
+async def takes_writes(member: EtcdMember) -> None:
+    await member.kv.put(Put(key=b"/fill/0", value=b"x"))
 
 
 async def has_room(member: EtcdMember) -> None:

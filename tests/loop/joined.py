@@ -17,7 +17,7 @@ from loop.units import etcd_of, flags_of, replica_of
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import LocalSpec, SiteStatus
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.components import controller_manager
+from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.etcd.fake import FakeEtcd
@@ -42,6 +42,8 @@ _OVERRIDES = "etcd-servers-overrides"
 RESTORES = "restore "
 #: Seconds until an apiserver is ready.
 WARMS = 1.0
+#: Seconds between two renewals of a lease.
+RENEWS = 2.0
 
 
 class Numbers:
@@ -121,6 +123,8 @@ class Joined:
     data: dict[PurePosixPath, int] = field(default_factory=dict)
     #: Where data was that is on another machine now.
     left: set[PurePosixPath] = field(default_factory=set)
+    #: Which program has which lease of controllers.
+    leaders: dict[str, Process] = field(default_factory=dict)
     held: dict[str, float] = field(default_factory=dict)
     processes: dict[tuple[str, int], Process] = field(default_factory=dict)
     luck: float = 1.0
@@ -140,6 +144,7 @@ class Joined:
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(clock=self.clock.wall, uid=Numbers(1).text)
+        self.kube.clock = self.clock.wall
         ids = Numbers(0x1001)
         self.clusters = {
             kind: Members(self, kind, FakeCluster(max_learners=5, ids=ids, index=1_000_000)) for kind in Cluster
@@ -207,6 +212,7 @@ class Joined:
 
     def settle(self) -> None:
         """Bring everything up to this moment."""
+        self._renew()
         if not self._dirty and self.clock.now < self._next:
             return
         self._dirty, self._next = False, math.inf
@@ -321,20 +327,40 @@ class Joined:
         self.kube.apiservers = servers
 
     def _controllers(self) -> None:
-        """One of the controller managers leads: the next one when its lease was given back, or has run out."""
-        managers = [each for each in self.of(Component.CONTROLLER_MANAGER) if not each.frozen]
-        held = self.kube.leases.get(controller_manager.LEASE)
-        leader = next((each for each in managers if held is not None and _holder(each) == held.holder), None)
-        free = held is None or not held.holder or self.at_moment((held.renewed or 0.0) + held.duration)
-        if leader is None and managers and free:
-            serving = [each for each in managers if self.votes(each)]
-            leader = self.random.choice(serving) if serving else None
-        if leader is not None:
-            self.kube.set_lease(controller_manager.LEASE, _holder(leader), renewed=self.clock.now)
-        lease = frozenset({controller_manager.LEASE})
+        """One program of each kind leads: the next one when its lease was given back, or has run out."""
+        leads = {
+            controller_manager.LEASE: self._leader(Component.CONTROLLER_MANAGER, controller_manager.LEASE),
+            scheduler.LEASE: self._leader(Component.SCHEDULER, scheduler.LEASE),
+        }
+        self.leaders = {lease: each for lease, each in leads.items() if each is not None}
+        for lease, leader in self.leaders.items():
+            self.kube.set_lease(lease, _holder(leader), renewed=self.clock.now)
         controllers = [each for kind in CONTROLLERS for each in self.of(kind)]
-        self.kube.leaders = {each.listens: lease if each is leader else frozenset() for each in controllers}
+        held = {each.listens: lease for lease, each in self.leaders.items()}
+        self.kube.leaders = {
+            each.listens: frozenset({held[each.listens]}) if each.listens in held else frozenset()
+            for each in controllers
+        }
         self.kube.frozen = frozenset(each.listens for each in controllers if each.frozen)
+
+    def _leader(self, component: Component, lease: str) -> Process | None:
+        able = [each for each in self.of(component) if not each.frozen]
+        held = self.kube.leases.get(lease)
+        leader = next((each for each in able if held is not None and _holder(each) == held.holder), None)
+        free = held is None or not held.holder or self.at_moment((held.renewed or 0.0) + held.duration)
+        if leader is not None or not able or not free:
+            return leader
+        serving = [each for each in able if self.votes(each)]
+        return self.random.choice(serving) if serving else None
+
+    def _renew(self) -> None:
+        """Who leads renews its lease again and again."""
+        for lease, leader in self.leaders.items():
+            held = self.kube.leases.get(lease)
+            if held is None or held.holder != _holder(leader):
+                self._dirty = True  # somebody else has taken it, or taken it away
+            elif self.clock.now - (held.renewed or 0.0) >= RENEWS:
+                self.kube.set_lease(lease, _holder(leader), renewed=self.clock.now)
 
 
 def _holder(manager: Process) -> str:

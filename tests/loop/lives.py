@@ -30,7 +30,7 @@ from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_co
 from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.engine import operations
-from quarterdeck.engine.conditions import ADDONS_APPLIED, AVAILABLE, READY, RECONCILING, STALLED
+from quarterdeck.engine.conditions import ADDONS_APPLIED, AVAILABLE, CONTROLLERS_LEAD, READY, RECONCILING, STALLED
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan
@@ -385,6 +385,8 @@ class Life:
         if any(each.cloud for each in (self.story.start, *self.wishes) if each is not None):
             # Who goes back before that may never have been told what such a program may do.
             wanted |= {ADDONS_APPLIED: "True"} if self.wishes[-1].cloud or ADDONS_APPLIED in so else {}
+        # Who has only just come to lead has not renewed yet.
+        wanted |= {CONTROLLERS_LEAD: so[CONTROLLERS_LEAD] if so[CONTROLLERS_LEAD] != "False" else "True or Unknown"}
         generations = {each.observed_generation for each in plane.status.conditions}
         if so != wanted or generations != {plane.metadata.generation}:
             raise Ended(f"conditions of the end: {so}, of generations {generations}")

@@ -18,15 +18,17 @@ from quarterdeck.api.conditions import find_condition
 from quarterdeck.api.controlplane import ControlPlane, RecoveryPolicy
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.site import Isolation
+from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.engine import manager as managing
 from quarterdeck.engine.addon_duty import KEPT_PATIENCE, AddonDuty
-from quarterdeck.engine.conditions import READY, RECONCILING, STALLED
+from quarterdeck.engine.conditions import CONTROLLERS_LEAD, READY, RECONCILING, STALLED
 from quarterdeck.engine.keeper import CADENCE
 from quarterdeck.engine.manager import Manager
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import BackendAddress
+from quarterdeck.model.leadership import UNLED_S
 from quarterdeck.model.world import World
 from quarterdeck.stores.amend import amend
 
@@ -139,6 +141,34 @@ def test_a_load_balancer_that_somebody_changed_is_put_back_within_the_cadence() 
 
         assert not await as_wanted()
         assert await life.until(as_wanted, 30) <= CADENCE + 2
+
+    kept(lived)
+
+
+@pytest.mark.parametrize("lease", [controller_manager.LEASE, scheduler.LEASE])
+def test_controllers_that_nobody_leads_are_told_of_within_a_minute_and_nothing_is_replaced(lease: str) -> None:
+    async def lived(life: Kept) -> None:
+        async def so(status: str) -> bool:
+            found = (await life.plane()).status.conditions
+            return {str(each.status) for each in found if each.type in (READY, CONTROLLERS_LEAD)} == {status}
+
+        await life.until(lambda: so("True"), 60)
+        before = life.world.processes.keys()
+        kube, clock = life.world.kube, life.world.clock
+        kube.set_lease(lease, "ghost", renewed=clock.now, duration=86_400.0)
+        life.world.touch()
+        assert await life.until(lambda: so("False"), 60) >= UNLED_S
+        ready = find_condition((await life.plane()).status.conditions, READY)
+        assert ready is not None
+        assert f"run 'kubectl --namespace kube-system delete lease {lease}'" in ready.message
+        told = [each for each in await life.world.store.events(PLANE) if each.reason == "NobodyLeads"]
+        assert [each.message for each in told] == [ready.message]
+        await asyncio.sleep(300)
+        assert await so("False")
+        assert life.world.processes.keys() == before
+        kube.delete_lease(lease)
+        life.world.touch()
+        assert await life.until(lambda: so("True"), 60) <= 2 * CADENCE
 
     kept(lived)
 

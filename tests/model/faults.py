@@ -440,14 +440,17 @@ def _checks(truth: Truth) -> Iterator[Fault]:
 
 
 def _room(truth: Truth) -> Iterator[Fault]:
-    """Clients have written over the same keys until no member has room; a member that copies has what it copied."""
+    """Clients have written over the same keys until no member has room; a member that copies has what it copied. Where
+    a larger quota is asked for they have written other keys: nothing else makes room.
+    """
+    fill = Fill.DATA if truth.revision in truth.roomy else Fill.HISTORY
     for cluster in clusters_of(truth):
         seen, then = truth.of(cluster), truth
         if seen.full or seen.elected is None:
             continue
         for name, member in seen.members.items():
             if name in seen.following and not member.behind:
-                stuffed = replace(member, fill=Fill.HISTORY)
+                stuffed = replace(member, fill=fill)
                 then = then.with_replica(name, with_member(then.replica(name), cluster, stuffed))
         full = {"full": True} if cluster is Cluster.MAIN else {"events_full": True}
         what = " in the events' cluster" * (cluster is Cluster.EVENTS)

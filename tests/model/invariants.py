@@ -6,7 +6,8 @@ absolute. Besides the ten: (11) controllers work as long as apiservers serve, an
 is out by our own doing and at most one member more than wanted there; (12) each replica has a machine for itself, but
 while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
 has it; (14) events are written, also where they have a cluster of their own (``apart``); (15) where there is no room in
-etcd one member after the other is defragmented while all others are well, and writes are taken once all have room; (16)
+etcd one member after the other is defragmented while all others are well, and writes are taken once all have room, and
+only where nothing but a larger quota makes room the only voter stops to get it; (16)
 nobody copies data that differs from what most have; (17) an epoch of the cluster begins only where no quorum lives,
 from what a survivor has, nothing of one that is over is started, all of it that can be reached is stopped before
 anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its cluster too, or
@@ -73,7 +74,7 @@ from quarterdeck.planner.events import is_stale
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.match import match
 from quarterdeck.planner.members import serves
-from quarterdeck.planner.parts import Power
+from quarterdeck.planner.parts import Fill, Power
 from quarterdeck.planner.quorum import Voter, has_quorum, home
 from quarterdeck.planner.things import apiserver_of, edge, second
 from quarterdeck.planner.truth import Truth
@@ -326,7 +327,7 @@ def _check_one_rests(world: World, plan: Plan) -> None:
     for step in about:
         rested = next((each for each in now.wanted if each.name == step.replica), None)
         kept = rested is None or (rested.revision == now.revision and not world.replica(rested.name).altered)
-        if rested is None or kept or _ends_anyway(world, step):
+        if rested is None or kept or _ends_anyway(world, step) or _needs_quota_alone(world, step):
             continue
         out = [each.name for each in now.wanted if each is not rested and not serves(world, each)]
         claim(not out, f"11: {_name(step)} while {out} does not serve")
@@ -575,10 +576,23 @@ def _check_voters(world: World, plan: Plan) -> None:
             rest = [replace(voter, healthy=False) if voter in able else voter for voter in now.values()]
             claim(not voted or has_quorum(rest), f"1: {step.replica} goes, and the rest that has the data is no quorum")
         elif isinstance(step, StopUnit) and step.component is Component.ETCD and step.replica in now:
-            if _ends_anyway(world, step):
+            if _ends_anyway(world, step) or _needs_quota_alone(world, step):
                 continue
             now[step.replica] = replace(now[step.replica], healthy=False)
             claim(has_quorum(now.values()), f"1: {step.replica} is stopped, and the healthy rest is no quorum")
+
+
+def _needs_quota_alone(world: World, step: StopUnit | ReloadUnit) -> bool:
+    """Whether a step stops the only voter of a cluster that takes no writes, and that gets room in no other way."""
+    assert world.membership is not None
+    voters = world.membership.voters
+    if [each.replica for each in voters] != [step.replica] or not any(
+        "NOSPACE" in it for it in world.membership.alarms
+    ):
+        return False
+    space, tried = voters[0].space, world.memory.full
+    done = tried is not None and tried.compacted and step.replica in tried.defragmented
+    return done and space is not None and space.in_use > 0.75 * space.quota
 
 
 # --- one step, and what it does to the truth ------------------------------------------------------------------------
@@ -590,6 +604,8 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
         _check_deletion(before, step)
         return
     kind = type(step).__name__
+    if isinstance(step, StopUnit) and _takes_up_quota_alone(before, step.replica):
+        return
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum")
     for component in _needed(before) if not _may_stop_at_once(before) else ():
@@ -611,6 +627,15 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
                 raise Broken(f"{broken} (etcd cluster {cluster})") from None
     if in_use(before) and in_use(after):
         _check_events(before, step, after, swapping=swapping)
+
+
+def _takes_up_quota_alone(truth: Truth, name: str) -> bool:
+    """Whether a replica has the only voter of a cluster that takes no writes, and stops to get a larger quota, without
+    which nothing makes room.
+    """
+    voters = [voter.replica for voter in truth.voters]
+    larger = truth.revision in truth.roomy and truth.memory.replica(name).revision not in truth.roomy
+    return truth.full and voters == [name] and larger and truth.members[name].fill is Fill.DATA
 
 
 def _may_stop_at_once(truth: Truth) -> bool:

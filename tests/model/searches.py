@@ -41,7 +41,8 @@ class Search:
     there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
     one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
     events apart, ``cloud`` those that have a cloud controller manager; ``handed``: its controllers must not
-    run beside those of the former one, ``together``: all of them may stop at once; ``twins``: the sites with two edges,
+    run beside those of the former one, ``together``: all of them may stop at once; ``roomy``: with it etcd has a larger
+    quota, without which it lacks room; ``twins``: the sites with two edges,
     ``floating``: whose addresses float, ``shared``: those of them
     that share one; ``direct``: the name leads to apiservers themselves; ``promoted``: all stays at east, behind an
     address that leads to the only replica itself;
@@ -68,6 +69,7 @@ class Search:
     cloud: frozenset[str] = frozenset()
     handed: bool = False
     together: bool = False
+    roomy: bool = False
     twins: frozenset[str] = frozenset()
     floating: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
@@ -96,6 +98,7 @@ class Search:
             between += f", {what} {how}{broken}, {self.per_zone} a zone"
         between += f", events apart as {' and '.join(sorted(self.apart))} has it" if self.apart else ""
         between += f", a cloud controller manager as {' and '.join(sorted(self.cloud))} has it" if self.cloud else ""
+        between += ", with a larger quota" if self.roomy else ""
         between += f", handed on{' at once' * self.together}" if self.handed else ""
         between += f", healed {self.healing.budget} times at most" if self.healing else ""
         between += f" on {' '.join(self.there)}" if self.there else ""
@@ -148,6 +151,7 @@ class Search:
                     handed=self.handed,
                     together=self.together,
                     direct=self.direct,
+                    roomy=self.roomy,
                 )
             case _ if self.apart:
                 return moving_apart(self.replicas, self.to)
@@ -318,6 +322,14 @@ AND_MORE = FULL | {
     Kind.OLD_LOOK,
     Kind.REFUSED,
 }
+#: A larger quota is asked for, and nothing else makes room.
+LARGER_QUOTA = (
+    Search(replicas=1, to=1, change=_restarts(Component.ETCD), roomy=True, faults=1, kinds=FULL),
+    Search(replicas=1, to=3, change=_restarts(Component.ETCD), roomy=True, faults=1, kinds=FULL),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD), roomy=True, faults=1, kinds=FULL),
+    sampled(Search(replicas=1, to=1, change=_restarts(Component.ETCD), roomy=True, faults=2, kinds=AND_MORE), SEED),
+    sampled(Search(replicas=3, to=3, change=_restarts(Component.ETCD), roomy=True, faults=2, kinds=AND_MORE), SEED),
+)
 NO_ROOM = (
     Search(replicas=3, to=3, faults=1, kinds=FULL),
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=FULL),
@@ -325,6 +337,7 @@ NO_ROOM = (
     Search(replicas=3, to=None, faults=1, kinds=FULL),
     sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE), SEED),
     replace(APART[6], faults=1, kinds=FULL),
+    *LARGER_QUOTA,
 )
 
 

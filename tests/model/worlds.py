@@ -123,11 +123,13 @@ def changing(
     handed: bool = False,
     together: bool = False,
     direct: bool = False,
+    roomy: bool = False,
 ) -> Truth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
     again and again as that has it, ``hangs``: one that runs and is never ready; ``apart``: the revisions that keep
     events apart, ``cloud`` those that have a cloud controller manager; ``handed``: controllers of the former must not
-    run beside those of the new one, ``together``: all of them may stop at once.
+    run beside those of the new one, ``together``: all of them may stop at once; ``roomy``: etcd has a larger
+    quota as the new one has it.
     """
     sites = ("east",) if per_zone == 1 else SITES
     start = Truth(
@@ -143,6 +145,7 @@ def changing(
         changes=tuple((*each, change) for each in permutations((FORMER, BETWEEN, NEW) if handed else (FORMER, NEW), 2)),
         separate=apart,
         cloud=cloud,
+        roomy=frozenset({NEW}) if roomy else frozenset(),
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
         hanging=frozenset({(NEW, hangs)}) if hangs is not None else frozenset(),
     )

@@ -97,7 +97,8 @@ class RememberedSite:
 @dataclass
 class HostSites:
     """Opens them. On hosts that are ``routed`` keepalived runs; ``told``: which others it was told of there last.
-    ``findings``: what a check says of hosts as long as they are of the site that it is for.
+    ``findings``: what a check says of hosts as long as they are of the site that it is for;
+    ``compared``: the further sites that the last one was given.
     """
 
     findings: list[HostFinding] = field(default_factory=list)
@@ -105,6 +106,7 @@ class HostSites:
     cleared: list[str] = field(default_factory=list)
     routed: set[str] = field(default_factory=set)
     told: dict[str, list[str]] = field(default_factory=dict)
+    compared: tuple[str, ...] = ()
 
     def open(self, resource: Site) -> RememberedSite:
         return RememberedSite(resource, self)
@@ -119,7 +121,8 @@ class HostSites:
 
     async def close_hub(self, space: AddressSpace, hub: object) -> None: ...
 
-    async def check(self, resource: Site) -> Checked:
+    async def check(self, resource: Site, others: Sequence[Site] = ()) -> Checked:
+        self.compared = tuple(each.name for each in others)
         hosts = {each.name for each in self.open(resource)._spec.hosts}
         return Checked(findings=tuple(each for each in self.findings if each.about <= hosts), summary="all of them")
 

@@ -7,7 +7,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from quarterdeck.components.envoy import BalancerSettings
@@ -72,6 +72,10 @@ class EnvoyLab:
 
     async def stop(self, name: str) -> None:
         await self.backends[name].stop()
+
+    def break_program(self) -> None:
+        settings = replace(self.balancer.settings, binary=PurePosixPath("/bin/false"))
+        self.balancer = replace(self.balancer, settings=settings, patience=2.0)
 
     async def connect(self) -> EnvoyClient | None:
         try:

@@ -123,7 +123,7 @@ async def test_what_a_try_that_broke_off_left_is_made_anew_and_the_survivors_dat
 
 async def test_a_restore_that_fails_is_told_in_its_own_words_and_is_not_taken_for_done() -> None:
     small = await begun(Jobs(exit_code=1, output="Error: database is corrupt\n"))
-    with pytest.raises(Unavailable, match="etcdutl ended with 1: Error: database is corrupt"):
+    with pytest.raises(Unavailable, match="etcdutl: exit code 1: Error: database is corrupt"):
         await carry_out(small.plane, RESTORE, small.world)
     assert small.plane.memory.seeding is not None
 

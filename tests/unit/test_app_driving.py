@@ -18,10 +18,13 @@ from quarterdeck.app import Hand
 from quarterdeck.app import driving as followers
 from quarterdeck.app.driving import followed
 from quarterdeck.app.reach import manager_of
-from quarterdeck.engine.conditions import READY, RECONCILING, stalled
+from quarterdeck.engine.conditions import NOBODY_LEADS, READY, RECONCILING, stalled
 from quarterdeck.engine.home import SENDS_PROGRAM, Home
 from quarterdeck.engine.leases import lease_name, manager_lease
+from quarterdeck.engine.operations import existing
 from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
+from quarterdeck.model.components import Component
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.steps import Plan
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
@@ -133,13 +136,13 @@ async def test_patience_ends_whoever_drives(store: MemoryStore) -> None:
 MANAGER = "elsewhere:2 (quarterdeck serve)"
 
 
-async def so(store: MemoryStore, kind: str, status: ConditionStatus, message: str = "") -> None:
+async def so(store: MemoryStore, kind: str, status: ConditionStatus, message: str = "", *, reason: str = "So") -> None:
     def told(plane: ControlPlane) -> ControlPlane:
         conditions = with_condition(
             plane.status.conditions,
             kind,
             status,
-            reason="So",
+            reason=reason,
             now=1.0,
             message=message,
             observed_generation=plane.metadata.generation,
@@ -164,12 +167,19 @@ async def phase(store: MemoryStore, phase: OperationPhase, message: str = "", er
 
 
 @pytest.fixture
-def sees(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+def unled() -> list[Leadership]:
+    """The controllers that nobody leads."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def sees(monkeypatch: pytest.MonkeyPatch, unled: list[Leadership]) -> list[Plan]:
     """The plans of looks of one's own, the last one again and again."""
     plans = [Plan()]
 
-    async def look(*_: object) -> SimpleNamespace:
-        return SimpleNamespace(plan=plans.pop(0) if len(plans) > 1 else plans[0])
+    async def look(home: Home, name: str) -> SimpleNamespace:
+        plan = plans.pop(0) if len(plans) > 1 else plans[0]
+        return SimpleNamespace(plan=plan, plane=await existing(home.store, name), world=SimpleNamespace(unled=unled))
 
     monkeypatch.setattr(followers.facts, "look", look)
     return plans
@@ -224,6 +234,26 @@ async def test_what_a_manager_has_not_seen_yet_is_no_end(store: MemoryStore, see
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         await asyncio.wait_for(Following(store).start(), 5)
     assert len(sees) == 1
+
+
+GHOST = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", holder="ghost", led=False)
+
+
+async def test_a_plane_whose_controllers_nobody_leads_is_waited_for_in_vain(
+    store: MemoryStore, unled: list[Leadership]
+) -> None:
+    unled.append(GHOST)
+    with pytest.raises(Unavailable) as raised:
+        await asyncio.wait_for(Following(store).start(), 5)
+    assert GHOST.trouble in str(raised.value)
+
+
+async def test_what_a_manager_says_of_controllers_that_nobody_leads_ends_who_follows(store: MemoryStore) -> None:
+    await so(store, READY, ConditionStatus.FALSE, GHOST.trouble, reason=NOBODY_LEADS)
+    async with hold_lease(store, lease_name("alpha"), MANAGER):
+        with pytest.raises(Unavailable) as raised:
+            await asyncio.wait_for(Following(store).start(), 5)
+    assert GHOST.trouble in str(raised.value)
 
 
 async def test_an_operation_that_failed_elsewhere_ends_a_command_as_if_it_had_failed_here(store: MemoryStore) -> None:

@@ -78,6 +78,52 @@ async def test_a_host_is_of_one_site_alone(face: Quarterdeck) -> None:
         await face.sites.add_hosts("rack", (parsed(**host("four9")),))
 
 
+async def test_a_site_that_is_applied_is_checked_as_one_that_is_added(face: Quarterdeck, hosts: HostSites) -> None:
+    hosts.findings = [refused("other9"), odd("two2")]
+    for dry_run in (True, False):
+        with pytest.raises(PreconditionFailed, match=r"applying site annex \(nothing was changed\): other9: login"):
+            await face.sites.apply(host_site(host("other9"), name="annex"), dry_run=dry_run)
+    assert "annex" not in await face.sites.list()
+    more = host_site(
+        host("one1", roles=["control", "edge"]),
+        host("two2", zone="b"),
+        host("three3", zone="b", roles=["control", "dns"]),
+        host("four9", zone="b"),
+    )
+    hosts.findings = [refused("four9", "files", "programs in /var/lib cannot be executed"), refused("one1")]
+    with pytest.raises(PreconditionFailed, match=r"four9: files: programs in /var/lib"):
+        await face.sites.apply(more)
+    assert await names(face.sites) == ["one1", "two2", "three3"]
+    hosts.findings = [refused("one1"), odd("four9")]
+    applied = await face.sites.apply(more)
+    assert applied.checked is not None
+    assert applied.checked.findings == (odd("four9"),), "how the others are is no matter"
+
+
+async def test_a_storage_class_that_is_applied_is_checked_on_the_hosts_there_are(
+    face: Quarterdeck, hosts: HostSites
+) -> None:
+    declared = json.loads(RACK.model_dump_json(by_alias=True))["spec"]
+    classes = [*declared["storageClasses"], {"name": "fast", "path": "/srv/fast"}]
+    wanted = host_site(*declared["hosts"], storageClasses=classes)
+    hosts.findings = [refused("two2", "disk", "storage class fast (/srv/fast): there is no such folder")]
+    with pytest.raises(PreconditionFailed, match=r"two2: disk: storage class fast \(/srv/fast\): there is no such"):
+        await face.sites.apply(wanted)
+    hosts.findings = [refused("two2", "memory"), refused("one1")]
+    applied = await face.sites.apply(wanted)
+    assert applied.checked is not None
+    (found,) = applied.checked.findings
+    assert (found.host, found.finding.verdict) == ("one1", Verdict.WARN), "it may be dead for now, and is named"
+    assert "storage classes were not checked: nobody answers" in found.finding.seen
+
+
+async def test_hosts_are_compared_with_those_of_all_other_sites(face: Quarterdeck, hosts: HostSites) -> None:
+    await face.sites.add(host_site(host("other9"), name="annex"))
+    assert "rack" in hosts.compared
+    await face.sites.add_hosts("rack", (parsed(**host("four4")),))
+    assert {"annex", "rack"} & {*hosts.compared} == {"annex"}, "a site is not compared with what it was before"
+
+
 def refused(host: str, check: str = "login", seen: str = "nobody answers", next_step: str = "see why") -> HostFinding:
     return HostFinding(host, Finding(check, Verdict.REFUSE, seen, next_step))
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from report_lab import probe_result
@@ -102,6 +103,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     async def admit(*_: object, **__: object) -> None: ...
 
+    async def look(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(world=SimpleNamespace(unled=()))
+
+    monkeypatch.setattr("quarterdeck.app.driving.facts.look", look)
     monkeypatch.setattr(inplace, "admit", admit)
     monkeypatch.setattr(changes, "admit", admit)
     monkeypatch.setattr(preconditions, "examine", examine)

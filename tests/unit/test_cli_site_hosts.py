@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -104,10 +105,18 @@ def test_a_host_that_another_site_has_is_refused(cli: Cli) -> None:
     cli.refused(*again, stdin=THREE, code=CONFLICT, says=("host one (192.0.2.1) is host one of site rack",))
 
 
+def test_hosts_of_a_site_can_be_checked_by_an_inventory(cli: Cli) -> None:
+    add(cli)
+    checked = cli("site", "check", "--inventory", "-", stdin=THREE)
+    assert checked.code == 0, checked.err
+    assert "host one (192.0.2.1) is host one of site rack" in " ".join(checked.out.split())
+
+
 def answer(monkeypatch: pytest.MonkeyPatch, *findings: HostFinding) -> None:
     """Have all hosts answer, and this be said of them."""
 
-    async def check(_: SshSites, resource: Site) -> Checked:
+    async def check(_: SshSites, resource: Site, others: Sequence[Site]) -> Checked:
+        del others
         return Checked(findings=findings, summary=f"of {resource.name}")
 
     monkeypatch.setattr(SshSites, "check", check)

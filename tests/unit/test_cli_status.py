@@ -20,12 +20,15 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.app.watching import Event, Watch, Watched
 from quarterdeck.app.words import survival
 from quarterdeck.cli.change_lines import ChangeLines
+from quarterdeck.cli.plane_text import status_lines
 from quarterdeck.cli.screen import screen
 from quarterdeck.endpoint.coredns import CoreDns
 from quarterdeck.engine.facts import Status, summary
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import Unavailable
+from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import Sighting
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import EventType
@@ -92,6 +95,24 @@ def test_what_is_survived_comes_first_and_what_has_the_same_reason_is_said_toget
     )
     assert survival(facts(FALLEN)["survives"])[-1].startswith("not known: one machine, one host, one zone (")
     assert survival([]) == ()
+
+
+def test_a_plane_whose_controllers_nobody_leads_is_not_healthy_and_says_why_and_what_to_do() -> None:
+    ghost = Leadership(
+        component=Component.SCHEDULER,
+        lease="kube-scheduler",
+        holder="ghost",
+        led=False,
+        expired=False,
+        expires_at=1.8e9,
+    )
+    fact = facts(replace(WELL, leading=(ghost,)))
+    assert fact["healthy"] is False
+    assert fact["warnings"] == [ghost.trouble]
+    assert "run 'kubectl --namespace kube-system delete lease kube-scheduler'" in ghost.trouble
+    lines = status_lines(fact)
+    assert lines[0].startswith("[bold]demo[/bold] at east: [yellow]not healthy[/]")
+    assert f"[yellow]warning:[/yellow] {ghost.trouble}" in lines
 
 
 def test_a_status_needs_a_name_unless_it_goes_on(cli: Cli) -> None:

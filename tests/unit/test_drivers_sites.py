@@ -41,7 +41,7 @@ class Driver:
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
         await hub.destroy()
 
-    async def check(self, resource: SiteResource) -> Checked:
+    async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
         return Checked(findings=(), summary="well")
 
     async def destroy(self, resource: SiteResource) -> None:

@@ -68,9 +68,12 @@ class Behaves:
     """Whether what has addresses can run."""
 
     exits = False
+    ending: tuple[str, ...] = (ROUTER,)
 
     def __call__(self, spec: UnitSpec) -> Behaviour:
-        return Behaviour(exit_code=1 if self.exits and spec.name == ROUTER else None)
+        if self.exits and spec.name in self.ending:
+            return Behaviour(exit_code=1, output="no address is left\n")
+        return Behaviour()
 
 
 @pytest.fixture
@@ -187,8 +190,29 @@ async def test_what_does_not_start_is_told_and_not_taken_for_started(edge: Edge,
     await edge.site.stop_unit(EDGE, ROUTER)
     behaves.exits = True
     for _ in range(2):  # the machine itself goes on trying
-        with pytest.raises(
-            TimedOut, match=r"waiting for keepalived on east-edge to run: keepalived does not run there"
-        ):
+        with pytest.raises(TimedOut, match="keepalived does not run on east-edge: exit code 1: no address is left"):
             await edge.balancer.apply(BACKENDS)
     assert await edge.unrouted() == "keepalived does not run there"
+
+
+async def test_a_load_balancer_is_there_as_long_as_its_machine_knows_of_it(edge: Edge, behaves: Behaves) -> None:
+    """It may run again at any moment, whatever state it is in: only what is not there is gone."""
+    behaves.ending, behaves.exits = ("demo-envoy",), True
+    edge.envoy.here = set()
+    with pytest.raises(TimedOut, match="demo-envoy does not run on east-edge: exit code 1: no address is left"):
+        await edge.balancer.apply(BACKENDS)
+    seen = await edge.balancer.observe()
+    assert (seen.running, seen.left) == (False, True)
+    await edge.site.stop_unit(EDGE, "demo-envoy")
+    assert (await edge.balancer.observe()).left
+    await edge.balancer.remove()
+    assert not (await edge.balancer.observe()).left
+
+
+async def test_what_moves_an_address_counts_as_left_unless_all_planes_share_it(edge: Edge) -> None:
+    await edge.site.start_unit(EDGE, edge.floating.unit)
+    assert not (await edge.balancer.observe()).left
+    alone = replace(edge.balancer, floating=replace(edge.floating, watched=None, expected=()))
+    assert (await alone.observe()).left
+    await alone.remove()
+    assert not (await alone.observe()).left

@@ -37,6 +37,7 @@ class Machines:
     holder: str = ""
     held: set[str] = field(default_factory=set)
     deaf: bool = False
+    states: dict[str, UnitState] = field(default_factory=dict)
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         return PurePosixPath("/machines", machine, unit)
@@ -73,7 +74,8 @@ class Machines:
         return self._units(machine)
 
     def _units(self, machine: str) -> tuple[UnitStatus, ...]:
-        return (UnitStatus(name=UNIT, state=UnitState.RUNNING),) if machine in self.runs else ()
+        state = self.states.get(machine, UnitState.RUNNING)
+        return (UnitStatus(name=UNIT, state=state),) if machine in self.runs else ()
 
     def says(self, machine: str) -> bytes:
         newest = max(self.orders.values(), key=lambda each: cast("list[int]", each["number"]))
@@ -138,6 +140,19 @@ async def made() -> AsyncIterator[Made]:
 
 
 async def test_there_is_no_record_before_anybody_has_orders(made: Made) -> None:
+    assert (await made.dns.look(A)).record is None
+
+
+@pytest.mark.parametrize("state", [UnitState.FAILED, UnitState.STOPPED, UnitState.UNKNOWN])
+async def test_a_process_that_does_not_run_and_that_its_machine_knows_of_counts_until_it_is_removed(
+    made: Made, state: UnitState
+) -> None:
+    await made.dns.set(A, (ONE,), 5, MINE)
+    made.site.states["one"] = state
+    seen = await made.dns.look(A)
+    assert seen.record is not None
+    assert (seen.record.addresses, seen.torn) == ((ONE,), f"{UNIT} does not run on one")
+    await made.dns.remove(A, MINE)
     assert (await made.dns.look(A)).record is None
 
 

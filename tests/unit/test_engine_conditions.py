@@ -8,6 +8,7 @@ from quarterdeck.api.conditions import Condition, ConditionStatus
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.engine.conditions import (
     AVAILABLE,
+    CONTROLLERS_LEAD,
     KINDS,
     READY,
     RECONCILING,
@@ -20,6 +21,8 @@ from quarterdeck.engine.conditions import (
     why_stalled,
 )
 from quarterdeck.model.clusters import ClusterMemory, Full
+from quarterdeck.model.components import Component
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import Condemned, Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import NoteCreated, Plan
@@ -56,7 +59,8 @@ def test_nothing_is_known_of_a_plane_that_nobody_has_looked_at() -> None:
     found = unseen(1.0)
     assert of(found) == dict.fromkeys(KINDS, "Unknown")
     settled = look(found)
-    assert of(settled) == {READY: "True", AVAILABLE: "True", RECONCILING: "False", STALLED: "False"}
+    told = {READY: "True", AVAILABLE: "True", RECONCILING: "False", STALLED: "False"}
+    assert of(settled) == {**told, CONTROLLERS_LEAD: "Unknown"}, "no apiserver was asked for leases"
     assert {each.observed_generation for each in settled} == {3}
 
 
@@ -131,7 +135,13 @@ def test_a_voter_that_belongs_to_no_replica_needs_a_person_who_is_told_how_to_re
 def test_a_plane_that_went_back_from_what_is_wanted_is_not_ready_however_quiet_it_is() -> None:
     memory = replace(WELL.memory, rejected=Rejection(revision="a-new", why="unknown flag: --nonsense"))
     found = look(world=replace(WELL, memory=memory, revision="a-new"))
-    assert of(found) == {READY: "False", AVAILABLE: "True", RECONCILING: "False", STALLED: "True"}
+    assert of(found) == {
+        READY: "False",
+        AVAILABLE: "True",
+        RECONCILING: "False",
+        STALLED: "True",
+        CONTROLLERS_LEAD: "Unknown",
+    }
     assert "unknown flag: --nonsense" in said(found, STALLED)
     assert of(look(world=replace(WELL, memory=memory, revision="a-newer")))[READY] == "True"
 
@@ -150,7 +160,7 @@ def test_a_condition_has_its_time_from_its_last_turn() -> None:
     first = look(now=2.0)
     again = look(first, plan=BUSY, now=7.0)
     times = {each.type: each.last_transition_time.timestamp() for each in again}
-    assert times == {READY: 7.0, AVAILABLE: 2.0, RECONCILING: 7.0, STALLED: 2.0}
+    assert times == {READY: 7.0, AVAILABLE: 2.0, RECONCILING: 7.0, STALLED: 2.0, CONTROLLERS_LEAD: 2.0}
     assert next(each for each in again if each.type == READY).status is ConditionStatus.FALSE
 
 
@@ -169,3 +179,18 @@ def test_a_plane_with_a_replica_that_is_dead_is_degraded_and_says_which() -> Non
     assert next(each.reason for each in found if each.type == READY) == "Degraded"
     assert said(found, READY) == "a-2 is down; a-3 is exchanged: dead"
     assert of(look(world=replace(WELL, memory=memory)))[READY] == "True", "what is left of a-3 is no harm"
+
+
+def test_a_plane_whose_controllers_nobody_leads_is_as_wanted_and_not_ready() -> None:
+    led = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", holder="host_1", led=True)
+    unled = replace(led, component=Component.CONTROLLER_MANAGER, holder="ghost", led=False)
+    well = look(world=replace(WELL, leading=(led,)))
+    assert (of(well)[READY], of(well)[CONTROLLERS_LEAD]) == ("True", "True")
+    ill = look(world=replace(WELL, leading=(led, unled)))
+    assert (of(ill)[READY], of(ill)[CONTROLLERS_LEAD]) == ("False", "False")
+    assert said(ill, READY) == said(ill, CONTROLLERS_LEAD) == unled.trouble
+    assert of(ill)[RECONCILING] == "False", "nothing is done about it"
+    gone = look(world=replace(WELL, leading=(unled,), deleting=True))
+    assert of(gone)[CONTROLLERS_LEAD] == "Unknown"
+    unknown = look(world=replace(WELL, leading=(replace(led, led=None),)))
+    assert (of(unknown)[READY], of(unknown)[CONTROLLERS_LEAD]) == ("True", "Unknown")

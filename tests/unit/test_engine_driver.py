@@ -36,7 +36,7 @@ from quarterdeck.errors import (
 )
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan, StartUnit, Step
+from quarterdeck.model.steps import Plan, StartUnit, Step, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.stores.memory import MemoryStore
@@ -85,6 +85,9 @@ class Recorder(Unwatched):
         if self.dies is not None:
             raise self.dies
 
+    async def lasts(self, step: Step, seconds: float) -> None:
+        self.said.append(f"lasts {type(step).__name__}")
+
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         self.said.append(f"{'failed' if error else 'did'} {type(step).__name__}")
 
@@ -101,6 +104,7 @@ class Lab:
     watchers: list[Unwatched]
     taken: int = 0
     failures: list[Exception] = field(default_factory=list)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def drive(self) -> Plan:
         return await asyncio.wait_for(self.driver().run(), 20)
@@ -117,6 +121,7 @@ class Lab:
 
     async def carry_out(self, plane: Plane, step: Step, world: World) -> dict[str, object]:
         assert isinstance(step, StartUnit), step
+        await self.ready.wait()
         if self.failures:
             raise self.failures.pop(0)
         self.taken += 1
@@ -150,6 +155,7 @@ async def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(aside, "LONGEST", 0.0)
     store = FailingStore()
     made = Lab(await small_plane(store=store), store, [Recorder()])
+    made.ready.set()
     made.small.world = without_a_controller(made.small.world)
     monkeypatch.setattr(driving, "carry_out", made.carry_out)
     return made
@@ -232,6 +238,26 @@ async def test_a_plane_that_was_deleted_meanwhile_is_driven_no_more(lab: Lab) ->
 
 def test_what_nobody_foresaw_is_not_tried_again() -> None:
     assert fate(KeyError("x")) is Fate.HOPELESS
+
+
+async def test_a_step_that_takes_long_is_told_of_while_it_goes_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quarterdeck.engine.driver._LASTS", 0.0)
+    lab.ready.clear()
+
+    class Told(Recorder):
+        async def lasts(self, step: Step, seconds: float) -> None:
+            await super().lasts(step, seconds)
+            lab.ready.set()
+
+    lab.watchers.append(told := Told())
+    await lab.drive()
+    assert told.said == ["begins StartUnit", "lasts StartUnit", "did StartUnit"]
+
+
+def test_that_an_apiserver_takes_its_time_to_stop_has_a_reason() -> None:
+    stops = {each: StopUnit(site="", why="", replica="east-1", component=each).takes_long for each in Component}
+    assert {each for each, why in stops.items() if why} == {Component.APISERVER}
+    assert "audit" in stops[Component.APISERVER]
 
 
 async def test_a_step_that_fails_the_same_way_again_is_told_once(lab: Lab) -> None:

@@ -92,12 +92,12 @@ def test_of_a_machine_that_is_gone_nothing_else_is_told(world: World, state: Mac
 def test_lost_data_and_failing_programs_are_told(world: World) -> None:
     units = tuple((each, UnitState.FAILED if each is Component.SCHEDULER else UnitState.RUNNING) for each in Component)
     hurt = with_fact(world, "east-2", lambda fact: replace(fact, has_data=False, units=units))
-    assert warnings(hurt) == {
+    assert warnings(replace(hurt, plane_name="alpha")) == {
         ("DataLost", "the data of east-2 is gone from machine east-b1"),
         (
             "UnitFailed",
             "kube-scheduler of east-2 exits again and again: "
-            "see 'quarterdeck logs NAME --replica east-2 --component kube-scheduler'",
+            "see 'quarterdeck logs alpha --replica east-2 --component kube-scheduler'",
         ),
     }
 

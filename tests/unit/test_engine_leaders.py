@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
+from pydantic import JsonValue
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components import controller_manager, scheduler
-from quarterdeck.engine.leaders import Leader, leaders, leading
+from quarterdeck.engine.leaders import Leader, leaders, leading, lease_facts
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
@@ -22,15 +25,15 @@ from quarterdeck.model.world import ReplicaFact, World
 HOLDER = "vm_c1795596-5f4e"
 
 
-def world(plane: Plane, *, stopped: Iterable[str] = (), ready: bool = True) -> World:
+def world(plane: Plane, *, stopped: Iterable[str] = (), leading: tuple[Leadership, ...] = ()) -> World:
     def fact(name: str) -> ReplicaFact:
         state = UnitState.UNKNOWN if name in stopped else UnitState.RUNNING
         units = tuple((each, state) for each in Component)
-        return ReplicaFact(name=name, machine=MachineState.UP, units=units, ready=ready)
+        return ReplicaFact(name=name, machine=MachineState.UP, units=units)
 
     slot = Slot(site="east", zone="a")
     facts = tuple(fact(record.name) for record in plane.memory.replicas)
-    return World(slots=(slot,), memory=plane.memory, now=plane.now(), replicas=facts)
+    return World(slots=(slot,), memory=plane.memory, now=plane.now(), replicas=facts, leading=leading)
 
 
 @pytest.fixture
@@ -52,22 +55,24 @@ def controller(plane: Plane, replica: str, component: Component) -> Address:
     return server_address(plane, plane.memory.replica(replica), PortName(component))
 
 
-async def test_the_replica_that_holds_a_lease_says_so_itself(fake: FakePlane, plane: Plane) -> None:
-    fake.kube.set_lease(controller_manager.LEASE, HOLDER)
-    fake.kube.set_lease(scheduler.LEASE, HOLDER)
-    fake.kube.leaders[controller(plane, "east-2", Component.CONTROLLER_MANAGER)] = frozenset({controller_manager.LEASE})
-    fake.kube.leaders[controller(plane, "west-1", Component.SCHEDULER)] = frozenset({scheduler.LEASE})
-    assert await leaders(plane, world(plane)) == {
+async def test_who_leads_is_as_it_was_seen_by_the_leases() -> None:
+    plane = await FakePlane().open()
+    seen = (
+        Leadership(
+            component=Component.CONTROLLER_MANAGER, lease=controller_manager.LEASE, holder=HOLDER, replica="east-2"
+        ),
+        Leadership(component=Component.SCHEDULER, lease=scheduler.LEASE, holder="ghost"),
+    )
+    assert await leaders(plane, world(plane, leading=seen)) == {
         Component.CONTROLLER_MANAGER: Leader("east-2", HOLDER),
-        Component.SCHEDULER: Leader("west-1", HOLDER),
+        Component.SCHEDULER: Leader(None, "ghost"),
     }
 
 
 async def test_one_on_a_machine_that_does_not_answer_is_not_waited_for(fake: FakePlane, plane: Plane) -> None:
-    fake.kube.set_lease(scheduler.LEASE, HOLDER)
     fake.kube.leaders[controller(plane, "west-1", Component.SCHEDULER)] = frozenset({scheduler.LEASE})
     found = await leaders(plane, world(plane, stopped=["west-1"]))
-    assert found[Component.SCHEDULER] == Leader(None, HOLDER)
+    assert found[Component.SCHEDULER] == Leader(None, None)
 
 
 async def test_where_two_say_that_they_lead_nobody_is_named(fake: FakePlane, plane: Plane) -> None:
@@ -79,7 +84,7 @@ async def test_where_two_say_that_they_lead_nobody_is_named(fake: FakePlane, pla
 
 async def test_without_a_ready_apiserver_the_replica_is_known_all_the_same(fake: FakePlane, plane: Plane) -> None:
     fake.kube.leaders[controller(plane, "east-1", Component.SCHEDULER)] = frozenset({scheduler.LEASE})
-    found = await leaders(plane, world(plane, ready=False))
+    found = await leaders(plane, world(plane))
     assert found[Component.SCHEDULER] == Leader("east-1", None)
 
 
@@ -93,5 +98,35 @@ async def test_without_a_ready_apiserver_the_replica_is_known_all_the_same(fake:
     ],
 )
 def test_people_are_told_replicas_and_never_identities(replica: str | None, identity: str | None, words: str) -> None:
-    fact = {"leaders": {"kube-scheduler": replica}, "leaderIdentities": {"kube-scheduler": identity}}
+    fact: dict[str, JsonValue] = {
+        "leaders": {"kube-scheduler": replica},
+        "leaderIdentities": {"kube-scheduler": identity},
+        "controllerLeases": {},
+    }
+    assert leading(fact) == [f"kube-scheduler led by {words}"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({"holder": HOLDER, "replica": "east-1", "led": True, "idle_s": 1.6}, "east-1, last renewed 2 s ago"),
+        ({"holder": HOLDER, "led": None}, "a replica that does not say so"),
+        (
+            {"holder": "ghost", "led": False, "idle_s": 45.2, "expires_at": 1_800_000_000.0, "expired": False},
+            "nobody: its lease is held by 'ghost', last renewed 45 s ago, until 2027-01-15T08:00:00Z",
+        ),
+        (
+            {"holder": "ghost", "led": False, "idle_s": 45.2, "expires_at": 1_800_000_000.0},
+            "nobody: its lease was held by 'ghost', last renewed 45 s ago, until 2027-01-15T08:00:00Z",
+        ),
+        ({"led": False, "exists": False}, "nobody: nobody holds its lease"),
+    ],
+)
+def test_people_are_told_when_a_lease_was_renewed_and_until_when_it_lasts(seen: dict[str, Any], words: str) -> None:
+    lease = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", **seen)
+    fact: dict[str, JsonValue] = {
+        "leaders": {"kube-scheduler": lease.replica or None},
+        "leaderIdentities": {"kube-scheduler": lease.holder},
+        "controllerLeases": {"kube-scheduler": lease_facts(lease)},
+    }
     assert leading(fact) == [f"kube-scheduler led by {words}"]

@@ -155,7 +155,7 @@ async def changed(store: MemoryStore, kind: OperationType = OperationType.APPLY,
 
 async def test_any_change_can_be_taken_back_whatever_it_is(store: MemoryStore, tmp_path: Path) -> None:
     before = (await store.get(ControlPlane, "alpha")).spec
-    (tmp_path / "policy.yaml").write_text("kind: Policy")
+    (tmp_path / "policy.yaml").write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]")
     audit = Audit(policy_file=PurePosixPath(tmp_path / "policy.yaml"))
     asked = await changed(store, audit=audit, encryption=Encryption(secrets=False), replicas=5)
     now = await store.get(ControlPlane, "alpha")

@@ -161,6 +161,7 @@ async def test_a_plane_of_before_is_looked_at_without_a_write_and_gets_its_revis
     assert [each.revision for each in now.status.memory.replicas] == [now.status.revision] != [""]
     assert (await goal(home)).spec == seen.template("")
     assert await revisions.established(home.store, now) == now, "once"
+    assert await revisions.established(home.store, before) == now, "another process has done the same meanwhile"
 
 
 async def test_a_change_of_a_plane_of_before_leaves_its_replicas_what_they_were_rendered_from(home: Home) -> None:

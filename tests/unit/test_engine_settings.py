@@ -17,6 +17,8 @@ from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.templates import audit_wanted, template_of
 from quarterdeck.model.components import Component
 
+POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"
+
 
 def plane(**spec: object) -> ControlPlane:
     document = {"metadata": {"name": "a"}, "spec": {"placement": {"site": "east"}, **spec}}
@@ -30,7 +32,7 @@ def rendered(declared: ControlPlane) -> PlaneSettings:
 
 def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
-    policy.write_text("kind: Policy")
+    policy.write_text(POLICY)
     settings = rendered(
         plane(
             kubernetesVersion="v1.35.7",
@@ -52,7 +54,7 @@ def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
     assert (settings.tuning.heartbeat, settings.tuning.election) == (0.2, 3.0)
     assert settings.quota_bytes == 2**30
     assert settings.encrypt_secrets is False
-    assert settings.audit == Audit(policy="kind: Policy", max_age_days=1, max_backups=2, max_size_megabytes=3)
+    assert settings.audit == Audit(policy=POLICY, max_age_days=1, max_backups=2, max_size_megabytes=3)
     assert settings.extra_args[Component.ETCD] == {"v": "2"}
 
 

@@ -27,3 +27,22 @@ async def test_steps_that_fail_at_once_are_each_told_of_once() -> None:
     troubles = Troubles(store=store, plane="demo", clock=lambda: 0.0)
     await asyncio.gather(*(troubles.tell(Happening(reason, "it failed")) for reason in ("One", "Two", "Three")))
     assert store.told == ["One", "Two", "Three"]
+
+
+async def test_what_is_so_is_counted_once_by_however_many_drivers_look_at_it() -> None:
+    store, so = MemoryStore(), frozenset({Happening("MemberDown", "east-1 is down")})
+    for _ in range(3):
+        troubles = Troubles(store=store, plane="demo", clock=lambda: 5.0)
+        for _ in range(2):
+            await troubles.tell_now(so, since=1.0)
+    assert [each.count for each in await store.events("demo")] == [1]
+    await troubles.tell_now(frozenset(), since=1.0)
+    await troubles.tell_now(so, since=1.0)
+    assert [each.count for each in await store.events("demo")] == [2], "it was over, and is so again"
+
+
+async def test_what_was_told_of_a_former_plane_of_that_name_is_news_of_this_one() -> None:
+    store, so = MemoryStore(), frozenset({Happening("MemberDown", "east-1 is down")})
+    await Troubles(store=store, plane="demo", clock=lambda: 5.0).tell_now(so, since=1.0)
+    await Troubles(store=store, plane="demo", clock=lambda: 9.0).tell_now(so, since=7.0)
+    assert [each.count for each in await store.events("demo")] == [2]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.http import Answer
@@ -129,3 +131,13 @@ async def test_an_answer_that_is_no_object_is_unavailable() -> None:
         await HttpObjects(Said((200, b"<html>"))).read(SERVER, PATH)
     assert await HttpObjects(Said((404, {}))).read(SERVER, PATH) is None
     assert await HttpObjects(Said((404, {}))).metadata(SERVER, CONFIG_MAP, "a") == ()
+
+
+async def test_a_policy_that_denies_a_secret_is_told_without_what_the_secret_holds() -> None:
+    why = "ValidatingAdmissionPolicy 'no-tokens' with binding 'b' denied request: no tokens, such as abcdef.x or {}"
+    data: dict[str, JsonValue] = {"token-secret": base64.b64encode(b"hidden-word").decode()}
+    for value in ("hidden-word", data["token-secret"]):
+        said = Said(status(422, "Invalid", f'secrets "t" is forbidden: {why.format(value)}'))
+        with pytest.raises(Refused) as refused:
+            await HttpObjects(said).apply(SERVER, PATH, {"kind": "Secret", "data": data}, manager="me")
+        assert refused.value.seen == f'Invalid (422): secrets "t" is forbidden: {why.format("(hidden)")}'

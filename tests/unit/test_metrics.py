@@ -34,6 +34,7 @@ from quarterdeck.metrics.merging import merged
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.server import Address, telling
 from quarterdeck.model.components import Component
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import Timeline
 from quarterdeck.model.steps import Plan, SetRecord, StartUnit
 from quarterdeck.model.world import BalancerFact, Health, Space, World
@@ -63,6 +64,19 @@ def of(world: World) -> dict[str, dict[tuple[str, ...], float]]:
     metrics = Metrics(clock=lambda: 1000.0)
     metrics.observed("demo", world, plan(world))
     return told(metrics)
+
+
+def test_controllers_are_led_or_not_and_absent_where_nobody_knows() -> None:
+    led = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", holder="host_1", led=True)
+    unled = replace(led, component=Component.CONTROLLER_MANAGER, led=False)
+    found = of(replace(WELL, leading=(led, unled)))
+    assert found["quarterdeck_plane_controllers_led"] == {
+        ("demo", "kube-scheduler"): 1,
+        ("demo", "kube-controller-manager"): 0,
+    }
+    assert found["quarterdeck_plane_warnings"]["demo", "NobodyLeads"] == 1
+    assert found["quarterdeck_plane_settled"] == {("demo",): 1}, "nothing is done about it"
+    assert "quarterdeck_plane_controllers_led" not in of(replace(WELL, leading=(replace(led, led=None),)))
 
 
 def test_a_plane_that_is_well_says_so() -> None:

@@ -11,6 +11,7 @@ from model.worlds import FORMER, NEW, changing, empty, settled
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.leadership import Leadership, Obstacle
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps import AddLearner, AdoptRevision, Condemn, ReviveUnit, StartUnit
@@ -399,3 +400,22 @@ def test_nothing_is_started_anew_while_another_replica_is_out_by_our_own_doing()
 def test_a_program_of_a_cordoned_replica_is_left_alone() -> None:
     struck = replace(hung(plane(), Component.ETCD, "east-2"), cordoned=("east-2",))
     assert healed(later(struck, 60)) == 0
+
+
+@pytest.mark.parametrize("component", [Component.CONTROLLER_MANAGER, Component.SCHEDULER])
+def test_controllers_that_something_else_keeps_from_leading_are_left_alone_however_often_they_end(
+    component: Component,
+) -> None:
+    """A webhook that delays leases ends each leader after 10 s, on any machine."""
+    world = observe(plane())
+    ends = tuple(replace(each, restless=frozenset({component})) for each in world.replicas)
+    world = replace(world, replicas=ends)
+    unled = Leadership(component=component, lease=str(component), led=False)
+    assert [each for _, each in ailing(view(replace(world, leading=(unled,))))] == [component] * 3, "they crash"
+    webhook = Obstacle(seen="a webhook refuses it", mend="take it out")
+    for hindered in (
+        replace(unled, obstacles=(webhook,)),
+        replace(unled, holder="ghost", foreign=True),
+        replace(unled, holder="ghost", expired=False),
+    ):
+        assert ailing(view(replace(world, leading=(hindered,)))) == ()

@@ -65,7 +65,7 @@ def test_a_plane_that_finds_no_machine_says_which_are_cordoned() -> None:
     truth = cordon(empty("east", 3), "east-b1", "east-b2")
     stuck = later(truth, 5)
     assert any(
-        "no free machine in zone b of site east (cordoned: east-b1, east-b2)" in each
+        "no free machine in zone b of site east: east-b1 is cordoned" in each and "; east-b2 is cordoned" in each
         for each in plan(observe(stuck)).waiting
     )
     assert len(settled(cordon(stuck)).members) == 3
@@ -84,7 +84,10 @@ def test_a_drained_replica_is_exchanged_for_one_elsewhere_while_it_still_serves(
 def test_a_drain_says_beforehand_that_there_is_no_other_machine() -> None:
     world = observe(still(3, ("a1", "b1", "c1")))
     stuck_on = forecast(world, ("east-2",), "east", "east-b1").stuck_on
-    assert "no free machine in zone b of site east (cordoned: east-b1), to exchange east-2" in stuck_on
+    assert "no free machine in zone b of site east: east-b1 is to be drained, to exchange east-2" in stuck_on
+    known = replace(world, machines=tuple(replace(each, cordoned=True) for each in world.machines))
+    why, *_ = forecast(known, ("east-2",), "east", "east-b1").stuck_on
+    assert "east-b1 is cordoned ('site uncordon east' takes that back)" in why, "that was so before the drain"
     assert forecast(observe(still(3)), ("east-2",), "east", "east-b1").stuck_on == ()
     # Without the cordon it would come to sit beside itself.
     assert forecast(world, ("east-2",), "east", "east-none").stuck_on == ()

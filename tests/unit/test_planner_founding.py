@@ -70,13 +70,17 @@ def test_where_no_machine_answers_none_is_free_and_the_place_is_named(
     zone: str, where: str, state: MachineState
 ) -> None:
     world = asked(slot(zone), machines=(machine("east-a1", state=state), machine("west-a1")))
-    assert place(view(world)) == Outcome((), (f"no free machine in {where}",))
+    how = "east-a1 is off" if state is MachineState.DOWN else "east-a1 does not answer"
+    assert place(view(world)) == Outcome((), (f"no free machine in {where}: {how}",))
 
 
 def test_two_slots_never_get_the_same_machine() -> None:
     world = asked(slot(), slot(), slot(), machines=(machine("east-a1"), machine("east-a2")))
     assert placed(world) == [("east-1", "east-a1"), ("east-2", "east-a2")]
-    assert place(view(world)).waiting == ("no free machine in zone a of site east",)
+    (waiting,) = place(view(world)).waiting
+    assert waiting.startswith(
+        "no free machine in zone a of site east: east-a1 is about to get another replica; east-a2"
+    )
 
 
 # --- machines that had a replica ------------------------------------------------------------------------------------

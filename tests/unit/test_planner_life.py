@@ -43,7 +43,7 @@ def test_a_zone_without_a_free_machine_is_named() -> None:
     truth = replace(empty("east", 3), machines=machines("east", per_zone=1)[:2])
     seen = plan(observe(truth))
     assert len(seen.now) == 2
-    assert "no free machine in zone c of site east" in seen.waiting
+    assert "no free machine in zone c of site east: it has none" in seen.waiting
 
 
 def test_a_machine_of_a_member_is_never_given_away() -> None:

@@ -15,6 +15,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, MemberFact, World
 from quarterdeck.planner.release import release, take_down
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.traffic import let_go
 from quarterdeck.planner.view import view
 
 EAST = ("east-1", "east-2", "east-3")
@@ -133,9 +134,23 @@ def test_the_name_goes_first_unless_it_is_somebody_elses_or_no_name() -> None:
     assert take_down(unknown) == ((), ("the DNS server to answer",))
 
 
-def test_a_load_balancer_that_does_not_run_is_not_stopped() -> None:
+def test_a_load_balancer_that_is_not_there_is_not_stopped() -> None:
     idle = replace(to_delete(), record=None, balancers=(BalancerFact(site="east", running=False),))
     assert taken(idle) == [f"StopUnit kube-scheduler of {name}" for name in EAST]
+
+
+def test_a_load_balancer_that_does_not_run_and_that_its_machine_knows_of_goes_with_the_plane() -> None:
+    """It may be in a crash loop, and run again once the plane is gone."""
+    left = replace(to_delete(), record=None, balancers=(BalancerFact(site="east", running=False, left=True),))
+    assert taken(left) == ["StopBalancer east"]
+
+
+def test_a_load_balancer_in_a_crash_loop_goes_from_a_site_that_the_plane_has_left() -> None:
+    north = BalancerFact(site="north", running=False, left=True)
+    world = held(moved())
+    assert "north" in [step.site for step in let_go(view(with_balancers(world, *world.balancers, north))).steps]
+    gone = with_balancers(world, *world.balancers, replace(north, left=False))
+    assert "north" not in [step.site for step in let_go(view(gone)).steps]
 
 
 @pytest.mark.parametrize("state", [UnitState.RUNNING, UnitState.FAILED, UnitState.STOPPING])

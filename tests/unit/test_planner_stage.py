@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from model.stories import led_by, serving, told, with_balancers, with_fact, with_member
@@ -17,7 +18,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, MachineFact, ReplicaFact, World
 from quarterdeck.planner.founding import place
-from quarterdeck.planner.machines import machine_for, no_machine
+from quarterdeck.planner.machines import machine_for, no_machine, why_silent
 from quarterdeck.planner.serving import settled
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
@@ -188,9 +189,48 @@ def test_beside_one_that_leaves_only_where_nobody_else_sits() -> None:
 
 
 def test_the_place_where_no_machine_is_free_is_named() -> None:
-    assert no_machine(serving(3), Slot(site="east", zone="a")) == "no free machine in zone a of site east"
-    assert no_machine(serving(3), Slot(site="east", zone="")) == "no free machine in site east"
+    said = no_machine(serving(3), Slot(site="east", zone="a"))
+    assert said.startswith("no free machine in zone a of site east: ")
+    assert no_machine(serving(3), Slot(site="east", zone="")).startswith("no free machine in site east: ")
+    assert no_machine(serving(3), Slot(site="west", zone="z")) == "no free machine in zone z of site west: it has none"
+
+
+@pytest.mark.parametrize(
+    ("fact", "why"),
+    [
+        ({"state": MachineState.DOWN}, "is off"),
+        ({"state": MachineState.UNREACHABLE}, "does not answer"),
+        ({"state": MachineState.UNREACHABLE, "why": "sudo asks"}, "does not answer (sudo asks)"),
+        ({"state": MachineState.UNREACHABLE, "cordoned": True}, "does not answer"),
+        ({"cordoned": True}, "is cordoned ('site uncordon east' takes that back)"),
+        ({"cordoned": True, "why": "is to be drained"}, "is to be drained"),
+        ({}, "has east-1"),
+    ],
+)
+def test_each_machine_that_is_not_free_is_named_with_the_reason(fact: dict[str, Any], why: str) -> None:
+    world = serving(3)
+    machines = tuple(replace(each, **fact) if each.name == "east-a1" else each for each in world.machines)
+    said = no_machine(replace(world, machines=machines), Slot(site="east", zone="a"))
+    assert f"east-a1 {why}" in said.replace("; ", ": ").split(": ")
 
 
 def test_the_steps_of_an_exchange_are_those_of_any_other() -> None:
     assert [told(step) for step in place(view(asked())).steps] == ["PlaceReplica east-4"]
+
+
+def test_who_waits_for_a_machine_says_why_it_does_not_answer() -> None:
+    world = serving(3)
+    machines = tuple(
+        replace(each, state=MachineState.UNREACHABLE, why="sudo asks for a password")
+        if each.name == "east-a1"
+        else each
+        for each in world.machines
+    )
+    silent = replace(world, machines=machines)
+    assert why_silent(silent, "east", "east-a1") == " (sudo asks for a password)"
+    assert why_silent(silent, "west", "east-a1") == "", "another site may have one of that name"
+    assert why_silent(silent, "east", "east-b1") == ""
+    undeclared = with_fact(replace(world, machines=()), "east-1", lambda fact: replace(fact, why="it is off"))
+    assert why_silent(undeclared, "east", undeclared.memory.replica("east-1").machine) == " (it is off)"
+    silent = with_fact(silent, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
+    assert "machine east-a1 of east-1 to answer (sudo asks for a password)" in settled(view(silent)).waiting

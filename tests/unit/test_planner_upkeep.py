@@ -11,10 +11,12 @@ import pytest
 from model.faults import Kind, faults
 from model.invariants import check_plan, names
 from model.stories import is_done, until
-from model.worlds import empty, moving, moving_apart, settled
+from model.worlds import changing, empty, moving, moving_apart, settled
 
 from quarterdeck.model.clusters import Cluster, Full
+from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
+from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps import (
     Compact,
     Defragment,
@@ -138,6 +140,48 @@ def test_a_dry_run_says_how_the_room_is_made() -> None:
     (truth,) = runs_out(settled(empty("east", 1)))
     kinds = [type(each.step) for each in dry_run(observe(truth)).steps]
     assert kinds == [NoteFull, Compact, Defragment, Disarm]
+
+
+ETCD_RESTARTS = Change(restart=frozenset({Component.ETCD}))
+
+
+def test_a_larger_quota_reaches_the_only_member_by_a_restart_in_place_while_the_alarm_is_on() -> None:
+    (truth,) = runs_out(changing(1, 1, ETCD_RESTARTS, roomy=True))
+    told = way(truth)
+    assert [each for each in told if each.endswith("of east-1")] == [
+        "StopUnit kube-scheduler of east-1",
+        "StopUnit kube-controller-manager of east-1",
+        "StopUnit kube-apiserver of east-1",
+        "StopUnit etcd of east-1",
+        "StartUnit etcd of east-1",
+        "StartUnit kube-apiserver of east-1",
+        "StartUnit kube-controller-manager of east-1",
+        "StartUnit kube-scheduler of east-1",
+    ]
+    assert not [each for each in told if "east-2" in each]
+
+
+def test_without_an_alarm_a_larger_quota_of_the_only_member_comes_with_another_replica() -> None:
+    told = way(changing(1, 1, ETCD_RESTARTS, roomy=True))
+    assert "AddLearner east-2" in told
+    assert "RemoveMember east-1" in told
+
+
+def test_a_larger_quota_reaches_three_members_one_by_one_while_the_alarm_is_on() -> None:
+    (truth,) = runs_out(changing(3, 3, ETCD_RESTARTS, roomy=True))
+    told = way(truth)
+    assert len([each for each in told if each.startswith("StopUnit etcd")]) == 3
+    assert not [each for each in told if "east-4" in each]
+
+
+def test_a_change_that_makes_no_room_does_not_stop_the_only_apiserver_while_the_alarm_is_on() -> None:
+    (truth,) = runs_out(changing(1, 1, Change(restart=frozenset({Component.APISERVER})), roomy=True))
+    for _ in range(30):
+        now = plan(observe(truth)).now
+        assert not [each for each in names(now).split(", ") if each.startswith("StopUnit")]
+        for each in now:
+            truth = apply(truth, each)
+        truth = truth if now else tick(truth)
 
 
 # --- history --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -93,11 +94,13 @@ def test_what_a_host_says_is_read() -> None:
     assert read_facts("x", SAID, 1010.0, 1011.0).clock == -9.5
 
 
-@pytest.mark.parametrize("line", ["units\tmany", "memory\tMemTotal:\tx", "sync\tother\t0.1", "clock\tnoon"])
-def test_what_makes_no_sense_is_said_to_make_none(line: str) -> None:
-    with pytest.raises(Corrupt, match="makes no sense"):
+@pytest.mark.parametrize(
+    "line", ["units\tmany", "memory\tMemTotal:\tx", "sync\tother\t0.1", "unwritable\tother\twhy", "clock\tnoon"]
+)
+def test_what_cannot_be_parsed_is_shown_as_the_host_said_it(line: str) -> None:
+    with pytest.raises(Corrupt, match=f"the host said {re.escape(repr(line))}, which cannot be parsed"):
         read_facts("looking at host one", f"{line}\n", 0.0, 1.0)
-    with pytest.raises(Corrupt, match="makes no sense"):
+    with pytest.raises(Corrupt, match=r"the host said 'open.*one', which cannot be parsed"):
         read_ways("connecting", "open\tone\n")
 
 
@@ -139,6 +142,7 @@ def test_what_is_not_well_is_one_line_with_what_to_do(
     [
         ({"there": False}, "disk", Verdict.REFUSE, "there is no such folder"),
         ({"free": 2**29}, "disk", Verdict.REFUSE, "512 MiB are free"),
+        ({"syncs": (), "unwritable": "mktemp: Read-only file system"}, "disk", Verdict.REFUSE, "Read-only file system"),
         ({"free": 2 * 2**30}, "disk", Verdict.WARN, "2,048 MiB are free"),
         ({"syncs": ()}, "fsync", Verdict.WARN, "not measured"),
         ({"syncs": (*(0.001,) * 98, 0.015, 0.02)}, "fsync", Verdict.WARN, "up to 20.0 ms"),

@@ -8,6 +8,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import token_of
 from quarterdeck.actions.volumes import main_volume, volume_name, volume_of
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.components.endings import why_it_ended
 from quarterdeck.components.etcd import DATA, restoring
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import Cluster
@@ -21,8 +22,6 @@ from quarterdeck.stores.amend import amend
 
 #: Seconds that a restore may take: it reads and writes the database once (8 GiB at 30 MB/s, and twice that).
 _DEADLINE = 600.0
-#: What of the last words of a program that failed is told.
-_LAST_WORDS = 300
 
 
 async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
@@ -56,10 +55,8 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
     )
     ended = await site.run_job(record.machine, Job(name=f"restore {record.name}", argv=argv, deadline=_DEADLINE))
     if ended.exit_code != 0:
-        said = ended.output.strip()[-_LAST_WORDS:]
-        raise Unavailable(
-            doing, f"etcdutl ended with {ended.exit_code}: {said}", "see to what it says; it is tried again"
-        )
+        seen = f"etcdutl: {why_it_ended(ended.output, ended.exit_code)}"
+        raise Unavailable(doing, seen, "correct the cause; it is tried again")
 
 
 async def _require_room(plane: Plane, record: Replica, source: Volume, doing: str) -> None:

@@ -1,4 +1,4 @@
-"""What replicas run: a revision that does not run is given up, with the last words of its program."""
+"""What replicas run: a revision that does not run is given up, with the reason that its program gave."""
 
 from __future__ import annotations
 
@@ -6,30 +6,15 @@ from dataclasses import replace
 
 from quarterdeck.actions.handlers import Preparations
 from quarterdeck.actions.plane import Plane
-from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.model.steps import RejectRevision
-
-#: Characters of a program's last words that are kept.
-_MOST_WORDS = 400
+from quarterdeck.sites.endings import why_unit_ended
 
 
-async def with_last_words(plane: Plane, step: RejectRevision) -> RejectRevision:
-    """The step with what the program said last."""
-    return replace(step, said=await last_words(plane, step))
-
-
-async def last_words(plane: Plane, step: RejectRevision) -> str:
-    """What a program said last, as far as its machine tells: the last line of its log that speaks of an error, or else
-    that says anything.
-    """
+async def with_reason(plane: Plane, step: RejectRevision) -> RejectRevision:
+    """The step with the reason that the program gave, if its machine tells."""
     record = plane.memory.replica(step.replica)
-    try:
-        log = await plane.site(record.site).logs(record.machine, plane.unit(record, step.component), lines=20)
-    except (NotFound, Unavailable):
-        return ""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    said = [line for line in lines if "error" in line.lower()] or lines
-    return f"it said: {said[-1][:_MOST_WORDS]}" if said else ""
+    said = await why_unit_ended(plane.site(record.site), record.machine, plane.unit(record, step.component))
+    return replace(step, said=said)
 
 
-PREPARED: Preparations = {RejectRevision: with_last_words}
+PREPARED: Preparations = {RejectRevision: with_reason}

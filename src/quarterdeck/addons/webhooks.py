@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from quarterdeck.addons.lease_webhooks import GROUP, KINDS
 from quarterdeck.addons.objects import Manifest, group_kind, items, mapping, text_of
-
-_WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def services(manifest: Manifest) -> tuple[tuple[str, str], ...]:
     """The services that a webhook configuration calls, by namespace and name, without which requests are refused."""
     kind = group_kind(manifest)
-    if kind.group != "admissionregistration.k8s.io" or kind.kind not in _WEBHOOKS:
+    if kind.group != GROUP or kind.kind not in KINDS:
         return ()
     found = []
     for webhook in items(manifest.get("webhooks")):

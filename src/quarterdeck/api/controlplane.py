@@ -25,6 +25,7 @@ from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, d
 from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.problems import refuse
 from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named
+from quarterdeck.api.unsupported import DUAL_STACK, LISTED_FLAGS
 from quarterdeck.api.values import (
     DEFAULT_ETCD_VERSION,
     DEFAULT_KUBERNETES_VERSION,
@@ -65,6 +66,12 @@ def replica_count(count: object) -> object:
     return count
 
 
+def _one_range(given: object) -> object:
+    if isinstance(given, list | tuple) or (isinstance(given, str) and "," in given):
+        raise ValueError(DUAL_STACK)
+    return given
+
+
 def _service_cidr(text: str) -> str:
     try:
         network = ip_network(text)
@@ -78,7 +85,7 @@ def _service_cidr(text: str) -> str:
 
 ReplicaCount = Annotated[Literal[1, 3, 5, 7], BeforeValidator(replica_count)]
 ReplicaName = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
-ServiceCidr = Annotated[str, AfterValidator(_service_cidr), NETWORK]
+ServiceCidr = Annotated[str, BeforeValidator(_one_range), AfterValidator(_service_cidr), NETWORK]
 
 
 class Placement(Model):
@@ -161,6 +168,13 @@ class ExtraArgs(Model):
     kube_apiserver: Flags = Field(default_factory=dict)
     kube_controller_manager: Flags = Field(default_factory=dict)
     kube_scheduler: Flags = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _are_by_program(cls, given: object) -> object:
+        if isinstance(given, list):
+            raise ValueError(LISTED_FLAGS)
+        return given
 
     def by_component(self) -> dict[Component, dict[str, str]]:
         """The flags of each component."""

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from quarterdeck.api.names import shortened
 from quarterdeck.api.problems import PROBLEMS
+from quarterdeck.api.unsupported import FIELDS
 from quarterdeck.errors import InvalidInput
 
 _PLAIN = {
@@ -53,6 +54,8 @@ def _problems(detail: ErrorDetails, root: type[BaseModel]) -> list[str]:
     context = detail.get("ctx", {})
     if kind == PROBLEMS:
         return [f"{_path((*where, *path.split('.')))}: {text}" for path, text in context["problems"]]
+    if kind == "extra_forbidden" and (why := FIELDS.get(str(where[-1]).lower())) is not None:
+        return [f"{_path(where)}: {why}"]
     if kind == "extra_forbidden":
         return [f"{_path(where)}: unknown field{_suggestion(model, str(where[-1]))}"]
     if kind == "value_error":

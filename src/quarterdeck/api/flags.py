@@ -9,10 +9,13 @@ from pydantic import BeforeValidator
 
 from quarterdeck.api.problems import refuse
 from quarterdeck.api.schema import FLAGS
+from quarterdeck.api.unsupported import LISTED_FLAGS
 
 
 def _flags(value: object) -> object:
     """YAML reads ``v: 2`` and ``profiling: false`` as other things than text; a flag's value is text."""
+    if isinstance(value, list):
+        raise ValueError(LISTED_FLAGS)
     if not isinstance(value, dict):
         return value
     for name in value:

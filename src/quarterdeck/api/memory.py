@@ -225,6 +225,7 @@ class MemoryStatus(Model):
     timeline: TimelineStatus | None = None
     unsettled: tuple[str, ...] = ()
     rejected: RejectionStatus | None = None
+    proven: bool = True
     longer: LifetimeStatus | None = None
     events: ClusterStatus = ClusterStatus()
     full: FullStatus | None = None

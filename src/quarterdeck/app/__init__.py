@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from quarterdeck.app.verifying import Verification
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
-    from quarterdeck.engine.controllers import warnings_of
     from quarterdeck.engine.findings import Finding, Verdict
     from quarterdeck.engine.home_folder import home_folder, home_key, key_file
     from quarterdeck.engine.manager import RESTARTED_BY
@@ -101,7 +100,6 @@ __all__ = [
     "home_key",
     "inside_argv",
     "key_file",
-    "warnings_of",
 ]
 
 #: Where each name is.
@@ -139,7 +137,6 @@ _PLACES = {
     "app.verifying": ("Verification",),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
-    "engine.controllers": ("warnings_of",),
     "engine.findings": ("Finding", "Verdict"),
     "engine.home_folder": ("home_folder", "home_key", "key_file"),
     "engine.manager": ("RESTARTED_BY",),

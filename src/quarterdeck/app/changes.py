@@ -29,6 +29,7 @@ from quarterdeck.app.requests import (
     Scale,
 )
 from quarterdeck.engine import forecasts, operations
+from quarterdeck.engine.addons import findings
 from quarterdeck.engine.admission import admit
 from quarterdeck.engine.controllers import warnings_of
 from quarterdeck.engine.drive import Engine
@@ -88,7 +89,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         differences=differences,
         addons=addons,
         contents=contents,
-        findings=warnings_of(wanted.spec),
+        findings=(*warnings_of(wanted.spec), *findings(contents)),
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
 
@@ -101,7 +102,7 @@ async def _new(engine: Engine, declared: ControlPlane) -> Examined:
         wanted=declared,
         addons=addons,
         contents=contents,
-        findings=warnings_of(declared.spec),
+        findings=(*warnings_of(declared.spec), *findings(contents)),
     )
 
 

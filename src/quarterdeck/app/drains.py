@@ -99,7 +99,9 @@ async def _examined(
 def forecast(world: World, exchanged: tuple[str, ...], site: str, machine: str | None) -> DryRun:
     """What would be done of a plane once these replicas are to be exchanged and those machines are cordoned."""
     machines = tuple(
-        replace(each, cordoned=each.cordoned or (each.site == site and machine in (None, each.name)))
+        replace(each, cordoned=True, why="is to be drained")
+        if each.site == site and machine in (None, each.name) and not each.cordoned
+        else each
         for each in world.machines
     )
     return dry_run(replace(world, machines=machines, condemned=exchanged))

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from quarterdeck.app.following import Onlooker, Progressed, ended
+from quarterdeck.app.following import Onlooker, Progressed, ended, unled
 from quarterdeck.app.reach import manager_of, require_in_reach
 from quarterdeck.engine import facts, leases, operations
+from quarterdeck.engine.conditions import unled as why_unled
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
-from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.errors import Conflict, Gone, NotFound, Unavailable
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.turns import take_short_turns
 
@@ -64,7 +65,9 @@ async def followed(
     drive: Callable[[], Awaitable[None]],
     onlooker: Onlooker | None = None,
 ) -> None:
-    """Be there until a plane is as wanted: while another process drives it, look on; when none does, ``drive``."""
+    """Be there until a plane is as wanted: while another process drives it, look on; when none does, ``drive``. Raises
+    Unavailable when it is, and nobody leads its controllers.
+    """
     clock = asyncio.get_running_loop().time
     deadline = None if timeout is None else clock() + timeout
     last, patience = "", clock() + _MANAGER
@@ -86,6 +89,8 @@ async def followed(
         if not holder:
             told(Hand("", under_way, ours=True))
             if await _driven(home, name, drive, None if deadline is None else max(0.0, deadline - clock())):
+                with contextlib.suppress(Gone):  # it was deleted
+                    _require_led(await facts.look(home, name))
                 return
             last = ""
             continue
@@ -95,11 +100,17 @@ async def followed(
             last = holder
             told(Hand(last, under_way))
         await progress.look(plane)
-        if ended(plane, operation) and (await facts.look(home, name)).plan.done:
+        if ended(plane, operation) and (status := await facts.look(home, name)).plan.done:
+            _require_led(status)
             return
         if deadline is not None and clock() > deadline:
             raise Unavailable(f"waiting for plane {name}", f"{holder} is still at it", "wait again")
         await asyncio.sleep(_LOOK)
+
+
+def _require_led(status: facts.Status) -> None:
+    if status.world.unled:
+        raise unled(status.plane.name, why_unled(status.world))
 
 
 async def _driven(home: Home, name: str, drive: Callable[[], Awaitable[None]], seconds: float | None) -> bool:

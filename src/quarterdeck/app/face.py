@@ -29,12 +29,14 @@ from quarterdeck.app.requests import Request
 from quarterdeck.app.sites import Sites
 from quarterdeck.app.strays import MemberRemoval
 from quarterdeck.drivers import networks
+from quarterdeck.drivers.trials import LocalTrials
 from quarterdeck.engine import operations
 from quarterdeck.engine.access import admin_kubeconfig
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.home import Home
 from quarterdeck.engine.keeper import Log
 from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.trials import NoTrials, Trials
 from quarterdeck.engine.watchers import Watcher
 from quarterdeck.model.components import Component
 from quarterdeck.planner.dry_run import DryRun
@@ -77,12 +79,14 @@ class Quarterdeck(Looks):
         asker: Asker,
         upstream: Upstream | None = None,
         progress: Progress | None = None,
+        trials: Trials | None = None,
     ) -> None:
-        """See ``open``; ``home`` stays the caller's to close."""
+        """See ``open``; ``home`` stays the caller's to close. Without ``trials`` no program is tried."""
         super().__init__(home)
         self._asker = asker
         self._upstream = upstream
         self._progress = progress
+        self._trials = trials or NoTrials()
         self.sites = Sites(home, asker)
         self.nodes = Nodes(home)
 
@@ -96,20 +100,23 @@ class Quarterdeck(Looks):
         upstream: Upstream | None = None,
         asker: Asker | None = None,
         progress: Progress | None = None,
+        trial: bool = True,
     ) -> AsyncIterator[Quarterdeck]:
         """The home in ``folder``, made with its two default sites if it is new.
 
         What is not given is as the environment says: QUARTERDECK_HOME (``folder``), QUARTERDECK_KEY_FILE (``key``),
         QUARTERDECK_BIN_DIR, QUARTERDECK_CACHE and QUARTERDECK_MIRROR (``upstream``). ``progress`` is told what it
         fetches, and what is sent to hosts. ``asker`` is who asks for operations and holds leases, in words: this user
-        and process if not given.
+        and process if not given. ``trial``: before a plane is created or changed, the programs that would be started
+        with a new configuration are started for a few seconds here, and what does not start is refused.
 
         Raises InvalidInput for an environment that makes no sense, Corrupt for a damaged store or one of a newer
         version, Unavailable when it cannot be written, PreconditionFailed when somebody else may write to it, or it is
         sealed by another key.
         """
         async with opened(folder, key, progress) as home:
-            yield cls(home, asker=asker or _this_program(), upstream=upstream, progress=progress)
+            trials = LocalTrials.from_environment(os.environ, progress=progress) if trial else None
+            yield cls(home, asker=asker or _this_program(), upstream=upstream, progress=progress, trials=trials)
 
     # looking: see ``Looks``
 
@@ -143,6 +150,10 @@ class Quarterdeck(Looks):
         there is nothing to undo), PreconditionFailed (a new plane cannot be here).
         """
         return await changes.planned(self._home, self._engine, request)
+
+    async def prepare(self, request: Request) -> Examined:
+        """``plan`` without the forecast of each step: what a request comes to, and what its checks say."""
+        return await changes.examined(self._home, self._engine, request)
 
     async def ask(self, request: Request | Examined) -> Operation | None:
         """Put down what is wanted from now on; ``carry_out`` or another process brings it about.
@@ -373,7 +384,13 @@ class Quarterdeck(Looks):
     def _engine(self, watchers: Sequence[Watcher] = ()) -> Engine:
         if self._upstream is None:
             self._upstream = Upstream.from_environment(os.environ, progress=self._progress)
-        return Engine(home=self._home, upstream=self._upstream, asker=self._asker, watchers=watchers)
+        return Engine(
+            home=self._home,
+            upstream=self._upstream,
+            asker=self._asker,
+            watchers=watchers,
+            trials=self._trials,
+        )
 
 
 def _this_program() -> Asker:

@@ -11,9 +11,9 @@ from quarterdeck.api.conditions import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.engine import operations
-from quarterdeck.engine.conditions import READY, RECONCILING, why_stalled
+from quarterdeck.engine.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled
 from quarterdeck.engine.home import SENDS_PROGRAM
-from quarterdeck.errors import Paused, QuarterdeckError
+from quarterdeck.errors import Paused, QuarterdeckError, Unavailable
 from quarterdeck.stores.port import EventType, JournalEntry, Outcome, Store
 
 #: Events that say what the journal or the conditions say as well.
@@ -116,7 +116,7 @@ def _seconds(entry: JournalEntry) -> float:
 
 def ended(plane: ControlPlane, operation: Operation | None) -> bool:
     """Whether a plane that another process drives is as wanted, by that one's last look. Raises what the operation
-    under way failed with, and Paused.
+    under way failed with, Paused, and Unavailable for one whose controllers nobody leads.
     """
     if plane.metadata.deletion_timestamp is not None:
         return False
@@ -125,8 +125,16 @@ def ended(plane: ControlPlane, operation: Operation | None) -> bool:
     if operation is not None and operation.status.phase is OperationPhase.FAILED and why_stalled(plane):
         raise retold(operation)
     ready = find_condition(plane.status.conditions, READY)
-    current = ready is not None and ready.observed_generation == plane.metadata.generation
-    return operation is None and current and ready is not None and ready.status is ConditionStatus.TRUE
+    if operation is not None or ready is None or ready.observed_generation != plane.metadata.generation:
+        return False
+    if ready.reason == NOBODY_LEADS:
+        raise unled(plane.name, ready.message)
+    return ready.status is ConditionStatus.TRUE
+
+
+def unled(plane: str, why: str) -> Unavailable:
+    """What a command ends with that has waited for a plane whose controllers nobody leads: no wait mends that."""
+    return Unavailable(f"waiting for plane {plane}", f"it runs as declared, and {why}", f"see 'status {plane}'")
 
 
 def retold(operation: Operation) -> QuarterdeckError:

@@ -11,7 +11,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.cordons import told
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.app import cordons, site_hosts, storage
+from quarterdeck.app import cordons, host_checks, site_hosts, storage
 from quarterdeck.app.host_checks import require_fit
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
@@ -24,12 +24,20 @@ from quarterdeck.model.promises import Promise
 from quarterdeck.model.units import Machine, MachineRole
 
 
-class Applied(StrEnum):
+class Change(StrEnum):
     """What became of a declared site."""
 
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of a declared site, and what a check says of it that is to be looked at (None: nothing is new)."""
+
+    change: Change
+    checked: Checked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +82,36 @@ class Sites:
 
     async def check(self, site: Site) -> Checked:
         """What stands in the way of planes at a site, host by host, whether it was added or not. Changes nothing, there
-        or here. Raises Conflict when another site has a host of it, Unavailable where this host forbids its networks.
+        or here. Raises Unavailable where this host forbids its networks.
         """
-        require_distinct(site, await self._home.store.list(Site))
-        return await self._home.sites.check(site)
+        return await host_checks.checked(self._home, site)
 
     async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
         """Create or change a site; ``dry_run``: only say what would become of it. Raises Conflict for a change that
-        planes of it would not survive, Unavailable where an edge that has to know of it does not answer.
+        planes of it would not survive, Unavailable where an edge that has to know of it does not answer,
+        PreconditionFailed where planes cannot be on a host, or in a storage class, that is new.
         """
-        store = self._home.store
+        store, doing = self._home.store, f"applying site {wanted.metadata.name}"
         sites = await store.list(Site)
         require_distinct(wanted, sites)
         try:
             current = await store.get(Site, wanted.metadata.name)
         except NotFound:
+            checked = await host_checks.require_fit_change(self._home, doing, None, wanted)
             if not dry_run:
                 await store.create(wanted)
-            return Applied.CREATED
+            return Applied(Change.CREATED, checked)
         changed = applied_site(current, wanted)
         if changed == current:
-            return Applied.UNCHANGED
+            return Applied(Change.UNCHANGED)
         planes = await store.list(ControlPlane)
         require_safe_change(current, changed, planes)
         require_names_kept(current, changed, sites, planes)
+        checked = await host_checks.require_fit_change(self._home, doing, current, changed)
         if not dry_run:
             await reroute(self._home.sites, current, changed)
             await store.update(changed)
-        return Applied.CHANGED
+        return Applied(Change.CHANGED, checked)
 
     async def machines(self, name: str) -> Sequence[Used]:
         """A site's machines, and what is on them. Raises NotFound, PreconditionFailed when they are out of reach."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.cli.context import Output, looking, run
+from quarterdeck.cli.context import Output, looking, note_plane, run
 
 
 def _planes(incomplete: str) -> list[str]:
@@ -28,7 +28,9 @@ def operations(incomplete: str) -> list[str]:
     return [name for name in run(names()) if name.startswith(incomplete)]
 
 
-Name = Annotated[str, typer.Argument(help="The plane's name.", autocompletion=_planes, show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="The plane's name.", autocompletion=_planes, callback=note_plane, show_default=False)
+]
 MaybeName = Annotated[
     str | None, typer.Argument(help="The plane's name; all planes without one.", autocompletion=_planes)
 ]
@@ -40,6 +42,9 @@ SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=F
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see 'wait'.")]
+NoTrial = Annotated[
+    bool, typer.Option("--no-trial", help="Do not start the changed programs first to see whether they can start.")
+]
 HOST_HELP = "A host of an ssh site (HOST, or SITE/HOST) that makes the clients' connections, instead of this one."
 ProbeOption = Annotated[bool, typer.Option("--probe", help="Watch it with real clients from outside.")]
 ProbeFrom = Annotated[str | None, typer.Option("--probe-from", help=f"The same. {HOST_HELP}", show_default=False)]

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from quarterdeck.app.watching import Watched
 from quarterdeck.app.words import list_of, quorum_of, rows_of, survival
+from quarterdeck.cli.plane_text import state
 
 #: What is so or is not, rather than being one thing or another.
 _SENTENCES = ("warning", "event", "trouble")
@@ -52,7 +53,7 @@ def _said(plane: Watched) -> dict[tuple[str, str], str]:
 
 def _of_facts(fact: Mapping[str, JsonValue]) -> dict[tuple[str, str], str]:
     said = {
-        ("state", ""): "healthy" if fact["healthy"] else "not as wanted",
+        ("state", ""): state(fact),
         ("under way", ""): str(fact["operation"] or "nothing"),
         ("doing", ""): ", ".join(map(str, list_of(fact["doing"]))) or "nothing",
         ("waiting for", ""): "; ".join(map(str, list_of(fact["waiting"]))) or "nothing",
@@ -68,8 +69,8 @@ def _of_facts(fact: Mapping[str, JsonValue]) -> dict[tuple[str, str], str]:
         said["replica", str(member["replica"])] = _replica(member)
     for balancer in rows_of(fact["loadBalancers"]):
         backends = ", ".join(map(str, list_of(balancer["backends"]))) or "nobody"
-        state = f"sends to {backends}" if balancer["running"] else "does not run"
-        said["load balancer", str(balancer["site"])] = state if balancer["running"] is not None else "unknown"
+        sends = f"sends to {backends}" if balancer["running"] else "does not run"
+        said["load balancer", str(balancer["site"])] = sends if balancer["running"] is not None else "unknown"
     return said
 
 

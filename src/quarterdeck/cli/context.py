@@ -23,6 +23,9 @@ T = TypeVar("T")
 #: Set in a process that already is inside the lab.
 INSIDE = "QUARTERDECK_INSIDE_LAB"
 
+#: The planes that this command was given, the last one last: a message about an interrupted command names it.
+NAMED: list[str] = []
+
 out = Console()
 err = Console(stderr=True)
 
@@ -34,6 +37,12 @@ class Output(StrEnum):
     WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
+
+
+def note_plane(name: str) -> str:
+    """The plane's name, once it is noted which one the command is about."""
+    NAMED.append(name)
+    return name
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

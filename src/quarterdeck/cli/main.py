@@ -13,7 +13,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from quarterdeck import __version__
-from quarterdeck.cli.context import err
+from quarterdeck.cli.context import NAMED, err
 from quarterdeck.errors import QuarterdeckError, Unavailable
 
 #: What commands end with on Ctrl-C and when they are told to stop: 128 + the signal's number, as shells have it.
@@ -124,6 +124,12 @@ def options(
     """Keeps Kubernetes control planes alive, and moves them while they serve."""
 
 
+def _how_to_go_on() -> str:
+    if NAMED:
+        return f"'quarterdeck wait {NAMED[-1]}' goes on"
+    return "'quarterdeck get' lists the planes, and 'quarterdeck wait' goes on with one"
+
+
 def main() -> None:
     """Run the command line. Errors are one line on stderr; the exit code says of which class they are."""
     try:
@@ -140,5 +146,5 @@ def main() -> None:
         sys.exit(error.exit_code)
     except SystemExit as ended:
         if ended.code in _INTERRUPTED:
-            err.print("interrupted; nothing is lost: 'quarterdeck wait NAME' goes on from where it stands")
+            err.print(f"interrupted; nothing is lost: {_how_to_go_on()} from where it stands")
         raise

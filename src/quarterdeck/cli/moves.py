@@ -94,9 +94,9 @@ def bring_about(examined: Examined, *, detached: bool, output: Output = Output.T
     run(write_report(operation, output=output))
 
 
-async def planned(request: Request) -> Examined:
+async def planned(request: Request, *, trial: bool = True) -> Examined:
     """A request, checked and simulated."""
-    async with opened() as quarterdeck:
+    async with opened(trial=trial) as quarterdeck:
         return await quarterdeck.plan(request)
 
 

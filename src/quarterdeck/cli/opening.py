@@ -18,11 +18,12 @@ from quarterdeck.errors import NotFound
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[Quarterdeck]:
-    """The home, open for the block; shows what it fetches."""
+async def opened(*, trial: bool = True) -> AsyncIterator[Quarterdeck]:
+    """The home, open for the block; shows what it fetches, and what it tries (``trial``: see ``Quarterdeck.open``)."""
     words = " ".join(["quarterdeck", *(word for word in sys.argv[1:3] if not word.startswith("-"))])
     with RichProgress(err) as progress:
-        async with Quarterdeck.open(here(), key=home_key(os.environ), asker=asker(words), progress=progress) as made:
+        key = home_key(os.environ)
+        async with Quarterdeck.open(here(), key=key, asker=asker(words), progress=progress, trial=trial) as made:
             yield made
 
 

@@ -80,7 +80,14 @@ def _addon(row: dict[str, JsonValue]) -> str:
 
 def health(fact: dict[str, JsonValue]) -> str:
     """Whether a plane is well, in a word with markup."""
-    return "[green]healthy[/green]" if fact["healthy"] else "[yellow]not as wanted[/yellow]"
+    return f"[{'green' if fact['healthy'] else 'yellow'}]{state(fact)}[/]"
+
+
+def state(fact: dict[str, JsonValue]) -> str:
+    """The same without markup. A plane on which nothing is left to do may be ill all the same."""
+    if fact["healthy"]:
+        return "healthy"
+    return "not as wanted" if fact["waiting"] or fact["doing"] else "not healthy"
 
 
 def print_members(members: list[dict[str, JsonValue]], output: Output) -> None:

@@ -16,9 +16,10 @@ from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
-from quarterdeck.app import Apply, Create, Delete, DryRun, Examined, warnings_of
-from quarterdeck.cli.arguments import Detach, FileOption, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, go_inside, out, run
+from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
+from quarterdeck.cli.arguments import Detach, FileOption, Name, NoTrial, OutputOption, Yes
+from quarterdeck.cli.checks import print_odd
+from quarterdeck.cli.context import Output, go_inside, note_plane, out, run
 from quarterdeck.cli.files import text_of
 from quarterdeck.cli.opening import opened, tidy, wait_inside
 from quarterdeck.cli.output import show_one
@@ -37,6 +38,7 @@ def create(
     site: Annotated[str, typer.Option(help="Where it is to be.")] = "east",
     replicas: Annotated[int, typer.Option(help="1, 3, 5 or 7.")] = 3,
     version: Annotated[str, typer.Option(help="The Kubernetes version.")] = DEFAULT_KUBERNETES_VERSION,
+    no_trial: NoTrial = False,
     detached: Detach = False,
 ) -> None:
     """Create a highly available control plane, without writing a file."""
@@ -44,7 +46,7 @@ def create(
         plane = new_control_plane(name, site=site, replicas=replicas, kubernetes_version=version)
 
     async def ask() -> None:
-        async with opened() as quarterdeck:
+        async with opened(trial=not no_trial) as quarterdeck:
             await quarterdeck.ask(Create(plane))
 
     run(ask())
@@ -54,6 +56,7 @@ def create(
 
 
 def _work(name: str, *, detached: bool) -> None:
+    note_plane(name)
     if detached:
         detach(name)
     elif not wait_inside(name):
@@ -66,26 +69,31 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would change, what it needs, and every step.")
     ] = False,
+    no_trial: NoTrial = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Create or change what a file declares: planes and sites."""
     resources = load(text_of(file), str(file))
     if dry_run:
-        _dry_run(resources, file, output)
+        _dry_run(resources, file, output, trial=not no_trial)
         return
 
     async def ask() -> list[str]:
         changed: list[str] = []
-        async with opened() as quarterdeck:
+        async with opened(trial=not no_trial) as quarterdeck:
             for resource in resources:
                 name = resource.metadata.name
                 if isinstance(resource, Site):
-                    out.print(f"site {name} {await quarterdeck.sites.apply(resource)}")
+                    applied = await quarterdeck.sites.apply(resource)
+                    if applied.checked is not None:
+                        print_odd(applied.checked)
+                    out.print(f"site {name} {applied.change}")
                 else:
                     plane = _declared(resource, file)
-                    out.print(f"plane {name} {_became(await quarterdeck.ask(Apply(plane)))}")
-                    print_findings(warnings_of(plane.spec))
+                    examined = await quarterdeck.prepare(Apply(plane))
+                    out.print(f"plane {name} {_became(await quarterdeck.ask(examined))}")
+                    print_findings(examined.findings)
                     changed.append(name)
         return changed
 
@@ -102,14 +110,14 @@ def _declared(resource: Declared, file: Path) -> ControlPlane:
     return resource
 
 
-def _dry_run(resources: Sequence[Declared], file: Path, output: Output) -> None:
+def _dry_run(resources: Sequence[Declared], file: Path, output: Output, *, trial: bool) -> None:
     """Show what applying a file comes to. Changes nothing."""
     planes = [_declared(each, file) for each in resources if not isinstance(each, Site)]
     sites = [each for each in resources if isinstance(each, Site)]
 
     async def ask() -> tuple[dict[str, str], list[Examined]]:
-        async with opened() as quarterdeck:
-            applied = {each.name: str(await quarterdeck.sites.apply(each, dry_run=True)) for each in sites}
+        async with opened(trial=trial) as quarterdeck:
+            applied = {each.name: str((await quarterdeck.sites.apply(each, dry_run=True)).change) for each in sites}
             return applied, [await quarterdeck.plan(Apply(each)) for each in planes]
 
     if planes and not sites and len(planes) == 1:
@@ -136,6 +144,7 @@ def plan(
     to: Annotated[str | None, typer.Option("--to", help="What would a migration to this site do?")] = None,
     replicas: Annotated[int | None, typer.Option(help="And with this many replicas?")] = None,
     file: Annotated[Path | None, typer.Option("-f", "--file", help="What would applying this file do?")] = None,
+    no_trial: NoTrial = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what would be done, step by step, with the quorum margin at each. Changes nothing."""
@@ -143,7 +152,7 @@ def plan(
         raise InvalidInput(f"planning for plane {name}", "-f excludes --to and --replicas", "use one of them")
     go_inside(name)
     if file is not None:
-        print_examined(_planned(_of_plane(name, file)), output)
+        print_examined(_planned(_of_plane(name, file), trial=not no_trial), output)
         return
 
     async def ask() -> DryRun:
@@ -163,9 +172,9 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
     raise InvalidInput(f"planning for plane {name}", f"{file} declares no such plane; planes in it: {there}")
 
 
-def _planned(declared: ControlPlane) -> Examined:
+def _planned(declared: ControlPlane, *, trial: bool) -> Examined:
     async def ask() -> Examined:
-        async with opened() as quarterdeck:
+        async with opened(trial=trial) as quarterdeck:
             return await quarterdeck.plan(Apply(declared))
 
     return run(ask())
@@ -222,6 +231,9 @@ def logs(
     async def ask() -> None:
         async with opened() as quarterdeck:
             async for each in quarterdeck.logs(name, replica=replica, component=component, lines=lines):
+                if not each.text.strip():
+                    out.print(f"{name}/{each.replica} {each.component}: no output", highlight=False)
+                    continue
                 out.print(f"[bold]== {each.replica} {each.component}[/bold]")
                 out.print(each.text, highlight=False, markup=False, soft_wrap=True)
 

@@ -64,6 +64,11 @@ class LiveProgress:
         """See ``Watcher``."""
         self.begins_to(step.words)
 
+    async def lasts(self, step: Step, seconds: float) -> None:
+        """See ``Watcher``."""
+        why = f": {step.takes_long}" if step.takes_long else ""
+        self.notes(f"{step.words} has taken {seconds:.0f} s so far{why}")
+
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """See ``Watcher``."""
         self.did(step.words, seconds, str(error) if error is not None else "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from quarterdeck.api.unsupported import DUAL_STACK, KMS, SCHEDULER
 from quarterdeck.components.admission_plugins import PROTECTIVE, listed
 from quarterdeck.components.ciphers import STRONG
 from quarterdeck.errors import InvalidInput
@@ -17,12 +18,22 @@ from quarterdeck.model.components import Component
 #: Says what is wrong with a value; "" when nothing is.
 Rule = Callable[[str], str]
 
+#: The field of a plane where users write the flags of a program.
+FLAGS_OF: Mapping[Component, str] = {
+    Component.ETCD: "spec.extraArgs.etcd",
+    Component.APISERVER: "spec.extraArgs.kubeApiserver",
+    Component.CONTROLLER_MANAGER: "spec.extraArgs.kubeControllerManager",
+    Component.SCHEDULER: "spec.extraArgs.kubeScheduler",
+    Component.CLOUD_CONTROLLER_MANAGER: "spec.cloudControllerManager.flags",
+}
+
 _ELSEWHERE = "it would make it talk to somebody else, or not wait for the lease"
 _PER_REPLICA = "it differs from replica to replica, and extra arguments are equal on all"
 _OPEN = "it would serve without authentication or encryption"
 _SHARED_PORT = "two programs could listen on one port without anybody noticing"
 _SIGNER = "it cannot be combined with the plane's own signing key"
 _JWT = "it cannot be combined with the plane's authentication configuration"
+_GONE = "no supported version of the program has it any more"
 _FOUNDING = "quarterdeck decides how a cluster is founded and joined"
 
 _APISERVER: Mapping[str, str] = {
@@ -32,7 +43,11 @@ _APISERVER: Mapping[str, str] = {
     "authorization-policy-file": "only the authorizer ABAC reads it, which is not in use",
     "authorization-webhook-config-file": "only the authorizer Webhook reads it, which is not in use",
     "basic-auth-file": "passwords in a file are never changed and cannot be withdrawn",
+    "cloud-config": f"{_GONE}: see spec.cloudControllerManager",
+    "cloud-provider": f"{_GONE}: see spec.cloudControllerManager",
     "debug-socket-path": _OPEN,
+    "encryption-provider-config": KMS,
+    "encryption-provider-config-automatic-reload": KMS,
     "etcd-prefix": "all replicas and all that is stored depend on it",
     "etcd-servers-overrides": "what it takes elsewhere would not come along when the plane moves",
     "insecure-bind-address": _OPEN,
@@ -50,7 +65,9 @@ _APISERVER: Mapping[str, str] = {
     "peer-advertise-port": _PER_REPLICA,
     "permit-address-sharing": _SHARED_PORT,
     "permit-port-sharing": _SHARED_PORT,
+    "secondary-service-cluster-ip-range": DUAL_STACK,
     "service-account-signing-endpoint": _SIGNER,
+    "service-cluster-ip-range": f"spec.serviceCidr says it; {DUAL_STACK}",
     "storage-backend": "etcd3 is what quarterdeck keeps",
     "tls-sni-cert-key": "it would answer for the plane's name with another certificate",
     "token-auth-file": "tokens in a file are never changed and cannot be withdrawn without a restart",
@@ -68,6 +85,22 @@ _CONTROLLERS: Mapping[str, str] = {
     "port": _OPEN,
     "write-config-to": "it would write its configuration and end, again and again",
 }
+_CONTROLLER_MANAGER: Mapping[str, str] = {
+    "deployment-controller-sync-period": _GONE,
+    "enable-taint-manager": _GONE,
+    "horizontal-pod-autoscaler-downscale-delay": _GONE,
+    "horizontal-pod-autoscaler-upscale-delay": _GONE,
+    "pod-eviction-timeout": f"{_GONE}: pods say with tolerations how long they stay on a node that is not ready",
+}
+_SCHEDULER: Mapping[str, str] = {
+    "algorithm-provider": f"{_GONE}; {SCHEDULER}",
+    "config": SCHEDULER,
+    "policy-config-file": f"{_GONE}; {SCHEDULER}",
+    "policy-configmap": f"{_GONE}; {SCHEDULER}",
+    "policy-configmap-namespace": f"{_GONE}; {SCHEDULER}",
+    "scheduler-name": f"{_GONE}; {SCHEDULER}",
+    "use-legacy-policy-config": f"{_GONE}; {SCHEDULER}",
+}
 _SIGNERS: Mapping[str, str] = {
     f"cluster-signing-{signer}-{part}-file": _SIGNER
     for signer in ("kube-apiserver-client", "kubelet-client", "kubelet-serving", "legacy-unknown")
@@ -77,6 +110,7 @@ _ETCD: Mapping[str, str] = {
     "auto-tls": "anybody could make a certificate that it accepts",
     "config-file": "a configuration file makes etcd ignore every flag",
     "enable-pprof": "profiles hold what is in memory, keys included",
+    "enable-v2v3": _GONE,
     "enable-v2": "the v2 store is not replicated with the rest",
     "force-new-cluster": "it makes a member forget all others: two clusters would go on, each with half of the writes",
     "initial-cluster": _FOUNDING,
@@ -99,8 +133,8 @@ _DISCOVERY = "discovery"
 FLAGS: Mapping[Component, Mapping[str, str]] = {
     Component.ETCD: _ETCD,
     Component.APISERVER: _APISERVER,
-    Component.CONTROLLER_MANAGER: {**_CONTROLLERS, **_SIGNERS},
-    Component.SCHEDULER: _CONTROLLERS,
+    Component.CONTROLLER_MANAGER: {**_CONTROLLERS, **_SIGNERS, **_CONTROLLER_MANAGER},
+    Component.SCHEDULER: {**_CONTROLLERS, **_SCHEDULER},
     Component.CLOUD_CONTROLLER_MANAGER: _CONTROLLERS,
 }
 
@@ -188,3 +222,42 @@ def reason(component: Component, flag: str, value: str) -> str:
         return FLAGS[component][flag]
     rule = VALUES[component].get(flag)
     return rule(value) if rule is not None else ""
+
+
+#: What users give instead of a flag that names a file: what every replica gets, wherever it is.
+_INSTEAD: Mapping[str, str] = {
+    "admission-control-config-file": "give spec.admission.plugins",
+    "audit-log-path": "leave it out: the log is on a volume of the plane's own",
+    "audit-policy-file": "give spec.audit.policyFile",
+    "authentication-token-webhook-config-file": "give spec.authentication.jwt",
+    "cloud-config": "give spec.cloudControllerManager.config",
+    "tracing-config-file": "give spec.tracing",
+}
+_LEAVE_OUT = (
+    "leave it out; what every replica gets is in spec.audit.policyFile, spec.authentication, spec.admission,"
+    " spec.tracing and spec.cloudControllerManager.config"
+)
+
+
+def refuse_host_files(component: Component, extra: Mapping[str, str]) -> None:
+    """Raises InvalidInput for the first of the extra arguments that names a file, or a folder, of a machine: machines
+    that replicas come to later, at this site or another one, need not have it.
+    """
+    for flag, value in extra.items():
+        if names_host_file(flag, value):
+            raise InvalidInput(
+                f"setting --{flag} of {component}",
+                f"{FLAGS_OF[component]}.{flag}: {value} is a file of one machine, and does not go with the replicas",
+                _INSTEAD.get(flag, _LEAVE_OUT),
+            )
+
+
+#: How the names of flags end whose value is a file or a folder (``--help`` of each program).
+_FILE_FLAGS = ("-cert-key", "-dir", "-file", "-filepath-hostpath", "-filepath-nfs", "-path")
+#: Values of such flags that name no file: nothing, or standard output.
+_NO_FILES = frozenset({"", "-"})
+
+
+def names_host_file(flag: str, value: str) -> bool:
+    """Whether a user's flag names a file or a folder on the machine that its program runs on."""
+    return value.startswith(("/", "./", "../")) or (flag.endswith(_FILE_FLAGS) and value not in _NO_FILES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import PurePosixPath
 
@@ -51,14 +52,21 @@ def component_unit(
 
 def check_extra_args(plane: PlaneSettings) -> None:
     """Raises InvalidInput for extra arguments that no replica could be started with."""
-    nowhere, nothing = PurePosixPath("/"), KeyPair(b"", b"")
+    sample_units(plane)
+
+
+def sample_units(plane: PlaneSettings) -> Mapping[Component, UnitSpec]:
+    """The units of a replica that does not exist: with fixed addresses, empty keys and programs at ``/COMPONENT``. Two
+    planes of equal settings have equal samples. Raises InvalidInput for extra arguments that cannot be.
+    """
+    root, nothing = PurePosixPath("/"), KeyPair(b"", b"")
     replica = ReplicaSettings(
         name="any",
         seat=seat_at("any", "192.0.2.1", 0),
-        volume=nowhere,
-        audit=nowhere,
-        folders={each: nowhere / each for each in Component},
-        programs={each: nowhere / each for each in Component},
+        volume=root,
+        audit=root,
+        folders={each: root / each for each in Component},
+        programs={each: root / each for each in Component},
     )
     secrets = PlaneSecrets(
         kubernetes_ca=Authority(nothing),
@@ -71,5 +79,4 @@ def check_extra_args(plane: PlaneSettings) -> None:
     )
     certificates = ReplicaSecrets(**{each.name: nothing for each in fields(ReplicaSecrets)})
     cluster = InitialCluster(state=ClusterState.NEW, members=(), token="")
-    for component in components_of(plane):
-        component_unit(component, plane, replica, secrets, certificates, cluster)
+    return {each: component_unit(each, plane, replica, secrets, certificates, cluster) for each in components_of(plane)}

@@ -40,8 +40,10 @@ class SiteDriver(Protocol):
         """Take down what runs at a hub."""
         ...
 
-    async def check(self, resource: SiteResource) -> Checked:
-        """What stands in the way of planes at a site, whether it is declared already or not. Changes nothing."""
+    async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
+        """What stands in the way of planes at a site, whether it is declared already or not. Changes nothing.
+        ``others``: further sites, whose machines have to be other ones.
+        """
         ...
 
     async def destroy(self, resource: SiteResource) -> None:
@@ -110,9 +112,10 @@ class Sites:
         for space in self.hubs():
             await self._driver(_HUBS[space]).close_hub(space, self.hub(space, declared))
 
-    async def check(self, resource: SiteResource) -> Checked:
-        """See ``SiteDriver``."""
-        return await self._driver(resource.spec.driver).check(resource)
+    async def check(self, resource: SiteResource, declared: Sequence[SiteResource] = ()) -> Checked:
+        """See ``SiteDriver``. ``declared``: the sites there are, which may include this one as it was."""
+        others = [each for each in declared if each.metadata.name != resource.metadata.name]
+        return await self._driver(resource.spec.driver).check(resource, others)
 
     async def destroy(self, resource: SiteResource) -> None:
         """End all that runs at a site and remove all that it has: nobody uses it any more."""

@@ -75,13 +75,14 @@ class SshSites:
         await self.open(resource).destroy()
         await self._open(_hub_of(_dns_hosts((resource,)))).destroy()
 
-    async def check(self, resource: SiteResource) -> Checked:
+    async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
         """See ``SiteDriver``."""
         from quarterdeck.sites.ssh.checks import Here
         from quarterdeck.sites.ssh.probing import checked
 
         here = Here(architecture=platform.machine(), owner=owner_of(self._folder))
-        return await checked(_settings(resource), here)
+        elsewhere = [_settings(each) for each in others if isinstance(each.spec, SshSpec)]
+        return await checked(_settings(resource), here, elsewhere)
 
     async def close(self) -> None:
         """See ``SiteDriver``."""

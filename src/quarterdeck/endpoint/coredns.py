@@ -13,6 +13,7 @@ from quarterdeck.endpoint.waiting import until_answer
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
 from quarterdeck.model.programs import Program
+from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import Site
 
 _PAUSE = 0.02  # seconds between two questions to a server that starts
@@ -126,7 +127,18 @@ class CoreDns:
     async def _until(self, machines: Sequence[str], full: str, wanted: Record | None, owner: Ownership | None) -> None:
         asked = self._servers_on(machines)
         what = f"DNS server {' and '.join(map(str, asked))} to answer for {full}"
-        await until_answer(lambda: look_at_equals(asked, full), what, wanted, owner, patience=self.patience)
+        await until_answer(
+            lambda: look_at_equals(asked, full),
+            what,
+            wanted,
+            owner,
+            patience=self.patience,
+            why=lambda: self._why_idle(machines),
+        )
+
+    async def _why_idle(self, machines: Sequence[str]) -> str:
+        found = await asyncio.gather(*(why_idle(self.site, each, self.hosts[each].unit) for each in machines))
+        return "; ".join(filter(None, found))
 
     def _servers_on(self, machines: Sequence[str]) -> tuple[DnsServer, ...]:
         return tuple(_server(self.hosts[each]) for each in self.hosts if each in machines)

@@ -25,6 +25,7 @@ from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.pki.authority import Request, Usage, issue
 from quarterdeck.pki.issuing import LEAF_LIFETIME
+from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import Holds, Site
 
 #: Seconds for an answer of a load balancer at the address that may be elsewhere: it is asked in each look.
@@ -130,7 +131,7 @@ class EnvoyBalancer:
         """See ``LoadBalancer.observe``."""
         units = await self._units(site)
         if not self._alive(units):
-            return BalancerStatus(running=False, at_home=not self.floats)
+            return BalancerStatus(running=False, left=self._left(units), at_home=not self.floats)
         at_home, view = await self._view()
         return BalancerStatus(
             running=True,
@@ -181,6 +182,12 @@ class EnvoyBalancer:
 
     def _alive(self, units: Mapping[str, UnitStatus]) -> bool:
         return _state(units, self.settings.unit) in _ALIVE
+
+    def _left(self, units: Mapping[str, UnitStatus]) -> bool:
+        """Whether the machine knows of anything that ``remove`` removes, in whatever state it is."""
+        shared = self.floating is None or self.floating.watched is not None
+        own = (self.settings.unit, self.led, None if shared or self.floating is None else self.floating.unit.name)
+        return any(each in units for each in own if each is not None)
 
     def _unrouted(self, units: Mapping[str, UnitStatus]) -> str:
         """See ``BalancerStatus``."""
@@ -238,10 +245,10 @@ class EnvoyBalancer:
                         seen = view.describe()
                     await asyncio.sleep(0.01)
         except TimeoutError as error:
+            doing = f"waiting for {what} (load balancer {self.settings.unit} on {self.machine})"
+            seen = await why_idle(self.site, self.machine, self.settings.unit) or seen
             raise TimedOut(
-                f"waiting for {what} (load balancer {self.settings.unit} on {self.machine})",
-                f"{seen} after {self.patience:g} s",
-                "look at its logs and at /readyz of the backends",
+                doing, f"{seen} after {self.patience:g} s", "look at its logs and at /readyz of the backends"
             ) from error
 
     async def _wait_for_unit(self, name: str) -> None:
@@ -254,7 +261,7 @@ class EnvoyBalancer:
         except TimeoutError as error:
             raise TimedOut(
                 f"waiting for {name} on {self.machine} to run",
-                f"{_why_idle(units, name)} after {self.patience:g} s",
+                f"{await why_idle(self.site, self.machine, name) or 'it does not stay up'} after {self.patience:g} s",
                 f"look at its log on {self.machine}",
             ) from error
 

@@ -28,19 +28,22 @@ class FakeConnection:
 @dataclass(slots=True, kw_only=True)
 class FakeBalancer:
     """A load balancer in memory. ``ready`` answers as /readyz of a backend would, at any moment. ``unrouted``: why no
-    address that floats can come to it; that is over when it is told anything.
+    address that floats can come to it; that is over when it is told anything. ``fails``: its program exits as soon as
+    it is started, again and again; ``there``: its supervisor knows of it.
     """
 
     address: BackendAddress = field(default_factory=lambda: BackendAddress("192.0.2.1", 6443))
     ready: Callable[[BackendAddress], bool] = lambda _: True
     reachable: bool = True
     running: bool = False
+    fails: bool = False
     backends: dict[str, BackendAddress] = field(default_factory=dict)
     connections: list[FakeConnection] = field(default_factory=list)
     accepted_total: int = 0
     floats: bool = False
     unrouted: str = ""
     can_hold: bool = True
+    there: bool = False
 
     async def apply(self, backends: Mapping[str, BackendAddress]) -> None:
         """See ``LoadBalancer.apply``."""
@@ -49,14 +52,16 @@ class FakeBalancer:
         if backends and self._healthy(former) and not self._healthy(backends):
             self.backends = {**former, **backends}
             raise TimedOut("waiting for a new backend to pass its health check", "none does; the former ones are kept")
-        self.running, self.unrouted = True, ""
-        self.backends = dict(backends)
+        self.running, self.unrouted = not self.fails, ""
+        self.backends, self.there = dict(backends), True
+        if self.fails:
+            raise TimedOut("waiting for it to take its backends", "it exits again and again")
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
         """See ``LoadBalancer.observe``."""
         self._answer()
         if not self.running:
-            return BalancerStatus(running=False)
+            return BalancerStatus(running=False, left=self.there)
         return BalancerStatus(
             running=True,
             backends=frozenset(self.backends),
@@ -77,7 +82,7 @@ class FakeBalancer:
         """See ``LoadBalancer.remove``."""
         self._answer()
         self.crash()
-        self.backends = {}
+        self.backends, self.there = {}, False
 
     def connect(self) -> FakeConnection:
         """What a client does; raises Unavailable where a real one would see its connection refused or closed."""

@@ -49,8 +49,8 @@ class LoadBalancer(Protocol):
         ...
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
-        """What it says of itself now; ``running`` is false when there is none. ``site`` is what its site was just seen
-        to have, where the caller knows: then the site is not asked again.
+        """What it says of itself now; ``running`` is false when none runs, and ``left`` besides when there is none.
+        ``site`` is what its site was just seen to have, where the caller knows: then the site is not asked again.
 
         Raises Unavailable when the machine, or a load balancer that should run, does not answer.
         """

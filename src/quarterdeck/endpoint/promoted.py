@@ -21,7 +21,9 @@ from quarterdeck.endpoint.claims import require_own
 from quarterdeck.endpoint.records import record_of
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
+from quarterdeck.model.site_facts import MachineFacts
 from quarterdeck.model.units import Machine, MachineRole, UnitState
+from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import Site
 
 #: Seconds for a process to say what is so, and for an address to be where it was led.
@@ -88,7 +90,7 @@ class PromotedAddress:
         number = (token, int(self.steady() * 1000))
         order = [there[each] for each in addresses]
         await asyncio.gather(*(self._order(each, order, number, claim) for each in order))
-        await self._come_true(doing, wanted, number)
+        await self._come_true(doing, wanted, order)
         return None
 
     async def observe(self, name: str) -> Record | None:
@@ -110,8 +112,19 @@ class PromotedAddress:
             edges = sorted(silent & {each.name for each in self.machines if each.role is MachineRole.EDGE})
             if edges:
                 raise Unavailable(f"asking where {self.address} is", f"{', '.join(edges)} does not answer")
-            return Sighting(record=None, servers=0)
+            return self._left(seen)
         return self._sighting(newest, frozenset(each.machine for each in said if each.holds))
+
+    def _left(self, seen: Sequence[MachineFacts]) -> Sighting:
+        """What is so where no process that answers knows of orders. One that its machine knows of, and that does not
+        run, may have the address as soon as it does: so it counts until it is removed.
+        """
+        left = [each.machine for each in seen if each.unit(self.unit).state not in (UnitState.ABSENT, *_RUNS)]
+        if not left:
+            return Sighting(record=None, servers=0)
+        names = " and ".join(sorted(each.name for each in left))
+        record = record_of(tuple(each.address for each in left), self.ttl)
+        return Sighting(record=record, torn=f"{self.unit} does not run on {names}", servers=0)
 
     def _sighting(self, newest: Heard, holders: frozenset[str]) -> Sighting:
         names = {each.address: each.name for each in self.machines}
@@ -177,7 +190,7 @@ class PromotedAddress:
         await self.site.write_files(machine.name, (orders,))
         await self.site.start_unit(machine.name, led_unit(settings))
 
-    async def _come_true(self, doing: str, wanted: Record, number: tuple[int, int]) -> None:
+    async def _come_true(self, doing: str, wanted: Record, order: Sequence[Machine]) -> None:
         seen = "no answer"
         try:
             async with asyncio.timeout(self.patience):
@@ -189,6 +202,8 @@ class PromotedAddress:
                             return
                     await asyncio.sleep(0.03)
         except TimeoutError as error:
+            idle = await asyncio.gather(*(why_idle(self.site, each.name, self.unit) for each in order))
+            seen = "; ".join(filter(None, idle)) or seen
             next_step = f"look at the log of unit {self.unit} there"
             raise TimedOut(doing, f"{seen} after {self.patience:g} s", next_step) from error
 

@@ -18,10 +18,12 @@ async def until_answer(
     owner: Ownership | None,
     *,
     patience: float,
+    why: Callable[[], Awaitable[str]] | None = None,
 ) -> None:
     """Return when every server answers with ``wanted`` (None: no record), and the claim beside it is that of ``owner``.
 
-    ``what`` is waited for, in words. Raises TimedOut with what was seen last after ``patience`` seconds.
+    ``what`` is waited for, in words; ``why`` tells which of the servers does not run, and why ("": all run). Raises
+    TimedOut with what was seen last after ``patience`` seconds.
     """
     seen = "no answer"
     try:
@@ -39,4 +41,5 @@ async def until_answer(
                     seen = sighting.torn if record == wanted and sighting.torn else shown
                 await asyncio.sleep(_PAUSE)
     except TimeoutError as error:
+        seen = (await why() if why is not None else "") or seen
         raise TimedOut(f"waiting for {what}", f"{seen} after {patience:g} s", "look at the server's log") from error

@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from pydantic import SecretStr
 
 from quarterdeck.addons.content import Content, contents, decoded, digest_of, gone_with_a_namespace
+from quarterdeck.addons.lease_webhooks import warnings_of
 from quarterdeck.api.addon_manifests import AddonContent, AddonManifests, manifests_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine import made
+from quarterdeck.engine.findings import Finding, Verdict
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.port import Lease, Store
@@ -43,6 +45,8 @@ async def established(
     await made.keep(store, manifests, lease=lease)
 
     def naming(seen: ControlPlane) -> ControlPlane:
+        if seen.spec == plane.spec and seen.status.addon_manifests:
+            return seen  # another process has done the same meanwhile
         if (seen.spec, seen.status.addon_manifests) != (plane.spec, ""):
             raise Conflict(f"reading the add-ons of plane {plane.name}", "it was changed meanwhile", "look again")
         return seen.model_copy(update={"status": seen.status.model_copy(update={"addon_manifests": manifests.name})})
@@ -105,6 +109,11 @@ def require_possible(plane: ControlPlane, before: Iterable[Content], after: Iter
         raise InvalidInput(
             f"changing the add-ons of plane {plane.name}", "; ".join(lost), "keep the Namespace, or move what is in it"
         )
+
+
+def findings(contents: Iterable[Content]) -> tuple[Finding, ...]:
+    """What a user has to know of add-ons that are applied."""
+    return tuple(Finding(f"add-on {addon}", Verdict.WARN, words) for addon, words in warnings_of(contents))
 
 
 async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str], *, lease: Lease | None = None) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.site import LocalSpec, Site, SshSpec
-from quarterdeck.components.refusals import refuse_dangerous
+from quarterdeck.components.pod_security import pod_security_problems
+from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
 from quarterdeck.components.replica import check_extra_args
+from quarterdeck.components.service_ranges import service_range_problem
 from quarterdeck.components.settings import Baseline
 from quarterdeck.components.template import flags_of, settings_of
 from quarterdeck.endpoint.claims import CONSENT, stranger
-from quarterdeck.engine import operations
+from quarterdeck.engine import operations, revisions
 from quarterdeck.engine.cloud import admit_cloud
 from quarterdeck.engine.controllers import admit_controllers
 from quarterdeck.engine.drive import Engine
@@ -21,6 +23,7 @@ from quarterdeck.engine.endpoint_changes import admit_change
 from quarterdeck.engine.preconditions import require
 from quarterdeck.engine.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.engine.templates import audit_wanted, template_of
+from quarterdeck.engine.trials import require_start
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.units import MachineRole, MachineState
@@ -38,10 +41,11 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
-    _can_be_rendered(wanted, site, current)
+    _can_be_rendered(_as_made(wanted, current), site, current)
     admit_cloud(wanted, engine.home.sites.open(site), current)
     await admit_controllers(wanted, current)
     if current is None:
+        await _services_have_addresses(engine, wanted, site)
         await _address_is_led(engine, wanted, site)
         await _has_machines(engine, wanted, site)
         _is_served(wanted, site)
@@ -51,23 +55,63 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
         await _name_is_free(engine, wanted, site)
     else:
         await admit_change(engine.home, wanted, current, site)
-    await engine.programs(wanted)
+    await _can_start(engine, _as_made(wanted, current), current)
     if current is not None and current.spec.placement.site != wanted.spec.placement.site:
         await require(engine, current, wanted, allow_distance=False)
+
+
+def _as_made(wanted: ControlPlane, current: ControlPlane | None) -> ControlPlane:
+    """The plane with the defaults that it has from its creation on."""
+    if current is not None:
+        return wanted
+    return wanted.model_copy(update={"status": wanted.status.model_copy(update={"baseline": max(Baseline)})})
 
 
 def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:
     """Raises InvalidInput for extra arguments and files that no replica could be started with. A plane keeps what it
     was made with, and gets nothing new that a new one would not.
     """
-    template = template_of(wanted, site, audit_wanted(wanted))
-    if current is None:
-        template = template.model_copy(update={"baseline": max(Baseline)})
-    check_extra_args(settings_of(wanted.name, template))
+    check_extra_args(settings_of(wanted.name, template_of(wanted, site, audit_wanted(wanted))))
     before = flags_of(current.spec) if current is not None else {}
     for component, flags in flags_of(wanted.spec).items():
         kept = before.get(component, {})
-        refuse_dangerous(component, {flag: value for flag, value in flags.items() if kept.get(flag) != value})
+        changed = {flag: value for flag, value in flags.items() if kept.get(flag) != value}
+        refuse_dangerous(component, changed)
+        refuse_host_files(component, changed)
+    _plugins_are_right(wanted, current)
+
+
+def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> None:
+    """Raises InvalidInput for a changed configuration of PodSecurity that no apiserver takes."""
+    kept = current.spec.admission.plugins if current is not None and current.spec.admission is not None else ()
+    for number, plugin in enumerate(wanted.spec.admission.plugins if wanted.spec.admission is not None else ()):
+        if plugin.name == "PodSecurity" and plugin not in kept:
+            path = f"spec.admission.plugins[{number}].configuration"
+            problems = [f"{path}.{each}" for each in pod_security_problems(plugin.configuration)]
+            if problems:
+                raise InvalidInput(f"configuring the admission of plane {wanted.name}", "; ".join(problems))
+
+
+async def _services_have_addresses(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """Raises InvalidInput for a range of service addresses that no node could route, or that machines are in."""
+    machines = await engine.home.sites.open(site).machines()
+    if why := service_range_problem(wanted.spec.service_cidr, [each.address for each in machines if each.address]):
+        raise InvalidInput(
+            f"giving Services of plane {wanted.name} addresses",
+            f"spec.serviceCidr: {why}",
+            "choose a private range that nothing else uses, such as 10.96.0.0/16",
+        )
+
+
+async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane | None) -> None:
+    """Fetch the programs, and try those of them that would be started with another configuration than now. Raises what
+    fetching does, and InvalidInput.
+    """
+    programs, _ = await engine.programs(wanted)
+    store = engine.home.store
+    after = settings_of(wanted.name, (await revisions.wanted(store, wanted)).spec)
+    before = settings_of(current.name, (await revisions.wanted(store, current)).spec) if current is not None else None
+    await require_start(engine.trials, after, before, programs)
 
 
 def _fits(wanted: ControlPlane, site: Site) -> None:

@@ -10,6 +10,7 @@ from quarterdeck.components.etcd import holds_a_log
 from quarterdeck.model.components import Component
 from quarterdeck.model.edges import EdgeSeen, Where, amiss, by_itself, joined
 from quarterdeck.model.endpoints import NameFact
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import MemberWord, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import IDLE, MachineRole, MachineState, UnitState
@@ -94,8 +95,8 @@ class Silent:
 class Seen:
     """All that was seen of one plane, by source: ``sites`` and ``balancers`` by site, ``servers`` and ``silent`` by
     replica.
-    ``restless`` are units that end again and again, as (site, name); ``events`` is of the events' etcd (None: there is
-    none).
+    ``leading``: who leads each kind of controllers. ``restless`` are units that end again and again, as (site, name),
+    and ``endings`` has why a unit ended. ``events`` is of the events' etcd (None: there is none).
     """
 
     sites: Mapping[str, Dated[SiteFacts]]
@@ -104,8 +105,10 @@ class Seen:
     balancers: Mapping[str, Dated[tuple[EdgeSeen, ...]]]
     name: Dated[NameFact]
     restless: frozenset[tuple[str, str]] = frozenset()
+    endings: Mapping[tuple[str, str], str] = field(default_factory=dict)
     silent: Mapping[str, Silent] = field(default_factory=dict)
     events: Dated[EtcdFacts] | None = None
+    leading: tuple[Leadership, ...] = ()
 
 
 def assemble(known: World, places: Mapping[str, Place], seen: Seen, now: float) -> World:
@@ -141,6 +144,7 @@ def assemble(known: World, places: Mapping[str, Place], seen: Seen, now: float) 
         stamped=name.stamped,
         record_ttl=name.ttl,
         name_servers=name.servers,
+        leading=seen.leading,
     )
 
 
@@ -180,6 +184,9 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
         stuck=servers.stuck,
         refused=units[Component.ETCD].refused,
         restless=frozenset(ends),
+        endings=tuple(
+            (component, why) for component, unit in units.items() if (why := seen.endings.get((record.site, unit.name)))
+        ),
         silent=silent.all,
         hung=silent.hung,
         frozen=silent.frozen,
@@ -231,4 +238,5 @@ def _machines(sites: Mapping[str, SiteFacts]) -> Iterator[MachineFact]:
                     zone=machine.zone,
                     state=machine.state,
                     host=machine.host,
+                    why=machine.why,
                 )

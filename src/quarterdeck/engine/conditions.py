@@ -14,13 +14,15 @@ from quarterdeck.model.world import Membership, World
 from quarterdeck.planner.members import CORRUPT, raised, stray_voters
 from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.revisions import next_revision
-from quarterdeck.planner.upkeep import NOSPACE, lacks_quota
+from quarterdeck.planner.space import NOSPACE, lacks_quota
 
 #: All is as wanted; the API serves, by the last observation; a driver is at it; it does not go on without a person.
 READY = "Ready"
 AVAILABLE = "Available"
 RECONCILING = "Reconciling"
 STALLED = "Stalled"
+#: A program of the plane leads each kind of controllers.
+CONTROLLERS_LEAD = "ControllersLead"
 #: Of planes with add-ons: all their objects are as wanted (see ``addon_duty``).
 ADDONS_APPLIED = "AddonsApplied"
 #: Of planes that are kept: the disks under etcd are fast enough and have room; its links are (see ``watching``).
@@ -30,7 +32,9 @@ LINKS_WELL = "LinksWell"
 CLOCKS_AGREE = "ClocksAgree"
 #: Of planes with ``spec.drills``: when each was last proven (see ``drills.schedule``).
 DRILLED = "Drilled"
-KINDS = (READY, AVAILABLE, RECONCILING, STALLED)
+KINDS = (READY, AVAILABLE, RECONCILING, STALLED, CONTROLLERS_LEAD)
+#: The reason of ``ControllersLead``, and of ``Ready``, that all is as wanted and some controllers do not work.
+NOBODY_LEADS = "NobodyLeads"
 #: More reasons than this are not told.
 _REASONS = 3
 
@@ -64,6 +68,7 @@ def judged(
         (AVAILABLE, _available(world)),
         (RECONCILING, _reconciling(before, plan, generation, paused)),
         (STALLED, _stalled(world, asked)),
+        (CONTROLLERS_LEAD, _led(world)),
     ):
         found = with_condition(
             found, kind, status, reason=reason, now=now, message=message, observed_generation=generation
@@ -113,6 +118,8 @@ _Answer = tuple[ConditionStatus, str, str]
 def _ready(world: World, plan: Plan) -> _Answer:
     if _rejected(world):
         return ConditionStatus.FALSE, "RevisionRejected", _rejected(world)
+    if plan.done and world.unled:
+        return ConditionStatus.FALSE, NOBODY_LEADS, unled(world)
     if plan.done:
         return ConditionStatus.TRUE, "AsWanted", "; ".join(plan.leftovers)
     missed = _missed(world)
@@ -128,6 +135,19 @@ def _missed(world: World) -> str:
     unrouted = (name for balancer in world.balancers for name in balancer.unrouted)
     down += [f"no address can come to edge {name}" for name in unrouted]
     return "; ".join(down + [f"{each.told} is exchanged: {each.why}" for each in world.memory.condemned])
+
+
+def unled(world: World) -> str:
+    """Which controllers nobody leads, why, and what to do about it; "" if there are none."""
+    return "; ".join(each.trouble for each in world.unled)
+
+
+def _led(world: World) -> _Answer:
+    if world.unled:
+        return ConditionStatus.FALSE, NOBODY_LEADS, unled(world)
+    if world.leading and all(each.led for each in world.leading):
+        return ConditionStatus.TRUE, "Led", ""
+    return ConditionStatus.UNKNOWN, "NotKnown", ""
 
 
 def _available(world: World) -> _Answer:

@@ -9,18 +9,14 @@ from quarterdeck.api.controllers import Manager
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.controllers import shared_defaults
+from quarterdeck.components.refusals import FLAGS_OF
 from quarterdeck.components.template import flags_of
 from quarterdeck.components.upstream_versions import FEATURE_GATES
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 
-#: Where users write the flags of a program.
-FLAGS_OF: Mapping[Component, str] = {
-    Component.APISERVER: "spec.extraArgs.kubeApiserver",
-    Component.CONTROLLER_MANAGER: "spec.extraArgs.kubeControllerManager",
-    Component.CLOUD_CONTROLLER_MANAGER: "spec.cloudControllerManager.flags",
-}
 _MANAGERS = frozenset(each.component for each in Manager)
+_COORDINATING = _MANAGERS | {Component.APISERVER}
 _MIGRATION = ("enable-leader-migration", "leader-migration-config")
 #: Off by default, and beta from 1.33 to 1.36. An apiserver with it grants locks to candidates; a manager with it waits
 #: to be granted its migration lock, for which it is no candidate (app/controllermanager.go: leaderElectAndRun).
@@ -35,7 +31,7 @@ _PART = re.compile(r"(\d+(?:\.\d*)?)(ns|us|µs|ms|s|m|h)")
 def refuse_flags(spec: ControlPlaneSpec) -> None:
     """Raises InvalidInput for the first flag of a plane with controller sets that goes against them."""
     for component, flags in flags_of(spec).items():
-        if component in FLAGS_OF:
+        if component in _COORDINATING:
             _refuse_coordination(component, flags)
         if component in _MANAGERS:
             _refuse_migration(component, flags)

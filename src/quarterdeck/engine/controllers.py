@@ -26,9 +26,10 @@ from quarterdeck.components.controller_names import (
     parse_help,
     suggested,
 )
+from quarterdeck.components.refusals import FLAGS_OF
 from quarterdeck.components.template import flags_of
 from quarterdeck.components.upstream_versions import minor
-from quarterdeck.engine.controller_flags import FLAGS_OF, refuse_flags
+from quarterdeck.engine.controller_flags import refuse_flags
 from quarterdeck.engine.findings import Finding, Verdict
 from quarterdeck.errors import InvalidInput, PreconditionFailed, TimedOut
 from quarterdeck.upstream.process import run

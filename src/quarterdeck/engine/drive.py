@@ -14,7 +14,7 @@ from typing import Protocol
 from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import remember, write_status
 from quarterdeck.actions.together import together
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
@@ -33,11 +33,12 @@ from quarterdeck.engine.identity import note_cluster
 from quarterdeck.engine.lock_watch import locks_watched
 from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker, Wants, wants
+from quarterdeck.engine.trials import NoTrials, Trials
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.watchers import Watcher, Watchers
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps import Plan, RetryRevision
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
@@ -94,12 +95,15 @@ class _Hold:
 
 @dataclass(kw_only=True)
 class Engine:
-    """Drives planes of one home from this process. ``asker`` is also the lease's holder, in words."""
+    """Drives planes of one home from this process. ``asker`` is also the lease's holder, in words. ``trials``
+    judge what a plane is to be before it is accepted.
+    """
 
     home: Home
     upstream: Upstream
     asker: Asker
     watchers: Sequence[Watcher] = ()
+    trials: Trials = field(default_factory=NoTrials)
     clocks: Clocks = field(default_factory=Clocks)
     processor: Callable[[], float] = time.process_time
 
@@ -196,8 +200,13 @@ class Engine:
         acted = -1
         try:
             await together(guard_members(plane), settle_seats(plane))
+            await _retry_first(plane)
             while True:
-                plan = await driver.run(changed=hold.changed)
+                plan = await driver.run(changed=partial(_is_over, hold, operation))
+                if operation is not None and (why := _first_given_up(plane)):
+                    await self._gave_up(plane, operation, why, hold)
+                    operation, hold.troubles.operation = None, ""
+                    continue
                 if not plan.done:
                     return False
                 if acted != driver.acted:
@@ -217,6 +226,13 @@ class Engine:
         finally:
             if driver.duties is not None:
                 await driver.duties.end()
+
+    async def _gave_up(self, plane: Plane, operation: Operation, why: str, hold: _Hold) -> None:
+        """A creation has failed. Raises InvalidInput, unless the plane is kept: its programs are tried all the same."""
+        error = _never_ran(plane, why)
+        if hold.rest is None:
+            raise error
+        await self._failed(plane, operation, error)
 
     async def _driver(self, plane: Plane, hold: _Hold) -> Driver:
         hold.began = wants(plane.resource)
@@ -290,9 +306,44 @@ class Engine:
         await addons.forget_unused(plane.store, plane.resource, manifests, lease=lease)
 
 
+def _is_over(hold: _Hold, operation: Operation | None, plane: Plane) -> bool:
+    """Whether something else is wanted, or what was asked for has failed for want of a former revision."""
+    return hold.changed(plane) or (operation is not None and bool(_first_given_up(plane)))
+
+
+def _first_given_up(plane: Plane) -> str:
+    """Why the first revision of a plane was given up; "" if it was not, or if it is not wanted any more."""
+    rejected = plane.memory.rejected
+    if plane.memory.proven or plane.resource.metadata.deletion_timestamp is not None:
+        return ""
+    if rejected is None or rejected.revision != plane.resource.status.revision:
+        return ""
+    return f"revision {rejected.revision} does not run: {rejected.why}"
+
+
+def _never_ran(plane: Plane, why: str) -> InvalidInput:
+    name = plane.name
+    return InvalidInput(
+        f"creating plane {name}",
+        why,
+        f"apply a spec that runs, or correct what is in the way and 'wait {name}', or 'delete {name}'",
+    )
+
+
+async def _retry_first(plane: Plane) -> None:
+    """Have a first revision that was given up be tried once more, by whoever drives the plane anew."""
+    if _first_given_up(plane):
+        why = "the plane is driven anew"
+        await remember(plane, (RetryRevision(site="", why=why, revision=plane.resource.status.revision),))
+
+
 def _require_accepted(plane: Plane) -> None:
-    """Raise InvalidInput when what the user wants was given up: the plane is at rest, but not as wanted."""
+    """Raise InvalidInput when what the user wants was given up: the plane is at rest, but not as wanted. Nobody minds
+    where the plane is deleted.
+    """
     rejected, status = plane.memory.rejected, plane.resource.status
+    if plane.resource.metadata.deletion_timestamp is not None:
+        return
     short = any(each.revision != status.revision for each in plane.memory.replicas)
     stops = (status.revision, *(status.via if short else ()))
     if rejected is not None and rejected.revision and rejected.revision in stops:

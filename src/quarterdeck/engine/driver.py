@@ -37,6 +37,8 @@ POLL = 0.1
 _LOOKING_SHARE = 6
 #: Seconds between two writes of conditions of which only the words differ.
 _WORDS_APART = 2.0
+#: Seconds after which it is told that a step is still under way.
+_LASTS = 10.0
 #: Seconds between two times at which a DNS server of our own that does not answer is started.
 _NAME_AGAIN = 2.0
 
@@ -59,7 +61,6 @@ class Driver:
     _timeline: Timeline = field(default_factory=Timeline)
     _looks: int = 0
     _pause: float = POLL
-    _told: frozenset[Happening] = frozenset()
     _asked: dict[Step, float] = field(default_factory=dict)
     _aside: Aside = field(default_factory=Aside)
     _worded: float = -math.inf
@@ -192,8 +193,9 @@ class Driver:
     async def _sample(self, world: World, plan: Plan) -> None:
         await self.troubles.watch(lambda watcher: watcher.observed(world, plan))
         so = happenings(world)
-        await self.troubles.tell(*(so - self._told), *self._membership.news(world))
-        self._told = so
+        created = self.plane.resource.metadata.creation_timestamp
+        await self.troubles.tell_now(so, created.timestamp() if created is not None else 0.0)
+        await self.troubles.tell(*self._membership.news(world))
         seen = self._timeline.news(world, self.monotonic())
         if seen is not None:
             await self.plane.store.append(
@@ -228,6 +230,7 @@ class Driver:
             await self.troubles.watch(lambda watcher: watcher.begins(step))
             await self._journal(step, Outcome.STARTED, {})
         self._membership.tried(step)
+        lasts = asyncio.create_task(self._tell_that_it_lasts(step), name=f"telling how long it takes to {step.words}")
         try:
             detail = await carry_out(self.plane, step, world)
         except MET as error:
@@ -235,6 +238,8 @@ class Driver:
                 raise
             await self._not_yet(step, tried, error)
             return False
+        finally:
+            lasts.cancel()
         if isinstance(detail, Must):
             if step not in self._asked:
                 self._asked[step] = began
@@ -243,6 +248,10 @@ class Driver:
             return False
         await self._done(step, began, detail)
         return True
+
+    async def _tell_that_it_lasts(self, step: Step) -> None:
+        await asyncio.sleep(_LASTS)
+        await self.troubles.watch(lambda watcher: watcher.lasts(step, _LASTS))
 
     async def _not_yet(self, step: Step, began: float, error: Exception) -> None:
         """A step failed: it is put aside for a moment, and then taken again if it is still planned. Told once as long

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
+from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import Pardon, Step
@@ -38,7 +39,16 @@ def happenings(world: World) -> frozenset[Happening]:
         return frozenset()
     worlds = {cluster: world.of(cluster) for cluster in Cluster}
     clusters = (each for cluster, of in worlds.items() for each in _of_etcd(of, CALLED[cluster]))
-    return frozenset((*clusters, *_of_epochs(world), *_of_replicas(worlds), *_of_healing(world), *_of_clients(world)))
+    return frozenset(
+        (
+            *clusters,
+            *_of_epochs(world),
+            *_of_replicas(worlds),
+            *_of_healing(world),
+            *_of_leading(world),
+            *_of_clients(world),
+        )
+    )
 
 
 def warnings(world: World) -> tuple[str, ...]:
@@ -123,17 +133,22 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
     found += [
         Happening(
             "UnitFailed",
-            f"{component} of {record.name} exits again and again: "
-            f"see 'quarterdeck logs NAME --replica {record.name} --component {component}'",
+            _ends(worlds[Cluster.MAIN], record, component),
         )
         for component, state in fact.units
-        if state is UnitState.FAILED and component not in told
+        if (state is UnitState.FAILED or component in fact.restless) and component not in told
     ]
     found += [
         Happening("UnitAltered", f"somebody has changed the files of {component} of {record.name}")
         for component in fact.altered
     ]
     return found
+
+
+def _ends(world: World, record: Replica, component: Component) -> str:
+    why = dict(world.replica(record.name).endings).get(component)
+    so = f"{component} of {record.name} exits again and again" + (f": {why}" if why else "")
+    return f"{so}: see 'quarterdeck logs {world.plane_name} --replica {record.name} --component {component}'"
 
 
 def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
@@ -189,6 +204,10 @@ def _of_healing(world: World) -> list[Happening]:
         for name in sorted(flapping(world))
     ]
     return found
+
+
+def _of_leading(world: World) -> list[Happening]:
+    return [Happening("NobodyLeads", each.trouble) for each in world.unled]
 
 
 def told_of(step: Step) -> Happening | None:

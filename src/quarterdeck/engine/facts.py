@@ -16,7 +16,7 @@ from quarterdeck.engine import cordons, leases, operations
 from quarterdeck.engine.conditions import why_stalled
 from quarterdeck.engine.events import warnings
 from quarterdeck.engine.home import Home
-from quarterdeck.engine.leaders import Leader, leaders
+from quarterdeck.engine.leaders import Leader, leaders, lease_facts
 from quarterdeck.engine.observing import observer_of
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
@@ -47,7 +47,8 @@ async def look(home: Home, name: str) -> Status:
     resource = await operations.existing(home.store, name)
     async with AsyncExitStack() as stack:
         opened = await home.plane(resource, stack)
-        return await told(home, opened, await (await observer_of(opened)).observe())
+        observer = await observer_of(opened)
+        return await told(home, opened, await observer.sure(await observer.observe()))
 
 
 async def told(home: Home, plane: Plane, world: World) -> Status:
@@ -75,7 +76,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "replicas": status.plane.spec.replicas,
         "kubernetesVersion": status.plane.spec.kubernetes_version,
         "endpoint": status.plane.host,
-        "healthy": status.plan.done and not any(each.alarms for each in world.memberships),
+        "healthy": status.plan.done and not world.unled and not any(each.alarms for each in world.memberships),
         "paused": status.plane.spec.paused_at(datetime.now(UTC)),
         "pausedUntil": _until(status.plane),
         "doing": [type(step).__name__ for step in status.plan.now],
@@ -97,6 +98,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "alarms": [*membership.alarms] if membership is not None else None,
         "leaders": {str(kind): leader.replica for kind, leader in status.leaders.items()},
         "leaderIdentities": {str(kind): leader.identity for kind, leader in status.leaders.items()},
+        "controllerLeases": {str(each.component): lease_facts(each) for each in world.leading},
         "members": [*_members(world)],
         "loadBalancers": [*map(_balancer, world.balancers)],
     }

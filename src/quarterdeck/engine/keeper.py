@@ -150,6 +150,11 @@ class Steps(Unwatched):
     plane: str
     log: Log
 
+    async def lasts(self, step: Step, seconds: float) -> None:
+        """See ``Watcher``."""
+        facts = {"plane": self.plane, "kind": type(step).__name__, "so_far_s": seconds}
+        self.log.info(step.words, **facts, why=step.takes_long)
+
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """See ``Watcher``."""
         facts = {"plane": self.plane, "kind": type(step).__name__, "seconds": round(seconds, 3)}

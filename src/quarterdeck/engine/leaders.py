@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.asking import or_none
+from quarterdeck.engine.observe_leaders import claims
 from quarterdeck.model.components import Component, controllers
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 
@@ -41,32 +40,56 @@ class Leader:
 
 def leading(fact: Mapping[str, JsonValue]) -> list[str]:
     """A status's leaders in words, a line each."""
-    replicas, identities = fact["leaders"], fact["leaderIdentities"]
+    replicas, identities, leases = fact["leaders"], fact["leaderIdentities"], fact["controllerLeases"]
     assert isinstance(replicas, dict)
     assert isinstance(identities, dict)
-    return [f"{kind} led by {Leader.of(replica, identities[kind])}" for kind, replica in replicas.items()]
+    assert isinstance(leases, dict)
+    return [
+        f"{kind} led by {_who(Leader.of(replica, identities[kind]), leases.get(kind))}"
+        for kind, replica in replicas.items()
+    ]
+
+
+def lease_facts(seen: Leadership) -> dict[str, JsonValue]:
+    """A lease of controllers, as a status in JSON has it. ``led``: null where it is not known."""
+    return {
+        "lease": seen.lease,
+        "led": seen.led,
+        "holder": seen.holder or None,
+        "renewedSecondsAgo": round(seen.idle_s, 1) if seen.idle_s is not None else None,
+        "expires": seen.expires or None,
+        "expired": seen.expired,
+        "trouble": seen.trouble or None,
+    }
+
+
+def _who(leader: Leader, lease: JsonValue) -> str:
+    """Who leads and, as far as it is known, when its lease was last renewed, and until when a ghost's lasts."""
+    if not isinstance(lease, dict):
+        return str(leader)
+    idle = lease["renewedSecondsAgo"]
+    renewed = [f"last renewed {idle:.0f} s ago"] if isinstance(idle, int | float) else []
+    if lease["led"] is not False:
+        return ", ".join([str(leader), *renewed])
+    if not lease["holder"]:
+        return "nobody: nobody holds its lease"
+    held = f"nobody: its lease {'was' if lease['expired'] else 'is'} held by '{lease['holder']}'"
+    return ", ".join([held, *renewed, *([f"until {lease['expires']}"] if lease["expires"] else [])])
 
 
 async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
-    """Who leads, asked of the controllers that run and of an apiserver that is ready."""
+    """Who leads, as an apiserver and the controllers were seen to say; asked of the controllers that run where no
+    apiserver says it.
+    """
     kinds = controllers(cloud=any(each.revision in world.cloud for each in world.memory.replicas))
-    found = await asyncio.gather(*(_leader(plane, world, each) for each in kinds))
-    return dict(zip(kinds, found, strict=True))
+    known = {each.component: Leader(each.replica or None, each.holder) for each in world.leading}
+    unknown = [each for each in kinds if each not in known]
+    found = await asyncio.gather(*(_leader(plane, world, each) for each in unknown))
+    return {**dict(zip(unknown, found, strict=True)), **known}
 
 
 async def _leader(plane: Plane, world: World, component: Component) -> Leader:
-    running = [fact.name for fact in world.replicas if fact.unit(component) is UnitState.RUNNING]
-    (port,), lease = CATALOGUE[component].ports, CATALOGUE[component].lease
-    asked = (plane.kube.leads(server_address(plane, plane.memory.replica(name), port), lease) for name in running)
-    identity, answers = await asyncio.gather(_identity(plane, world, component), asyncio.gather(*asked))
-    leading = [name for name, leads in zip(running, answers, strict=True) if leads]
-    return Leader(leading[0] if len(leading) == 1 else None, identity)
-
-
-async def _identity(plane: Plane, world: World, component: Component) -> str | None:
-    ready = next((fact.name for fact in world.replicas if fact.ready), None)
-    if ready is None:
-        return None
-    apiserver = apiserver_address(plane, plane.memory.replica(ready))
-    lease = await or_none(plane.kube.leader_lease(apiserver, CATALOGUE[component].lease))
-    return lease.holder if lease is not None else None
+    running = {fact.name for fact in world.replicas if fact.unit(component) is UnitState.RUNNING}
+    said = await claims(plane, component, {each: each.name in running for each in plane.memory.replicas})
+    leading = [name for name, leads in said.items() if leads]
+    return Leader(leading[0] if len(leading) == 1 else None, None)

@@ -11,10 +11,11 @@ from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
 from quarterdeck.engine import cordons
-from quarterdeck.engine.assemble import Dated, EtcdFacts, Place, Seen, assemble
+from quarterdeck.engine.assemble import Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
 from quarterdeck.engine.liveness import Liveness
 from quarterdeck.engine.name_seen import see_name
 from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.observe_leaders import LeadersObserver
 from quarterdeck.engine.observe_servers import ServersObserver
 from quarterdeck.engine.observe_sites import SitesObserver
 from quarterdeck.engine.observe_traffic import TrafficObserver
@@ -24,6 +25,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS, NameFact
 from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import was_removed
 from quarterdeck.planner.revisions import wanted_revision
@@ -48,6 +50,7 @@ class Observer:
     _servers: ServersObserver = field(init=False)
     _traffic: TrafficObserver = field(init=False)
     _liveness: Liveness = field(init=False)
+    _leaders: LeadersObserver = field(init=False)
 
     def __post_init__(self) -> None:
         self._sites = SitesObserver(plane=self.plane)
@@ -57,6 +60,7 @@ class Observer:
         self._servers = ServersObserver(plane=self.plane)
         self._traffic = TrafficObserver(plane=self.plane)
         self._liveness = Liveness(plane=self.plane)
+        self._leaders = LeadersObserver(plane=self.plane)
 
     async def observe(self) -> World:
         """One observation. Raises only what is not a matter of somebody not answering."""
@@ -116,9 +120,13 @@ class Observer:
             self._servers.observe(memory, sites), self._traffic.observe(names, sites, fact, lifetime)
         )
         restless = self._sites.restless(memory, places, sites)
+        endings = await self._sites.endings(memory, places, sites, restless)
         said = {Cluster.MAIN: etcd.said, Cluster.EVENTS: events.said}
         memberships = {cluster: facts.membership if facts is not None else None for cluster, facts in said.items()}
-        silent = await self._liveness.observe(memory, places, sites, servers, memberships)
+        silent, leading = await asyncio.gather(
+            self._liveness.observe(memory, places, sites, servers, memberships),
+            self._leaders.observe(memory, _ready(servers)),
+        )
         return Seen(
             sites=sites,
             etcd=etcd,
@@ -127,8 +135,19 @@ class Observer:
             balancers=balancers,
             name=name,
             restless=restless,
+            endings=endings,
             silent=silent,
+            leading=leading,
         )
+
+    async def sure(self, world: World) -> World:
+        """An observation, for who makes no other one, once it is known whether the controllers are led, or some seconds
+        later.
+        """
+        if world.deleting or world.memory.served_site is None:
+            return world  # its controllers were not there yet, or go
+        up = {each.name: each.ready for each in world.replicas if each.machine is MachineState.UP}
+        return replace(world, leading=await self._leaders.sure(self.plane.memory, up))
 
     async def _etcd_facts(self, memory: Memory, cluster: Cluster) -> EtcdFacts:
         """Where nobody is a member, nobody is asked."""
@@ -160,3 +179,8 @@ class Observer:
         if record.events is None or record.events.epoch != self.plane.memory.events.epoch:
             return None
         return volume_name(self.plane, record, Cluster.EVENTS), record.events.storage_class
+
+
+def _ready(servers: Mapping[str, Dated[ServerFacts]]) -> Mapping[str, bool | None]:
+    """Whether the apiservers are ready, of the replicas whose machines answer."""
+    return {name: each.said.ready if each.said is not None else None for name, each in servers.items()}

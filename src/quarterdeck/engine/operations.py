@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from quarterdeck.addons.content import Content
 from quarterdeck.api.base import Metadata, unknown_fields
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, ControlPlaneStatus, Placement
+from quarterdeck.api.memory import MemoryStatus
 from quarterdeck.api.operation import (
     Goal,
     Operation,
@@ -153,7 +154,9 @@ async def create(
             name=name, labels=given.labels, annotations=given.annotations, finalizers=(PLANE_FINALIZER,)
         )
         conditions = unseen(asker.now().timestamp())
-        status = ControlPlaneStatus(port_offset=number, baseline=max(Baseline), conditions=conditions)
+        status = ControlPlaneStatus(
+            port_offset=number, baseline=max(Baseline), conditions=conditions, memory=MemoryStatus(proven=False)
+        )
         stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
     stored = await revisions.established(home.store, stored)
     stored = await addons.established(home.store, stored, contents)

@@ -289,8 +289,8 @@ async def ports(move: Move) -> Finding:
         return ok("ports", "the load balancer's address is the user's own")
     if leads_to_apiservers(move.wanted):
         return ok("ports", "clients need no load balancer")
-    if any(each.running for each in move.world.balancers if each.site == site):
-        return ok("ports", "the load balancer runs already")
+    if any(each.there for each in move.world.balancers if each.site == site):
+        return ok("ports", "the load balancer is there already")
     if not all(each.can_hold for each in move.plane.edges(site).values()):
         return ok("ports", "the load balancer is the user's own")
     wanted = balancer_ports(move.plane.resource)

@@ -59,6 +59,8 @@ async def established(store: Store, plane: ControlPlane, *, lease: Lease | None 
     await made.keep(store, revision, lease=lease)
 
     def named(seen: ControlPlane) -> ControlPlane:
+        if seen.spec == plane.spec and seen.status.revision and not plane.status.revision:
+            return seen  # another process has done the same meanwhile
         if (seen.spec, seen.status.revision) != (plane.spec, plane.status.revision):
             raise Conflict(f"making a revision of plane {plane.name}", "it was changed meanwhile", "look again")
         memory = seen.status.memory

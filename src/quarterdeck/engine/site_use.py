@@ -132,6 +132,12 @@ _SERVES = {MachineRole.EDGE: "clients may hold its address"}
 
 def require_distinct(wanted: Site, sites: Iterable[Site]) -> None:
     """Raise Conflict for a host that another site has: two would not know of each other what runs there."""
+    for _, seen in declared_elsewhere(wanted, sites):
+        raise Conflict(f"adding hosts to site {wanted.metadata.name}", seen, "a host is of one site alone")
+
+
+def declared_elsewhere(wanted: Site, sites: Iterable[Site]) -> Iterator[tuple[str, str]]:
+    """The hosts of a site that another site has too, by name, each with what it is there in words."""
     if not isinstance(wanted.spec, SshSpec):
         return
     for other in sites:
@@ -142,8 +148,7 @@ def require_distinct(wanted: Site, sites: Iterable[Site]) -> None:
         for each in wanted.spec.hosts:
             known = there.get(each.address) or there.get(login_text(each.login))
             if known is not None:
-                seen = f"host {each.name} ({each.address}) is host {known} of site {other.metadata.name}"
-                raise Conflict(f"adding hosts to site {wanted.metadata.name}", seen, "a host is of one site alone")
+                yield each.name, f"host {each.name} ({each.address}) is host {known} of site {other.metadata.name}"
 
 
 def require_names_kept(current: Site, wanted: Site, sites: Iterable[Site], planes: Iterable[ControlPlane]) -> None:

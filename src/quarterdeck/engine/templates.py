@@ -9,6 +9,7 @@ from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.revision import AuditTemplate, EtcdTemplate, EventsTemplate, ReplicaTemplate
 from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy
+from quarterdeck.components.audit_rules import policy_problems
 from quarterdeck.components.controller_sets import at_rest
 from quarterdeck.components.settings import Baseline
 from quarterdeck.errors import InvalidInput
@@ -50,11 +51,13 @@ def _policy(name: str, wanted: Audit) -> str:
         raise _unusable(name, f"{path}: it is not YAML") from error
     if not isinstance(document, dict) or document.get("kind") != "Policy":
         raise _unusable(name, f"{path}: it is no Policy of audit.k8s.io/v1")
+    if problems := policy_problems(document):
+        raise _unusable(name, f"{path}: {'; '.join(problems)}", "correct the policy")
     return text
 
 
-def _unusable(name: str, seen: str) -> InvalidInput:
-    return InvalidInput(f"reading the audit policy of plane {name}", f"spec.audit.policyFile: {seen}", "put one there")
+def _unusable(name: str, seen: str, next_step: str = "put one there") -> InvalidInput:
+    return InvalidInput(f"reading the audit policy of plane {name}", f"spec.audit.policyFile: {seen}", next_step)
 
 
 def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> ReplicaTemplate:

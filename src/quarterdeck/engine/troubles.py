@@ -55,6 +55,7 @@ class Troubles:
     operation: str = ""
     _failures: int = 0
     _met: set[str] = field(default_factory=set)
+    _so: frozenset[Happening] | None = None
     _untold: list[Happening] = field(default_factory=list)
     _telling: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -96,6 +97,17 @@ class Troubles:
             while self._untold:
                 await self.store.record(self._untold[0].event(self.plane, self.clock()))
                 self._untold.pop(0)
+
+    async def tell_now(self, so: frozenset[Happening], since: float) -> None:
+        """Record what has become so since it was last asked. Another driver may have recorded it before this one: what
+        the plane's events have, ``since`` it was created, is no news.
+        """
+        if self._so is None:
+            events = await self.store.events(self.plane)
+            recorded = {(each.type, each.reason, each.message) for each in events if each.last >= since}
+            self._so = frozenset(each for each in so if (each.type, each.reason, each.message) in recorded)
+        await self.tell(*(so - self._so))
+        self._so = so
 
     async def _write(self, happened: Happening, text: str) -> None:
         """In the events and in the journal. A store that is the trouble itself is told of the event later."""

@@ -24,6 +24,10 @@ class Watcher(Protocol):
         """Before a step."""
         ...
 
+    async def lasts(self, step: Step, seconds: float) -> None:
+        """While a step is under way, once it has taken so long."""
+        ...
+
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """After a step; ``error`` when it failed (it is tried again, and told again only when that ends otherwise)."""
         ...
@@ -44,6 +48,9 @@ class Unwatched:
         """See ``Watcher``."""
 
     async def begins(self, step: Step) -> None:
+        """See ``Watcher``."""
+
+    async def lasts(self, step: Step, seconds: float) -> None:
         """See ``Watcher``."""
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:

@@ -54,10 +54,13 @@ class LeaseDocument(_Document):
     metadata: Metadata
     spec: LeaseSpec = LeaseSpec()
 
-    def lease(self, *, deleted: bool = False) -> SeenLease:
-        """What the port gives. Who wrote the holder is who holds it: others keep fields that they wrote before it."""
+    def lease(self, *, deleted: bool = False, answered_at: float | None = None) -> SeenLease:
+        """What the port gives. Who wrote the holder is who holds it: others keep fields that they wrote before it. The
+        times of managedFields are the apiserver's own (apimachinery: managedfields/internal/managedfieldsupdater.go).
+        """
         spec = self.spec
         wrote = [each for each in self.metadata.managed if each.has("spec", "holderIdentity")]
+        renewed = [each.time for each in self.metadata.managed if each.has("spec", "renewTime") and each.time > _FIRST]
         return SeenLease(
             name=self.metadata.name,
             holder=spec.holder or "",
@@ -68,6 +71,8 @@ class LeaseDocument(_Document):
             transitions=spec.transitions or 0,
             manager=max(wrote, key=lambda each: each.time).manager if wrote else "",
             deleted=deleted,
+            written_at=_seconds(max(renewed, default=None)),
+            answered_at=answered_at,
         )
 
 

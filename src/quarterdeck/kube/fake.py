@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +15,7 @@ from pydantic import JsonValue
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.kube.fake_objects import FakeObjects
 from quarterdeck.kube.objects import Discovered, Meta, Resource
-from quarterdeck.kube.port import Address, HealthAnswer, SeenLease
+from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, WriteTrial
 
 #: How many changes of leases are told to who watches; seconds after which one that hangs is silent.
 _TOLD = 100
@@ -54,7 +55,9 @@ class FakeWitness:
 @dataclass
 class FakeKube:
     """Apiservers by their address; ``leases`` and ``objects`` are the plane's. ``leaders`` maps controllers to
-    what they hold; ``frozen`` are those that accept connections and answer none.
+    what they hold; ``frozen`` are those that accept connections and answer none. ``clock`` is that of the apiservers,
+    in seconds since the epoch. ``refuses_leases``: what a webhook says to each write of a lease ("": nothing);
+    ``delays_leases``: a webhook answers none in time.
     """
 
     apiservers: dict[Address, FakeApiserver] = field(default_factory=dict)
@@ -65,6 +68,9 @@ class FakeKube:
     objects: FakeObjects = field(init=False)
     #: Who may write which lease, as (user, lease).
     holders: set[tuple[str, str]] = field(default_factory=set)
+    clock: Callable[[], float] = time.time
+    refuses_leases: str = ""
+    delays_leases: bool = False
     _changes: deque[SeenLease] = field(default_factory=lambda: deque(maxlen=_TOLD))
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -87,6 +93,7 @@ class FakeKube:
                 acquired=before.acquired if same and before else renewed,
                 transitions=before.transitions + (not same) if before else 0,
                 manager=manager or (before.manager if same and before else ""),
+                written_at=self.clock(),
             )
         )
 
@@ -164,7 +171,15 @@ class FakeKube:
     async def leader_lease(self, apiserver: Address, name: str) -> SeenLease | None:
         """See the port."""
         self._reach(apiserver)
-        return self.leases.get(name)
+        lease = self.leases.get(name)
+        return replace(lease, answered_at=self.clock()) if lease is not None else None
+
+    async def try_lease(self, apiserver: Address, name: str, *, within: float) -> WriteTrial:
+        """See the port."""
+        self._reach(apiserver)
+        if self.delays_leases:
+            await asyncio.sleep(within)
+        return WriteTrial(refusal=self.refuses_leases, late=self.delays_leases)
 
     async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
         """See the port."""
@@ -205,8 +220,10 @@ class FakeKube:
         self._reach(apiserver)
 
     async def may_hold(self, apiserver: Address, user: str, lease: str) -> bool:
-        """See the port."""
+        """See the port. A webhook on everything is called for this, too."""
         self._reach(apiserver)
+        if self.refuses_leases or self.delays_leases:
+            raise Unavailable(f"asking {apiserver.host}:{apiserver.port}", self.refuses_leases or "no answer in time")
         return (user, lease) in self.holders
 
     async def discover(self, apiserver: Address) -> Discovered:

@@ -17,10 +17,16 @@ from quarterdeck.components.health import LIVEZ, READYZ, READYZ_FOUNDED
 from quarterdeck.components.settings import url
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import Answer, Http, NoAnswer
-from quarterdeck.kube.documents import AccessReviewDocument, LeaseDocument, LeaseListDocument, VersionDocument
+from quarterdeck.kube.documents import (
+    AccessReviewDocument,
+    LeaseDocument,
+    LeaseListDocument,
+    StatusDocument,
+    VersionDocument,
+)
 from quarterdeck.kube.http_leases import LeaseWatch
 from quarterdeck.kube.http_objects import HttpObjects
-from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, Witness
+from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, Witness, WriteTrial
 from quarterdeck.kube.witness import witness
 from quarterdeck.pki.tls import client_context
 
@@ -34,6 +40,7 @@ _LOADED = re.compile(
     r'^apiserver_authentication_config_controller_last_config_info\{[^}]*\bhash="([^"]+)"[^}]*\} 1$', re.MULTILINE
 )
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+_JSON = "application/json"
 _EVERYBODY = "system:authenticated"
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
@@ -125,7 +132,7 @@ class HttpKube(HttpObjects):
         answer = await self._call("GET", apiserver, f"{_LEASES}/{name}")
         if answer.status == 404:
             return None
-        return _parsed(LeaseDocument, answer, apiserver, name).lease()
+        return _parsed(LeaseDocument, answer, apiserver, name).lease(answered_at=answer.date)
 
     def lease_changes(self, apiserver: Address) -> AsyncGenerator[SeenLease, None]:
         """See the port."""
@@ -151,6 +158,34 @@ class HttpKube(HttpObjects):
         headers = {"Content-Type": "application/json"}
         answer = await self._request("POST", apiserver, _REVIEWS, headers, json.dumps(review).encode())
         return _parsed(AccessReviewDocument, answer, apiserver, _REVIEWS).status.allowed
+
+    async def try_lease(self, apiserver: Address, name: str, *, within: float) -> WriteTrial:
+        """See the port. An annotation is written, since a write that changes nothing might not be one."""
+        where = url(apiserver.host, apiserver.port)
+        change: dict[str, object] = {"metadata": {"annotations": {"quarterdeck.dev/trial": "now"}}}
+        made = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
+        tries = (("PATCH", f"{_LEASES}/{name}", "application/merge-patch+json", change), ("POST", _LEASES, _JSON, made))
+        answer = Answer(0, b"")
+        try:
+            async with asyncio.timeout(within):
+                for method, path, kind, body in tries:
+                    answer = await self._manager.ask(
+                        method,
+                        where,
+                        f"{path}?dryRun=All",
+                        deadline=within,
+                        headers={"Content-Type": kind},
+                        content=json.dumps(body).encode(),
+                    )
+                    if answer.status != 404:
+                        break
+        except TimeoutError:
+            return WriteTrial(late=True)
+        except NoAnswer as error:
+            if error.late:
+                return WriteTrial(late=True)
+            raise Unavailable(f"trying to write lease {name} at {where}", _cause(error)) from error
+        return WriteTrial(refusal="" if answer.status in (200, 201) else _refusal(answer))
 
     async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
         """See the port. The resource version of what was read is the precondition of what is written."""
@@ -217,6 +252,15 @@ def _parsed(kind: type[_Document], answer: Answer, server: Address, what: str) -
             f"reading what {url(server.host, server.port)} answered for {what}",
             str(error).replace("\n", " "),
         ) from error
+
+
+def _refusal(answer: Answer) -> str:
+    """Why an apiserver refused a write, in one line."""
+    try:
+        said = StatusDocument.model_validate_json(answer.body).message
+    except ValidationError:
+        said = _first_failure(answer.text)
+    return " ".join(said.split()) or f"it answered {answer.status}"
 
 
 def _cause(error: NoAnswer) -> str:

@@ -4,8 +4,11 @@ deadlines and the certificates in memory that all other calls to apiservers have
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -22,9 +25,10 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 _APPLY = "application/apply-patch+yaml"
 _LISTED = 500  # objects of a page
 _LONGEST = 300
-#: What an apiserver says of a precondition that is not met, and (as an error of its own) of an object that has what its
-#: kind does not.
+#: What an apiserver says of a precondition that is not met, of what a policy or webhook denies, and (as an error of its
+#: own) of an object that has what its kind does not.
 _OTHER_UID = "the UID in the precondition"
+_DENIED = re.compile(r"ValidatingAdmissionPolicy '|admission webhook \"")
 _NO_SUCH_FIELD = "failed to create typed patch object"
 
 #: How one request is made: method, server, path, headers, content.
@@ -83,7 +87,7 @@ class HttpObjects:
         content = json.dumps(manifest).encode()
         answer = await self._ask("PATCH", apiserver, asked, headers, content)
         if answer.status not in (200, 201):
-            raise _refused(answer, "applying", path, secret=manifest.get("kind") == "Secret")
+            raise _refused(answer, "applying", path, manifest=manifest)
         return _meta(_document(answer, path))
 
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
@@ -124,8 +128,24 @@ def _meta(said: Mapping[str, JsonValue]) -> Meta:
     )
 
 
-def _refused(answer: Answer, doing: str, path: str, *, secret: bool = False) -> Refused:
-    """What an answer that is no yes means. What is said of a Secret may tell what is in it."""
+def _told_of_secret(message: str, manifest: Mapping[str, JsonValue]) -> str:
+    """What may be told of a message about a Secret: that of a policy or a webhook that denies it, without the Secret's
+    values. Validation quotes what it finds invalid.
+    """
+    if not _DENIED.search(message):
+        return ""
+    values = {_text(each) for field in ("data", "stringData") for each in _mapping(manifest.get(field)).values()}
+    for each in tuple(values):
+        with suppress(ValueError):
+            values.add(base64.b64decode(each, validate=True).decode())
+    for each in sorted(filter(None, values), key=len, reverse=True):
+        for written in (each, json.dumps(each)[1:-1]):
+            message = message.replace(written, "(hidden)")
+    return message
+
+
+def _refused(answer: Answer, doing: str, path: str, *, manifest: Mapping[str, JsonValue] | None = None) -> Refused:
+    """What an answer that is no yes means. What is said of a Secret (``manifest``) may tell what is in it."""
     status = _said(answer)
     details = _mapping(status.get("details"))
     causes = _items(details.get("causes"))
@@ -139,7 +159,9 @@ def _refused(answer: Answer, doing: str, path: str, *, secret: bool = False) -> 
     terminating = any(each.get("reason") == "NamespaceTerminating" for each in causes)
     never = answer.status in (400, 405, 413, 415, 422) or (answer.status == 403 and not terminating)
     never = never or _NO_SUCH_FIELD in message
-    words = "" if secret and never else f": {message[:_LONGEST]}" if message else ""
+    if never and manifest is not None and manifest.get("kind") == "Secret":
+        message = _told_of_secret(message, manifest)
+    words = f": {message[:_LONGEST]}" if message else ""
     why = Refusal.INVALID if never else Refusal.LATER
     return Refused(doing, f"{_text(status.get('reason')) or 'it answered'} ({answer.status}){words}", why)
 

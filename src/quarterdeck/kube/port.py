@@ -10,7 +10,7 @@ from typing import Protocol
 from quarterdeck.kube.address import Address
 from quarterdeck.kube.objects import Objects
 
-__all__ = ["Address", "HealthAnswer", "Kube", "LeaderLease", "SeenLease", "Witness"]
+__all__ = ["Address", "HealthAnswer", "Kube", "LeaderLease", "SeenLease", "Witness", "WriteTrial"]
 
 
 class Witness(Protocol):
@@ -55,12 +55,34 @@ class SeenLease(LeaderLease):
     """The same, with what tells one tenure from the next. ``transitions`` grows with each holder, ``acquired`` is when
     this one began (seconds since the epoch, by the holder's clock; None if never). ``manager``: the program that wrote
     who holds it, as it calls itself ("" unknown). ``deleted``: there is no such lease any more, this is its last word.
+
+    By the apiserver's clock (seconds since the epoch; None: not known): ``written_at`` is when the renewal was written,
+    ``answered_at`` when this was read. Neither depends on the clock of the holder.
     """
 
     acquired: float | None = None
     transitions: int = 0
     manager: str = ""
     deleted: bool = False
+    written_at: float | None = None
+    answered_at: float | None = None
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds since the renewal was written, by the apiserver's clock; None if that is not known."""
+        if self.written_at is None or self.answered_at is None:
+            return None
+        return max(0.0, self.answered_at - self.written_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTrial:
+    """What came of a trial write of a lease, of which nothing was stored. ``refusal``: why it was refused ("": it was
+    not); ``late``: there was no answer within the deadline.
+    """
+
+    refusal: str = ""
+    late: bool = False
 
 
 class Kube(Objects, Protocol):
@@ -133,6 +155,12 @@ class Kube(Objects, Protocol):
 
     async def may_hold(self, apiserver: Address, user: str, lease: str) -> bool:
         """Whether an apiserver lets a user write the lease ``lease`` in kube-system. Raises Unavailable."""
+        ...
+
+    async def try_lease(self, apiserver: Address, name: str, *, within: float) -> WriteTrial:
+        """Write the lease ``name`` in kube-system as a holder does, or create it, as a dry run: admission is asked,
+        nothing is stored. ``within``: seconds that it may take. Raises Unavailable.
+        """
         ...
 
     async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:

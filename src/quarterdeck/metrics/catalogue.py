@@ -46,6 +46,12 @@ SURVIVED = _gauge(
     "0 or 1",
     "Whether the plane survives any one failure of a kind right now: 1 for the answer (yes, no, unknown) that holds.",
 )
+LED = _gauge(
+    "plane_controllers_led",
+    "plane component",
+    "0 or 1",
+    "Whether a process of the plane leads these controllers: it renewed their lease within the last 30 seconds.",
+)
 REPLICAS = _gauge("plane_replicas", "plane state", "replicas", "Replicas that are wanted, missing and unwanted.")
 READY = _gauge("plane_apiservers_ready", "plane", "replicas", "Replicas whose apiserver says that it is ready.")
 MEMBERSHIP = _gauge(
@@ -132,6 +138,7 @@ METRICS = (
     SURVIVED,
     WAITING,
     WARNINGS,
+    LED,
     REPLICAS,
     READY,
     MEMBERSHIP,

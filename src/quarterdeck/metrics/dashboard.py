@@ -62,6 +62,12 @@ PANELS = (
         queries=((f"quarterdeck_plane_warnings{{{_OF}}}", "{{plane}}: {{reason}}"),),
     ),
     Panel(
+        title="Controllers led",
+        queries=((f"quarterdeck_plane_controllers_led{{{_OF}}}", "{{plane}}: {{component}}"),),
+        kind="state-timeline",
+        unit="bool_yes_no",
+    ),
+    Panel(
         title="Members of etcd",
         queries=((f"quarterdeck_etcd_members{{{_OF}}} > 0", "{{plane}} {{cluster}}: {{role}} {{health}}"),),
     ),

@@ -39,6 +39,9 @@ def samples(world: World, plan: Plan) -> Iterator[Sample]:
         yield Sample(catalogue.WARNINGS, (reason,), count)
     if not world.deleting:
         yield from _of_view(world)
+        for each in world.leading:
+            if each.led is not None:
+                yield Sample(catalogue.LED, (str(each.component),), each.led)
     yield Sample(catalogue.READY, (), sum(each.ready is True for each in world.replicas))
     for cluster in Cluster:
         if cluster is Cluster.MAIN or world.memory.events.exists:

@@ -68,6 +68,7 @@ def joined(
     return BalancerFact(
         site=site,
         running=bool(running),
+        left=any(each.left for each in heard),
         reachable=bool(heard) and not any(each.status is None and each.may_be_used for each in edges),
         backends=backends,
         healthy=frozenset.intersection(*(each.healthy for each in running)) if running else frozenset(),

@@ -20,7 +20,8 @@ class BackendAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerStatus:
-    """What a running load balancer says of itself.
+    """What a running load balancer says of itself. ``left``: it does not run, and its machine knows of it: a supervisor
+    may start it at any moment, or its files are there.
 
     ``backends`` are the replicas that it was told to send new connections to, ``healthy`` those of them that
     pass the active check (only these really get any), ``at`` where it looks for each, ``connections`` the connections
@@ -31,6 +32,7 @@ class BalancerStatus:
     """
 
     running: bool
+    left: bool = False
     backends: frozenset[str] = frozenset()
     healthy: frozenset[str] = frozenset()
     at: tuple[tuple[str, BackendAddress], ...] = ()

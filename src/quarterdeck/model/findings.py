@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+#: The checks of hosts that others tell apart: whether one can be logged in to, and those about storage classes.
+LOGIN = "login"
+CLASS_CHECKS = ("disk", "fsync")
+
 
 class Verdict(StrEnum):
     """What a check says."""

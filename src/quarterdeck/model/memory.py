@@ -111,7 +111,7 @@ class LeftBehind:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
     """A revision that was given up, since a program of a replica that runs it ended again and again, or was not
-    ready for long; ``why`` has its last words.
+    ready for long; ``why`` has the reason that it gave.
     """
 
     revision: str
@@ -184,8 +184,9 @@ class Memory:
     to be exchanged for it. ``ailing``: programs that hang or cannot be started, with the time since when, and
     ``revived`` those that were started anew for it lately, each with when. ``healed``: the machines of those that were
     condemned or revived lately, each with when.
-    ``rejected``: the last revision that was given up. ``longer``: for how long addresses were handed out before the
-    time to live became shorter.
+    ``rejected``: the last revision that was given up. ``proven``: a revision has once run with all programs well
+    (False: of a new plane none has yet, so that there is none to go back to). ``longer``: for how long addresses were
+    handed out before the time to live became shorter.
     ``events``: the cluster that has the events alone; all that is said of a cluster here is said of the main one.
     ``full``: since when the cluster has no room left (None: it has).
     ``epoch`` counts how often the main cluster was begun anew, ``seed`` says from what the one that there is began
@@ -213,6 +214,7 @@ class Memory:
     timeline: Timeline | None = None
     unsettled: tuple[str, ...] = ()
     rejected: Rejection | None = None
+    proven: bool = True
     longer: Lifetime | None = None
     events: ClusterMemory = field(default_factory=ClusterMemory)
     full: Full | None = None

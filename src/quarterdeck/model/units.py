@@ -56,8 +56,9 @@ class UnitSpec:
     not part of ``digest``, so that a change of them never looks like a change of the unit. Nor is ``priority``.
 
     ``needs`` is an absolute path whose last part may have a ``*``: unless such a file is there, the machine does not
-    start the unit, neither again nor after a boot, except for one start that is asked for with ``fresh``, and that only
-    as long as there never was such a file. Neither is part of the digest.
+    start the unit, neither again nor after a boot, except for a start that is asked for with ``fresh``, and that only
+    as long as there never was such a file. A start that ends soon, and before there is any, does not use that up.
+    Neither is part of the digest.
 
     ``owns`` are folders that no other unit uses: a machine that can runs the unit as a user of its own, to whom they
     belong then. No part of the digest either.

@@ -12,6 +12,7 @@ from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, controllers, programs
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import MemberWord, Memory, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
@@ -150,7 +151,8 @@ class ReplicaFact:
     ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers; ``ready`` is the
     apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a write-ahead log (None:
     unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
-    ended several times since they were started; ``silent``: those that run and are not well as far as they say, and
+    ended several times since they were started, ``endings`` why those that do not run ended, in their own words;
+    ``silent``: those that run and are not well as far as they say, and
     ``hung`` those of them that were as the very process that they are, or have been that one for long; ``frozen`` the
     managers of sets of controllers among these whose locks will pass on to others. ``altered``:
     those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which
@@ -169,6 +171,7 @@ class ReplicaFact:
     has_data: bool | None = None
     refused: str = ""
     restless: frozenset[Component] = frozenset()
+    endings: tuple[tuple[Component, str], ...] = ()
     silent: frozenset[Component] = frozenset()
     hung: frozenset[Component] = frozenset()
     frozen: frozenset[Component] = frozenset()
@@ -214,11 +217,13 @@ class BalancerFact:
     ``backends`` are the replicas that any edge which answers sends new connections to, ``healthy`` those that pass the
     health check of each; one that does not run has neither. ``alike``: all of them run, and send to the same; where
     not, ``common`` is what every edge that answers sends to.
-    ``reachable``: every edge that a client may be led to answers, so that it can be told something.
+    ``reachable``: every edge that a client may be led to answers, so that it can be told something. ``left``: the
+    machine of an edge knows of it, though it does not run there: its supervisor may start it at any moment.
     """
 
     site: str
     running: bool
+    left: bool = False
     reachable: bool = True
     backends: frozenset[str] = frozenset()
     healthy: frozenset[str] = frozenset()
@@ -226,6 +231,11 @@ class BalancerFact:
     common: frozenset[str] = frozenset()
     connections: int = 0
     edges: tuple[EdgeFact, ...] = ()
+
+    @property
+    def there(self) -> bool:
+        """Whether anything of it is on a machine: only what is not there is gone."""
+        return self.running or self.left
 
     @property
     def ready(self) -> bool:
@@ -261,7 +271,8 @@ class BalancerFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFact:
     """A machine that can host replicas. ``host``: machines of one share its fate ("": it is a host of its own).
-    ``cordoned``: a person wants it to be given no new one.
+    ``cordoned``: a person wants it to be given no new one. ``why``: for people, why it does not answer ("": not known),
+    or that it is only to be cordoned, by a drain.
     """
 
     name: str
@@ -270,6 +281,7 @@ class MachineFact:
     state: MachineState
     host: str = ""
     cordoned: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +330,9 @@ class World:
     ``words``: what the members of the main cluster say of themselves, if no quorum of it answers. ``consent``:
     whether it may begin anew then.
 
+    ``leading``: who leads each kind of controllers, as far as an apiserver says. No step follows from it: no program
+    is started anew because of what keeps it from leading.
+
     ``failing``: the steps that are put aside, as the driver remembers them: it is no time yet to try them again.
     """
 
@@ -360,6 +375,7 @@ class World:
     events_wrong: tuple[WrongData, ...] = ()
     words: tuple[MemberWord, ...] = ()
     consent: Consent = field(default_factory=Consent)
+    leading: tuple[Leadership, ...] = ()
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
@@ -422,6 +438,17 @@ class World:
     def doors(self) -> tuple[BalancerFact, ...]:
         """All that leads clients to apiservers: the load balancers, and the name where it does so by itself."""
         return (*self.balancers, self.apiservers) if self.apiservers.running else self.balancers
+
+    @property
+    def unled(self) -> tuple[Leadership, ...]:
+        """The kinds of controllers that nobody leads; none of a plane that is to go."""
+        return () if self.deleting else tuple(each for each in self.leading if each.led is False)
+
+    def is_kept_from_leading(self, component: Component) -> bool:
+        """Whether something else than its programs keeps all of them from leading: they end then again and again, and
+        no other machine would help.
+        """
+        return any(each.component is component and each.hindered for each in self.leading)
 
     @property
     def memberships(self) -> tuple[Membership, ...]:

@@ -116,7 +116,9 @@ def is_due(view: View, record: Replica, component: Component) -> bool:
         return _is_due_as_a_member(view, record, component)
     if component is Component.APISERVER:
         return view.can_serve(record) and view.has_the_data(record)
-    return component in view.world.controllers(record) and view.ready(record) and view.can_serve(record)
+    if component not in view.world.controllers(record) or view.world.is_kept_from_leading(component):
+        return False
+    return view.ready(record) and view.can_serve(record)
 
 
 def _is_due_as_a_member(view: View, record: Replica, component: Component) -> bool:

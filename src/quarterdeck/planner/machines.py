@@ -61,8 +61,32 @@ def machine_for(
 
 
 def no_machine(world: World, slot: Slot) -> str:
-    """What is waited for when there is none."""
-    here = (each for each in world.machines if each.site == slot.site and slot.zone in ("", each.zone))
-    cordoned = ", ".join(each.name for each in here if each.cordoned)
+    """What is waited for when there is none: each machine that could be one, with what keeps it from that."""
+    here = [each for each in world.machines if each.site == slot.site and slot.zone in ("", each.zone)]
     where = f"{f'zone {slot.zone} of ' if slot.zone else ''}site {slot.site}"
-    return f"no free machine in {where}{f' (cordoned: {cordoned})' if cordoned else ''}"
+    each_why = "; ".join(f"{each.name} {_why_not(world, each)}" for each in sorted(here, key=lambda each: each.name))
+    return f"no free machine in {where}: {each_why or 'it has none'}"
+
+
+def why_silent(world: World, site: str, machine: str) -> str:
+    """Why a machine does not answer, as the end of a sentence: "" where that is not known."""
+    here = [each.why for each in world.machines if (each.site, each.name) == (site, machine)]
+    here += [
+        world.replica(each.name).why for each in world.memory.replicas if (each.site, each.machine) == (site, machine)
+    ]
+    why = next(filter(None, here), "")
+    return f" ({why})" if why else ""
+
+
+def _why_not(world: World, machine: MachineFact) -> str:
+    """Why a machine is given no further replica of the plane."""
+    if machine.state is MachineState.DOWN:
+        return "is off"
+    if machine.state is not MachineState.UP:
+        return f"does not answer{why_silent(world, machine.site, machine.name)}"
+    if machine.cordoned:
+        return machine.why or f"is cordoned ('site uncordon {machine.site}' takes that back)"
+    here = [each.name for each in world.memory.replicas if each.machine == machine.name]
+    if machine.name in flapping(world):
+        return "lost its replicas again and again lately"
+    return f"has {', '.join(here)}" if here else "is about to get another replica"

@@ -20,6 +20,7 @@ from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.founding import waits_for_a_start
+from quarterdeck.planner.machines import why_silent
 from quarterdeck.planner.members import stray_voters, strays
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap
@@ -119,7 +120,7 @@ def join(view: View) -> Outcome:
         if sick:
             return Outcome(waiting=(f"member {', '.join(sick)} must be healthy before learners are added",))
         steps = tuple(_add(view, record) for record in absent if view.reachable(record))
-        return Outcome(steps) if steps else Outcome(waiting=tuple(map(_deaf, absent)))
+        return Outcome(steps) if steps else Outcome(waiting=tuple(_deaf(view, each) for each in absent))
     return _start_learners(view)
 
 
@@ -143,8 +144,9 @@ def _add(view: View, record: Replica) -> AddLearner:
     )
 
 
-def _deaf(record: Replica) -> str:
-    return f"machine {record.machine} of {record.name} does not answer"
+def _deaf(view: View, record: Replica) -> str:
+    why = why_silent(view.world, record.site, record.machine)
+    return f"machine {record.machine} of {record.name} does not answer{why}"
 
 
 def _start_learners(view: View) -> Outcome:
@@ -155,7 +157,7 @@ def _start_learners(view: View) -> Outcome:
         if record.started:
             continue
         if not view.reachable(record):
-            waiting.append(_deaf(record))
+            waiting.append(_deaf(view, record))
         elif waits_for_a_start(view, record):
             if waiting:
                 break

@@ -23,6 +23,7 @@ class Fill(StrEnum):
     ROOM = "room"
     FREE = "free"  # it has no room left, but for what defragmenting gives back
     HISTORY = "history"  # nor that, before history is forgotten
+    DATA = "data"  # nor that: it has room only with a larger quota
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +94,11 @@ def _as_main(components: frozenset[Component]) -> frozenset[Component]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimMachine:
-    """A machine of the simulated sites."""
+    """A machine of the simulated sites. ``why``: see ``MachineFact``."""
 
     name: str
     site: str
     zone: str
     power: Power = Power.ON
     cordoned: bool = False
+    why: str = ""

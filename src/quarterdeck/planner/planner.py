@@ -9,7 +9,7 @@ claim the same thing (``claims.py``).
 from __future__ import annotations
 
 from quarterdeck.model.steps import NOTES, Plan, Step, StopUnit
-from quarterdeck.model.world import Membership, World
+from quarterdeck.model.world import World
 from quarterdeck.planner import (
     attaching,
     data,
@@ -31,6 +31,7 @@ from quarterdeck.planner import (
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.clusters import Rule, ask, waits_for_events
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.space import NOSPACE, needs_quota
 from quarterdeck.planner.view import View, view
 
 #: Rules that hold whether or not the membership could be read: none of them takes away what could serve, but what is of
@@ -90,6 +91,7 @@ WITH_MEMBERSHIP: tuple[Rule, ...] = (
     events.renew,
     serving.dismiss,
     serving.settled,
+    rolling.prove,
 )
 
 
@@ -118,6 +120,17 @@ DESPITE_ALARMS: frozenset[Rule] = frozenset(
     )
 )
 
+#: Rules that go on besides while nothing but a larger quota makes room. A member that is not wanted gets none: it goes.
+#: And one that is wanted gets it once the others are a quorum without it: learners are promoted for that.
+DESPITE_A_SMALL_QUOTA: frozenset[Rule] = DESPITE_ALARMS | {
+    membership.remove_dead,
+    membership.promote,
+    serving.retire,
+    membership.lead,
+    membership.remove,
+    membership.stop_removed,
+}
+
 #: Rules that only start what is wanted, or stop what nobody may use: the rules after them need not wait for the next
 #: observation.
 BESIDE: tuple[Rule, ...] = (recovery.fence, serving.serve, serving.control)
@@ -131,7 +144,7 @@ def plan(world: World) -> Plan:
         return Plan(now=down.steps, waiting=down.waiting)
     seen = view(world)
     alarms = members.all_raised(world)
-    outcome = _first(seen, _rules(world.membership, alarms), aside)
+    outcome = _first(seen, _rules(world, alarms), aside)
     if world.membership is None:
         # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
         unread = () if outcome.waiting else ("a quorum of the members to answer",)
@@ -144,11 +157,12 @@ def plan(world: World) -> Plan:
     return Plan(now=last.steps, waiting=last.waiting, leftovers=leftovers)
 
 
-def _rules(membership: Membership | None, alarms: tuple[str, ...]) -> tuple[Rule, ...]:
-    if membership is None:
+def _rules(world: World, alarms: tuple[str, ...]) -> tuple[Rule, ...]:
+    if world.membership is None:
         return ALWAYS
     if alarms:
-        return tuple(rule for rule in WITH_MEMBERSHIP if rule in DESPITE_ALARMS)
+        despite = DESPITE_A_SMALL_QUOTA if alarms == (NOSPACE,) and needs_quota(world) else DESPITE_ALARMS
+        return tuple(rule for rule in WITH_MEMBERSHIP if rule in despite)
     return WITH_MEMBERSHIP
 
 

@@ -19,6 +19,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.attaching import may_return
+from quarterdeck.planner.machines import why_silent
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
 from quarterdeck.planner.view import View, view
@@ -158,7 +159,9 @@ def seed(view: View) -> Outcome:
     if wanted.founder not in names:
         return Outcome((_placed(wanted, survivor),))
     if not view.reachable(survivor):
-        return Outcome(waiting=(f"machine {survivor.machine} of {survivor.name}, whose data is needed, to answer",))
+        why = why_silent(view.world, survivor.site, survivor.machine)
+        needed = f"machine {survivor.machine} of {survivor.name}, whose data is needed, to answer{why}"
+        return Outcome(waiting=(needed,))
     running = [each for each in world.memory.replicas if world.memory.is_former(each) and _runs(view, each)]
     if running:
         return Outcome(waiting=tuple(f"etcd of {each.name} to end, and its apiserver" for each in running))

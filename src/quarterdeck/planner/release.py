@@ -9,6 +9,7 @@ from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.attaching import leave
 from quarterdeck.planner.events import left_behind
+from quarterdeck.planner.machines import why_silent
 from quarterdeck.planner.recovery import drop_kept
 from quarterdeck.planner.traffic import unknown
 from quarterdeck.planner.view import View
@@ -27,7 +28,8 @@ def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
         if view.member(record) is not None or _has_a_vote_on_events(view, record):
             continue
         if not view.reachable(record):
-            leftovers.append(f"{record.name} on machine {record.machine}, which does not answer")
+            why = why_silent(view.world, record.site, record.machine)
+            leftovers.append(f"{record.name} on machine {record.machine}, which does not answer{why}")
         elif record.site in left - held:
             leftovers.append(f"{record.name} on machine {record.machine}, until that load balancer is seen to be gone")
         else:
@@ -67,7 +69,7 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
         return (), (unknown(world),)
     if world.record is not None and not world.fixed and not world.foreign:
         return (RemoveRecord(site="", why=why),), ()
-    balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.running)
+    balancers = tuple(StopBalancer(site=each.site, why=why) for each in world.balancers if each.there)
     if balancers:
         return balancers, ()
     dark = _dark(world)
@@ -83,7 +85,8 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
             component for component in reversed_components if world.replica(record.name).unit(component) not in IDLE
         ]
         if any(world.replica(record.name).unit(component) is UnitState.UNKNOWN for component in running):
-            waiting.append(f"machine {record.machine} of {record.name}, which does not answer: bring it back")
+            silent = why_silent(world, record.site, record.machine)
+            waiting.append(f"machine {record.machine} of {record.name}, which does not answer{silent}: bring it back")
         elif running:
             steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=running[0]))
         elif not dark:

@@ -12,7 +12,7 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import CORRUPT, acts, all_raised, can_spare, serves
-from quarterdeck.planner.revisions import costs_nothing
+from quarterdeck.planner.revisions import ends_by_itself, may_stop
 
 if TYPE_CHECKING:
     from quarterdeck.planner.view import View
@@ -39,8 +39,8 @@ class Rest:
 
 
 def rest(view: View) -> Rest | None:
-    """At most one replica rests. One whose programs are of no use to anybody goes first, and waits for nobody; any
-    other one waits until all others can do without it. All at once rest whose controllers must not run beside those of
+    """At most one replica rests. One whose programs may stop at once goes first, and waits for nobody; any other one
+    waits until all others can do without it. All at once rest whose controllers must not run beside those of
     the wanted revision: that is wanted only where nobody minds (``revisions.next_revision``), or is what was given up.
     """
     world = view.world
@@ -53,7 +53,7 @@ def rest(view: View) -> Rest | None:
     if view.heading != view.world.slots[0].site:
         return None
     behind = in_turn(view)
-    free = [each for each in view.behind if each in behind and costs_nothing(view.world, each, view.change(each).stops)]
+    free = [each for each in view.behind if each in behind and may_stop(view.world, each, view.change(each).stops)]
     if free:
         return Rest((free[0],), view.change(free[0]).stops)
     if behind and spared(view, behind[0]):
@@ -94,10 +94,12 @@ def spared(view: View, record: Replica) -> bool:
 
 def _controls(view: View, record: Replica, change: Change) -> bool:
     """Whether a replica runs its controllers; those that the ``change`` has brought it must say that they are well: one
-    that ends when it reads its flags runs for a moment, too.
+    that ends when it reads its flags runs for a moment, too. Nobody waits for one that ends again and again, and that
+    the change is to mend.
     """
     fact, new = view.fact(record), record.revision == view.revision
     return all(
-        fact.unit(each) is UnitState.RUNNING and not (new and each in change.restart & fact.silent)
+        (each in change.stops and ends_by_itself(view.world, record, each))
+        or (fact.unit(each) is UnitState.RUNNING and not (new and each in change.restart & fact.silent))
         for each in view.world.controllers(record)
     )

@@ -11,14 +11,16 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health, ReplicaFact, World
-from quarterdeck.planner.members import acts
+from quarterdeck.planner.members import acts, all_raised
+from quarterdeck.planner.space import NOSPACE, needs_quota
 
 
 def wanted_revision(world: World) -> str:
     """What replicas are to run now; or, if a program of that did not run, what most replicas have besides."""
     next_one = next_revision(world)
     rejected = world.memory.rejected
-    if rejected is None or rejected.revision != next_one or not world.settings.goes_back:
+    back = world.settings.goes_back and world.memory.proven
+    if rejected is None or rejected.revision != next_one or not back:
         return next_one
     others = Counter(record.revision for record in world.memory.replicas if record.revision != next_one)
     return min(others, key=lambda name: (-others[name], name), default=next_one)
@@ -56,7 +58,7 @@ def _outdated(world: World, record: Replica, revision: str) -> bool:
     if record.differs or (record.events is not None and record.events.differs):
         return True
     altered = with_dependents(world.replica(record.name).altered)
-    if len(world.slots) == 1 and Component.APISERVER in altered and not costs_nothing(world, record, altered):
+    if len(world.slots) == 1 and Component.APISERVER in altered and not may_stop(world, record, altered):
         return True
     if record.revision == revision:
         return _other_class(record.storage_class, world.storage_class) or (
@@ -64,7 +66,7 @@ def _outdated(world: World, record: Replica, revision: str) -> bool:
         )
     change = as_it_is(world.change(record.revision, revision), world.replica(record.name), revision)
     alone = len(world.slots) == 1 and Component.APISERVER in change.stops
-    return change.exchange or (alone and not costs_nothing(world, record, change.stops))
+    return change.exchange or (alone and not may_stop(world, record, change.stops))
 
 
 def _other_class(has: str, wanted: str) -> bool:
@@ -81,6 +83,23 @@ def as_it_is(change: Change, fact: ReplicaFact, revision: str) -> Change:
     if runs and revision not in fact.stuck:
         return change
     return Change(exchange=change.exchange, restart=change.restart | change.reload)
+
+
+def may_stop(world: World, record: Replica, stops: Collection[Component]) -> bool:
+    """Whether these programs of a replica may stop though no other replica takes over from it: nobody notices, or only
+    that makes room in etcd.
+    """
+    return costs_nothing(world, record, stops) or restarts_for_quota(world, record, stops)
+
+
+def restarts_for_quota(world: World, record: Replica, stops: Collection[Component]) -> bool:
+    """Whether stopping these programs starts the only voter again where nothing but a larger quota makes room. Nothing
+    is written and nobody can join meanwhile, and etcd reads its quota when it starts.
+    """
+    if world.membership is None or CLUSTER.keys().isdisjoint(stops):
+        return False
+    alone = [each.replica for each in world.membership.voters] == [record.name]
+    return alone and all_raised(world) == (NOSPACE,) and needs_quota(world)
 
 
 def costs_nothing(world: World, record: Replica, stops: Collection[Component]) -> bool:
@@ -102,7 +121,7 @@ def _of_use(world: World, record: Replica, component: Component) -> bool:
     """Whether a program may be of use to anybody. That we do not know says nothing."""
     fact = world.replica(record.name)
     if component in CLUSTER:
-        return component not in fact.restless
+        return component not in fact.restless and not fact.of(CLUSTER[component]).refused
     checked = any(record.name in balancer.healthy for balancer in world.balancers)
     if component is Component.APISERVER:
         return fact.ready is not False or checked

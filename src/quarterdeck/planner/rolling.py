@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from quarterdeck.model.clusters import MEMBER
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import AdoptRevision, NoteUnready, RejectRevision, Step, StopUnit
+from quarterdeck.model.steps import AdoptRevision, NoteProven, NoteUnready, RejectRevision, Step, StopUnit
 from quarterdeck.model.units import IDLE
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import all_raised
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.resting import Rest, in_turn
-from quarterdeck.planner.revisions import costs_nothing, ends_by_itself, never_ready, next_revision
+from quarterdeck.planner.revisions import ends_by_itself, may_stop, never_ready, next_revision, restarts_for_quota
+from quarterdeck.planner.serving import settled
 from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
+
+#: Seconds for which a program of a first revision ends again and again before that is given up: what it needs may just
+#: be coming up, and there is nothing to go back to.
+FIRST_ENDS = 15.0
 
 
 def roll(view: View) -> Outcome:
@@ -53,7 +58,7 @@ def _one_by_one(view: View, record: Replica, stops: frozenset[Component], runnin
     controllers = tuple(each for each in running if each in CONTROLLERS)
     if controllers:
         return Outcome(tuple(_stop(view, record, each) for each in controllers))
-    free = costs_nothing(view.world, record, stops)
+    free = may_stop(view.world, record, stops)
     if running[0] is Component.APISERVER:
         return Outcome((_stop(view, record, Component.APISERVER),)) if free else _drained(view, record)
     return _stop_member(view, record, running[0])
@@ -89,6 +94,8 @@ def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
     view = plane if component is MEMBER[plane.cluster] else plane.events
     if view is None or view.world.membership is None or view.world.membership.leader != record.name:
         return Outcome((_stop(plane, record, component),))
+    if restarts_for_quota(view.world, record, (Component.ETCD,)):
+        return Outcome((_stop(plane, record, component),))
     others = (each for each in view.voting if each.name != record.name)
     step = hand_over(view, others, f"{record.name} leads, and its etcd is started anew")
     if step is None:
@@ -97,15 +104,19 @@ def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
 
 
 def watch(view: View) -> Outcome:
-    """Since when programs of the revision that is rolled out run without being ready. None of them counts any more once
-    a replica of that revision serves, nor while etcd has an alarm: then it is something else that is wrong.
+    """Since when programs of the revision that is rolled out run without being ready, or, of a first one, end again and
+    again. None that runs counts any more once a replica of that revision serves, and none at all while etcd has an
+    alarm: then it is something else that is wrong.
     """
     world = view.world
     trial = [] if all_raised(world) else on_trial(view)
-    if any(world.replica(record.name).ready for record, _ in trial):
-        trial = []
+    served = any(world.replica(record.name).ready for record, _ in trial)
     units = tuple(
-        unit(each, record) for record, changed in trial for each in never_ready(world, record) if each in changed
+        unit(each, record)
+        for record, changed in trial
+        for each in changed
+        if (not world.memory.proven and ends_by_itself(world, record, each))
+        or (not served and each in never_ready(world, record))
     )
     if units == tuple(name for name, _ in world.memory.unready):
         return Outcome()
@@ -120,13 +131,14 @@ def unit(component: Component, record: Replica) -> str:
 def reject(view: View) -> Outcome:
     """A revision is given up when a program that it changes ends again and again on the first replica that runs it, or
     runs for long without ever being ready, while there are others that run another revision. (Across sites nothing is
-    given up: the source serves on, and the user can go back.)
+    given up: the source serves on, and the user can go back.) So is a first revision, which nobody can go back from:
+    the creation has failed then, and its programs are still tried.
     """
-    world, unready = view.world, dict(view.world.memory.unready)
+    world, unready, proven = view.world, dict(view.world.memory.unready), view.world.memory.proven
     for record, changed in on_trial(view):
         for component in changed:
             since = unready.get(unit(component, record), world.now)
-            if ends_by_itself(world, record, component):
+            if ends_by_itself(world, record, component) and (proven or world.now - since >= FIRST_ENDS):
                 why = f"{unit(component, record)} ends again and again"
             elif component in never_ready(world, record) and world.now - since >= world.settings.start:
                 why = f"{unit(component, record)} runs, and has not been ready for {world.settings.start:g} s"
@@ -142,11 +154,31 @@ def reject(view: View) -> Outcome:
     return Outcome()
 
 
+def prove(view: View) -> Outcome:
+    """All that is wanted runs: the revision is no first one any more."""
+    rejected = view.world.memory.rejected
+    proven = view.world.memory.proven and (rejected is None or rejected.revision != view.revision)
+    if proven or not view.wanted or settled(view).waiting:
+        return Outcome()
+    return Outcome((NoteProven(site="", why="all of its programs are well", revision=view.revision),))
+
+
+def _first(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
+    """The replicas of a plane of which no revision has run yet, each with all of its programs."""
+    world, rejected = view.world, view.world.memory.rejected
+    if rejected is not None and rejected.revision == view.revision:
+        return []
+    there = (each for each in world.memory.replicas if each.revision == view.revision)
+    return [(record, world.programs(record.revision)) for record in there]
+
+
 def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
     """The replicas that run the revision that is rolled out inside a site, each with the programs that it changes; none
     where no other has another revision, or nothing is given up.
     """
     world = view.world
+    if not world.memory.proven:
+        return _first(view)
     here = {each.site for each in world.memory.replicas} == {world.slots[0].site}
     if view.revision != next_revision(world) or not world.settings.goes_back or not here:
         return []

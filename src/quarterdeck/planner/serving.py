@@ -6,6 +6,7 @@ from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import StartUnit, Step, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.planner.machines import why_silent
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.traffic import drains, may_drain
 from quarterdeck.planner.view import View
@@ -135,6 +136,12 @@ def dismiss(view: View) -> Outcome:
     )
 
 
+def _is_well(view: View, record: Replica, component: Component) -> bool:
+    """Whether a controller runs: one that ends when it reads its flags runs for a moment, too, and says nothing."""
+    fact = view.fact(record)
+    return fact.unit(component) is UnitState.RUNNING and component not in fact.silent | fact.restless
+
+
 def settled(view: View) -> Outcome:
     """Nothing is done while a wanted replica is not a healthy voter with everything running."""
     waiting: list[str] = []
@@ -148,7 +155,8 @@ def settled(view: View) -> Outcome:
         elif record.revision != view.revision:
             waiting.append(f"{record.name} to run revision {view.revision}")
         elif not view.reachable(record):
-            waiting.append(f"machine {record.machine} of {record.name} to answer")
+            why = why_silent(view.world, record.site, record.machine)
+            waiting.append(f"machine {record.machine} of {record.name} to answer{why}")
         elif not view.is_healthy_voter(record):
             waiting.append(f"{record.name} to be a healthy voter")
         elif not view.can_serve(record):
@@ -159,6 +167,6 @@ def settled(view: View) -> Outcome:
             waiting.extend(
                 f"{component} of {record.name} to run"
                 for component in view.world.controllers(record)
-                if view.unit(record, component) is not UnitState.RUNNING or component in view.fact(record).hung
+                if not _is_well(view, record, component)
             )
     return Outcome(waiting=tuple(waiting))

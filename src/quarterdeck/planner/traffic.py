@@ -42,6 +42,10 @@ def _running(view: View) -> list[BalancerFact]:
     return [balancer for balancer in view.world.balancers if balancer.running]
 
 
+def _there(view: View) -> list[BalancerFact]:
+    return [balancer for balancer in view.world.balancers if balancer.there]
+
+
 def _needed(view: View) -> tuple[str, ...]:
     """The sites whose load balancer must run: where the plane is heading, and every one that a client may use."""
     sites = set(view.held)
@@ -147,7 +151,7 @@ def _settled(view: View) -> Outcome:
     if world.record_ttl is not None and world.front is None and not world.torn:
         why = f"its addresses are handed out for {world.record_ttl:g} s, not for {world.settings.ttl:g} s"
         return Outcome((_again(view, why),))
-    leaving = bool(view.unwanted) or any(balancer.site != door for balancer in _running(view))
+    leaving = bool(view.unwanted) or any(balancer.site != door for balancer in _there(view))
     leaving = leaving or (door == APISERVERS and bool(to_leave(view)))
     if leaving and not world.stamped:
         why = "from now on no change of an older driver can reach the record"
@@ -175,7 +179,7 @@ def let_go(view: View) -> Outcome:
     steps: list[Step] = []
     waiting: list[str] = []
     held = dict(world.memory.held)
-    for balancer in _running(view):
+    for balancer in _there(view):
         site = balancer.site
         if site in (view.door, world.record, world.memory.served_site, _refuge(view)) or not world.record_known:
             continue

@@ -34,14 +34,14 @@ class Truth:
     ``promoted``. ``direct``, ``promoted``: as in ``World``;
     ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
     revisions that keep events apart, ``cloud`` those that have a cloud controller manager, ``events_leader`` who leads
-    the events' cluster. ``full``: etcd has raised NOSPACE,
-    and takes no writes; ``events_full``: so has the events' cluster. ``sick``: machines, each with a program that
-    hangs there whenever it is started; ``lame``: the same, of members that never catch up there. ``twins`` are sites
-    whose load balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one
-    where it runs, and ``dead_seconds`` the sites where its machine is off. ``unnamed``: the edges (``edge``,
-    ``second``) whose address the name lacks, since when. ``floating`` are those of these sites whose edges take over
-    each other's addresses, ``away`` the edges whose address the other one has now, ``unrouted`` those to which none can
-    come; at those that are ``shared`` both edges have one address, which is called by the first.
+    the events' cluster. ``full``: etcd has raised NOSPACE, and takes no writes; ``events_full``: so has the events'
+    cluster. ``roomy``: the revisions with a larger quota. ``sick``: machines, each with a program that hangs there
+    whenever it is started; ``lame``: the same, of members that never catch up there. ``twins`` are sites whose load
+    balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one where it runs,
+    and ``dead_seconds`` the sites where its machine is off. ``unnamed``: the edges (``edge``, ``second``) whose address
+    the name lacks, since when. ``floating`` are those of these sites whose edges take over each other's addresses,
+    ``away`` the edges whose address the other one has now, ``unrouted`` those to which none can come; at those that are
+    ``shared`` both edges have one address, which is called by the first.
     ``former``: who voted in each epoch of the main cluster that is over.
     ``reattachable``: volumes can go to other machines. ``haunted``: machines, each with a replica whose volume
     was taken from there, and which still has it open for writing. ``consent``: as in ``World``.
@@ -80,6 +80,7 @@ class Truth:
     events_leader: str | None = None
     full: bool = False
     events_full: bool = False
+    roomy: frozenset[str] = frozenset()
     twins: frozenset[str] = frozenset()
     seconds: tuple[tuple[str, frozenset[str]], ...] = ()
     dead_seconds: frozenset[str] = frozenset()

@@ -4,19 +4,15 @@ one by one, and then writes are taken again.
 
 from __future__ import annotations
 
-from quarterdeck.model.clusters import CALLED, QUOTA, Cluster, Full
+from quarterdeck.model.clusters import Full
 from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
-from quarterdeck.model.world import Health, MemberFact, Space, World
+from quarterdeck.model.world import Health, MemberFact
 from quarterdeck.planner.members import has_the_data, raised
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.space import NOSPACE, has_no_room, is_cramped, lacks_quota
 from quarterdeck.planner.view import View
 
-NOSPACE = "NOSPACE"
-#: Shares of the quota: a database that is larger has no room; and it gets enough only where no more than this is in use
-#: (one that was defragmented is up to a tenth larger than what is in use).
-NO_ROOM = 0.9
-WORTH = 0.75
 #: Seconds until history is forgotten once more, where that has not helped.
 AGAIN = 60.0
 
@@ -39,40 +35,6 @@ def make_room(view: View) -> Outcome:
     if full is None:
         return _note(view, known)
     return _learners(view) or _compact(view, counted, full, known) or _defragment(view, counted) or _disarm(view)
-
-
-def lacks_quota(world: World, cluster: Cluster) -> str:
-    """What to say where the quota of a cluster is too small for what is in use, so that no room can be made; "" else.
-    ``world`` is as that cluster has it.
-    """
-    membership, full = world.membership, world.memory.full
-    if membership is None or full is None or NOSPACE not in raised(membership):
-        return ""
-    spaces = [each.space for each in membership.voters if each.space is not None and not _gets_room(each, full)]
-    if not spaces:
-        return ""
-    most = max(spaces, key=lambda each: each.size)
-    used, quota = (f"{count / 2**20:,.0f} MiB" for count in (most.size, most.quota))
-    return f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use (raise {QUOTA[cluster]})"
-
-
-def has_no_room(space: Space) -> bool:
-    """Whether a database is so large that its member may take no writes."""
-    return space.size > NO_ROOM * space.quota
-
-
-def is_cramped(space: Space) -> bool:
-    """Whether that much of it is in use that it has no room even once it is defragmented."""
-    return space.in_use > WORTH * space.quota
-
-
-def _gets_room(member: MemberFact, full: Full) -> bool:
-    """Whether a member has room, or may get it. What is in use it knows as of its last write, and none come: after
-    history was forgotten only defragmenting tells.
-    """
-    if member.space is None or member.health is Health.DOWN or not has_no_room(member.space):
-        return True
-    return not is_cramped(member.space) or not full.compacted or member.replica not in full.defragmented
 
 
 def _note(view: View, revision: int) -> Outcome:

@@ -124,8 +124,8 @@ class FakeSite(FakeFaults):
                 return
         where.files |= {each.path: each for each in spec.files}
         log, had_data = ("", False) if unit is None else (unit.log, unit.had_data)
-        made = where.units[spec.name] = FakeUnit(spec, log=log, had_data=had_data)
-        self._started(where, made, fresh=spec.fresh)
+        made = where.units[spec.name] = FakeUnit(spec, log=log, had_data=had_data, fresh=spec.fresh)
+        self._started(where, made)
         if made.refused:
             raise Unavailable(f"asking machine {machine} to start {spec.name}", made.refused)
 

@@ -24,6 +24,7 @@ class FakeUnit:
     log: str = ""
     refused: str = ""
     had_data: bool = False
+    fresh: bool = False  # it may begin without data, until it has any
     #: That of the spec it was last started, or reloaded, with.
     digest: str = field(init=False)
 

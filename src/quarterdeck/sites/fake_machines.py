@@ -72,6 +72,14 @@ class FakeMachines:
             if not found.refused:
                 found.exit_code, found.restarts = -9, found.restarts + 1
 
+    def try_again(self) -> None:
+        """What supervisors do all the time: they start again what exits again and again."""
+        for where in self._machines.values():
+            for each in where.units.values():
+                if where.state is MachineState.UP and each.state is UnitState.FAILED and not each.refused:
+                    self._started(where, each)
+                    each.restarts += 1
+
     def everything(self) -> Iterator[Seen]:
         """All units of all machines."""
         for name, each in self._machines.items():
@@ -176,10 +184,10 @@ class FakeMachines:
         if storage_class not in self._settings.storage_classes:
             raise NotFound(doing, f"there is no storage class {storage_class}")
 
-    def _started(self, where: FakeMachine, unit: FakeUnit, *, fresh: bool = False) -> None:
+    def _started(self, where: FakeMachine, unit: FakeUnit) -> None:
         needs = unit.spec.needs
         unit.refused = ""
-        if needs is not None and not self._has_data(where, unit) and (unit.had_data or not fresh):
+        if needs is not None and not self._has_data(where, unit) and (unit.had_data or not unit.fresh):
             unit.refused = f"its data {needs} is not there"
             unit.log += f"quarterdeck: cannot start: {unit.refused}\n"
             unit.state, unit.pid = UnitState.FAILED, None

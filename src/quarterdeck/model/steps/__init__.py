@@ -31,7 +31,7 @@ from quarterdeck.model.steps.members import (
 )
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
-from quarterdeck.model.steps.revisions import AdoptRevision, NoteUnready, RejectRevision
+from quarterdeck.model.steps.revisions import AdoptRevision, NoteProven, NoteUnready, RejectRevision, RetryRevision
 from quarterdeck.model.steps.traffic import (
     LeadTo,
     NoteDraining,
@@ -53,8 +53,10 @@ Step: TypeAlias = (
     | NoteCluster
     | NoteMembers
     | AdoptRevision
+    | NoteProven
     | NoteUnready
     | RejectRevision
+    | RetryRevision
     | NoteDown
     | NoteAiling
     | ReviveUnit
@@ -120,6 +122,8 @@ NOTES = (
     NoteLifetime,
     NoteDraining,
     NoteUnready,
+    NoteProven,
+    RetryRevision,
     NoteDown,
     NoteAiling,
     Condemn,
@@ -170,6 +174,7 @@ __all__ = [
     "NoteFull",
     "NoteLifetime",
     "NoteMembers",
+    "NoteProven",
     "NoteQuorum",
     "NoteRecord",
     "NoteUnready",
@@ -187,6 +192,7 @@ __all__ = [
     "RemoveRecord",
     "RestartUnit",
     "RestoreMember",
+    "RetryRevision",
     "ReviveUnit",
     "SetBackends",
     "SetRecord",

@@ -24,6 +24,11 @@ class Base:
         """What the step does, in a few words for people."""
         raise NotImplementedError(f"{type(self).__name__} has no words")
 
+    @property
+    def takes_long(self) -> str:
+        """Why the step may take more than a few seconds, for people; "" for most."""
+        return ""
+
     def remembered(self, memory: Memory, now: float) -> Memory:
         """The memory after the step, taken at ``now`` (seconds on its timeline); ``remember`` asks for it."""
         return memory

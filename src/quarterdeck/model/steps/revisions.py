@@ -41,9 +41,42 @@ class NoteUnready(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteProven(Base):
+    """Write down that a revision runs with all programs well: it is one that can be gone back to, and is not given up
+    any more.
+    """
+
+    revision: str
+
+    @property
+    def words(self) -> str:
+        return f"note that revision {self.revision} runs"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        rejected = memory.rejected if memory.rejected and memory.rejected.revision != self.revision else None
+        return replace(memory, proven=True, rejected=rejected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryRevision(Base):
+    """Write down that a first revision, which was given up, is tried once more: whoever drives the plane anew may have
+    removed what was in its way.
+    """
+
+    revision: str
+
+    @property
+    def words(self) -> str:
+        return f"try revision {self.revision} once more"
+
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, rejected=None, unready=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RejectRevision(Base):
     """Give a revision up, since a program of a replica that runs it does not: all go back to the one before.
-    ``said``: the last words of that program, once it was asked for them.
+    ``said``: why that program ended, in its own words, once its machine was asked.
     """
 
     revision: str
@@ -56,5 +89,5 @@ class RejectRevision(Base):
         return f"give up revision {self.revision}"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        why = "; ".join(filter(None, (self.why, self.said)))
+        why = ": ".join(filter(None, (self.why, self.said)))
         return replace(memory, rejected=Rejection(revision=self.revision, why=why))

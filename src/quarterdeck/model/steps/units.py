@@ -45,6 +45,12 @@ class StopUnit(Base):
     def words(self) -> str:
         return f"stop {self.component} of {self.replica}"
 
+    @property
+    def takes_long(self) -> str:
+        if self.component is not Component.APISERVER:
+            return ""
+        return "it ends its requests and sends its audit events first, which may take 65 s"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartUnit(Base):

@@ -9,8 +9,8 @@ from quarterdeck.planner.members import raised, strays
 from quarterdeck.planner.parts import Fill, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.members import CATCH_UP
 from quarterdeck.planner.simulated.time import GRACE
+from quarterdeck.planner.space import NOSPACE, has_no_room, is_cramped
 from quarterdeck.planner.truth import Truth
-from quarterdeck.planner.upkeep import NOSPACE, has_no_room, is_cramped
 
 
 def from_world(world: World) -> Truth:
@@ -29,7 +29,14 @@ def from_world(world: World) -> Truth:
         condemned=world.condemned,
         cordoned=world.cordoned,
         machines=tuple(
-            SimMachine(name=each.name, site=each.site, zone=each.zone, power=power[each.state], cordoned=each.cordoned)
+            SimMachine(
+                name=each.name,
+                site=each.site,
+                zone=each.zone,
+                power=power[each.state],
+                cordoned=each.cordoned,
+                why=each.why,
+            )
             for each in world.machines
         ),
         replicas=tuple(sorted(running.items())),

@@ -80,6 +80,7 @@ def _machine_facts(machines: tuple[SimMachine, ...], mute: frozenset[str]) -> tu
             zone=each.zone,
             state=_machine_state(each, mute),
             cordoned=each.cordoned,
+            why=each.why,
         )
         for each in machines
     )
@@ -138,7 +139,7 @@ def _membership(truth: Truth) -> Membership | None:
                 published=name in heard and not member.behind,
                 misplaced=member.misplaced,
                 lagging=truth.lags(name) if name in heard and truth.etcd_answers(name) else None,
-                space=space_of(member) if _says(truth, name) else None,
+                space=space_of(truth, name) if _says(truth, name) else None,
                 revision=1 if _says(truth, name) else None,
             )
             for name, member in truth.members.items()

@@ -5,21 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Compact, Defragment, Disarm
 from quarterdeck.model.world import Space
-from quarterdeck.planner.parts import Fill, SimMember
+from quarterdeck.planner.parts import Fill
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.truth import Truth
 
 QUOTA = 100
 #: What is in use is told as of the last write.
-_SIZES = {Fill.ROOM: (50, 40), Fill.FREE: (95, 95), Fill.HISTORY: (95, 95)}
+_SIZES = {Fill.ROOM: (50, 40), Fill.FREE: (95, 95), Fill.HISTORY: (95, 95), Fill.DATA: (95, 95)}
 
 
-def space_of(member: SimMember) -> Space:
+def space_of(truth: Truth, name: str) -> Space:
     """What a member says of its database."""
-    size, in_use = _SIZES[member.fill]
-    return Space(size=size, in_use=in_use, quota=QUOTA)
+    size, in_use = _SIZES[truth.members[name].fill]
+    return Space(size=size, in_use=in_use, quota=2 * QUOTA if _is_roomy(truth, name) else QUOTA)
+
+
+def _is_roomy(truth: Truth, name: str) -> bool:
+    """Whether etcd was started with the larger quota."""
+    return bool(truth.roomy) and dict(truth.replica(name).shapes).get(Component.ETCD, "") in truth.roomy
 
 
 def upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
@@ -49,9 +55,13 @@ def _upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
 
 def raised(truth: Truth) -> Truth:
     """The truth once something was written: a member without room that takes part raises the alarm."""
-    if truth.full or not any(truth.members[name].fill is not Fill.ROOM for name in truth.following):
+    if truth.full or not any(_lacks_room(truth, name) for name in truth.following):
         return truth
     return replace(truth, full=True)
+
+
+def _lacks_room(truth: Truth, name: str) -> bool:
+    return truth.members[name].fill is not Fill.ROOM and not _is_roomy(truth, name)
 
 
 def _with(truth: Truth, name: str, fill: Fill) -> Truth:

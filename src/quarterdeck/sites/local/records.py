@@ -24,7 +24,7 @@ FILES = "files"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRecord:
     """A unit as its machine starts it. ``wanted``: it should run, also after a boot. ``needs`` and ``fresh``: see
-    ``UnitSpec``; a start that the machine makes by itself is never a fresh one, whatever is written here. ``uid``: the
+    ``UnitSpec``; a machine that has booted never begins without data, whatever is written here. ``uid``: the
     user, and group, that it runs as; None: those of its supervisor. ``owns``: what is given to it before each start.
     ``files``: what it was started with, each with a hash. ``restart_pause``: see ``UnitSpec``.
     """

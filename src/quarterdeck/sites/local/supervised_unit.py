@@ -29,6 +29,9 @@ from quarterdeck.sites.local.records import FILES, LOG, RECORD, UnitRecord, is_a
 
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
 LONGEST_PAUSE = 5  # seconds
+#: Seconds. A start that may begin without data, and ends before it has any, has failed, and so the next one may as
+#: well. One that lasts longer uses the permission up: it may have had data that is gone.
+BEGINS_WITHIN = 30.0
 SETTLED_AFTER = 1  # seconds that a unit must stay up to count as running
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR2)
 LOG_BYTES = 10 * 1024 * 1024
@@ -45,7 +48,8 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     starts = 0
     exit_code: int | None = None
     _told = ""
-    fresh = False  # the next start, and no other, may begin without data
+    fresh = False  # it may begin without data: see BEGINS_WITHIN
+    _began = 0.0
     refused = ""
     _altered = False
     _ended_by_itself = False
@@ -55,12 +59,14 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         """The program to execute; supervisor asks for it before each start. Raises ProcessException when the unit must
         not start without its data: supervisor tries again, and a unit whose data is back starts by itself.
         """
-        fresh, self.fresh = self.fresh, False
         self.config.read_again()
-        self.refused = refusal(self.config.folder, self.config.record, fresh=fresh) or _not_given(self.config.record)
+        self.refused = refusal(self.config.folder, self.config.record, fresh=self.fresh) or _not_given(
+            self.config.record
+        )
         if self.refused:
             raise ProcessException(self.refused)
         self.starts += 1
+        self._began = time.monotonic()
         return super().get_execv_args()
 
     def note_data(self) -> None:
@@ -123,6 +129,9 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         had settled.
         """
         self.exit_code = os.waitstatus_to_exitcode(sts)
+        self.note_data()
+        if self.config.marked or time.monotonic() - self._began >= BEGINS_WITHIN:
+            self.fresh = False
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         super().finish(pid, sts)

@@ -256,7 +256,7 @@ def _status(process: UnitProcess) -> dict[str, str | int | None]:
     elif state == ProcessStates.STOPPING:
         name = "stopping"
     else:
-        name = "stopped" if state == ProcessStates.STOPPED else "unknown"
+        name = "stopped" if state == ProcessStates.STOPPED else "failed"
     return {
         "name": process.config.name,
         "state": name,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Self
 
-from quarterdeck.errors import Corrupt, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.errors import Corrupt, InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.faults import Fault
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
@@ -158,6 +158,8 @@ class SshHosts:
         try:
             return await at.ask(*words, doing=doing, deadline=deadline, fence=self._fence, body=body, cancels=cancels)
         except QuarterdeckError as error:
+            if words[0] != "look" and isinstance(error, Unavailable | PreconditionFailed | InvalidInput):
+                at.known.clear()  # somebody may have changed the host: it is asked again
             if isinstance(error, Corrupt) or host.name in str(error):
                 raise
             raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None

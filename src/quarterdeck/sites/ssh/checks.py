@@ -127,6 +127,10 @@ def _disk(name: str, seen: ClassFacts) -> Iterator[Finding]:
     if not seen.there:
         yield _refuse("disk", f"{where}: there is no such folder", "mount its disk, or make the folder")
         return
+    if seen.unwritable:
+        step = f"see 'findmnt -T {seen.folder}' on the host, and make the folder writable"
+        yield _refuse("disk", f"{where}: no file can be written there: {seen.unwritable}", step)
+        return
     if seen.free < ENOUGH_DISK:
         words = f"{where}: {_mib(seen.free)} are free"
         yield (_refuse if seen.free < LEAST_DISK else _warn)("disk", words, "make room, or choose another folder")

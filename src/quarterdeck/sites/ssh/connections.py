@@ -150,8 +150,9 @@ class Connection:
                 raise PreconditionFailed("starting its script", seen, "forget it there, or see docs/ssh.md")
             case ["no-systemd"]:
                 raise PreconditionFailed("starting its script", "systemd does not run it", "use a host with systemd")
-            case ["no-room", used]:
-                raise Unavailable("starting its script", f"its disk cannot be written ({used} used)")
+            case ["unprepared", *why]:
+                seen = f"its folders and users cannot be made: {' '.join(why)}"
+                raise Unavailable("starting its script", seen, "see 'quarterdeck site check'")
         complaint = (await process.stderr.read()).decode(errors="replace").strip()
         await process.wait()
         if _was_cut(process.returncode):

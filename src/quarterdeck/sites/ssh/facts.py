@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.sites.listening import listening_ends
+
+#: Characters of a line that cannot be parsed which are shown.
+_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassFacts:
     """Where volumes of a class are to be: ``free`` bytes, and how long (seconds) each of a hundred small writes took to
-    be on the disk. ``there``: whether there is such a folder.
+    be on the disk. ``there``: whether there is such a folder. ``unwritable``: the words of the host where no file could
+    be written there.
     """
 
     folder: str
     there: bool
     free: int = 0
     syncs: tuple[float, ...] = ()
+    unwritable: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,7 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
     missing: list[str] = []
     processes: list[tuple[str, str]] = []
     tables: dict[str, list[str]] = {}
+    line = ""
     try:
         for line in said.splitlines():
             key, *words = line.split("\t")
@@ -91,9 +97,10 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
                 case "class", [name, folder, there, *free]:
                     classes[name] = ClassFacts(folder=folder, there=there == "yes", free=int(free[0]) if free else 0)
                 case "sync", [name, *times]:
-                    known = classes[name]
                     syncs = tuple(float(each) for each in times if each)
-                    classes[name] = ClassFacts(folder=known.folder, there=known.there, free=known.free, syncs=syncs)
+                    classes[name] = replace(classes[name], syncs=syncs)
+                case "unwritable", [name, *words]:
+                    classes[name] = replace(classes[name], unwritable=" ".join(words))
                 case _:
                     found[key] = words
         return HostFacts(
@@ -116,7 +123,12 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
             ip=_first(found, "ip") == "yes",
         )
     except (ValueError, KeyError, IndexError) as error:
-        raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
+        raise not_parsed(doing, line, error) from error
+
+
+def not_parsed(doing: str, line: str, error: Exception) -> Corrupt:
+    """What a host said that cannot be parsed, as it said it: the line, up to which all could."""
+    return Corrupt(doing, f"the host said {line[:_SHOWN]!r}, which cannot be parsed ({error})")
 
 
 def read_ways(doing: str, said: str) -> Mapping[str, Way]:
@@ -124,6 +136,7 @@ def read_ways(doing: str, said: str) -> Mapping[str, Way]:
     ports: dict[str, dict[int, str]] = {}
     trips: dict[str, float] = {}
     bulk: dict[str, bool] = {}
+    line = ""
     try:
         for line in said.splitlines():
             match line.split("\t"):
@@ -137,7 +150,7 @@ def read_ways(doing: str, said: str) -> Mapping[str, Way]:
                 case other:
                     raise ValueError(f"{other}")
     except ValueError as error:
-        raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
+        raise not_parsed(doing, line, error) from error
     return {
         name: Way(ports=ports.get(name, {}), round_trip=trips.get(name), bulk=bulk.get(name))
         for name in _names(ports, bulk)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from quarterdeck.errors import Corrupt
 from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import MachineState, UnitState, UnitStatus, Volume
+from quarterdeck.sites.ssh.facts import not_parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
     away: list[str] = []
     state = MachineState.UP
     claims: dict[str, int] = {}
+    line = ""
     try:
         for line in said.decode().splitlines():
             kind, *fields = line.split("\t")
@@ -64,7 +65,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
                 case _:
                     raise ValueError(line)
     except ValueError as error:
-        raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
+        raise not_parsed(doing, line, error) from error
     return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away), state=state, claims=claims)
 
 
@@ -87,7 +88,7 @@ def read_volumes(doing: str, said: bytes) -> tuple[Volume, ...]:
     try:
         return tuple(map(_volume, _lines(said)))
     except ValueError as error:
-        raise Corrupt(doing, f"what the host said makes no sense ({error})") from error
+        raise not_parsed(doing, said.decode(errors="replace"), error) from error
 
 
 def _volume(line: str) -> Volume:

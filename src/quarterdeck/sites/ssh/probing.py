@@ -16,7 +16,7 @@ import asyncssh
 
 from quarterdeck.components.coredns import LOW_PORTS
 from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
-from quarterdeck.model.findings import Checked, Finding, HostFinding, Verdict
+from quarterdeck.model.findings import LOGIN, Checked, Finding, HostFinding, Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.checks import (
     Here,
@@ -32,7 +32,9 @@ from quarterdeck.sites.ssh.checks import (
 from quarterdeck.sites.ssh.connections import INSTALLED
 from quarterdeck.sites.ssh.facts import HostFacts, Way, read_facts, read_ways
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
 from quarterdeck.sites.ssh.reaching import logged_in
+from quarterdeck.sites.ssh.trials import Trials, judge_trials, read_trials
 
 #: Seconds: for what a host is, with the writes that are timed; for all connections from one.
 _FACTS = 60.0
@@ -62,6 +64,8 @@ class _Reached:
     host: Host
     connection: asyncssh.SSHClientConnection
     facts: HostFacts
+    identity: Identity
+    trials: Trials
     ours: tuple[int, ...] = ()
 
     @property
@@ -70,21 +74,30 @@ class _Reached:
         return self.facts.listening(self.host.address) | {*self.ours}
 
 
-async def checked(settings: SshSettings, here: Here) -> Checked:
-    """All that stands in the way of planes on these hosts. Nothing is changed there."""
+async def checked(settings: SshSettings, here: Here, others: Sequence[SshSettings] = ()) -> Checked:
+    """All that stands in the way of planes on these hosts. Nothing is changed there. ``others``: further sites, none of
+    whose hosts may be the same machine as one of these.
+    """
     findings: list[HostFinding] = []
     async with AsyncExitStack() as stack:
+        elsewhere = asyncio.create_task(_identified_elsewhere(settings, others))
+        stack.callback(elsewhere.cancel)
         found = await asyncio.gather(*(_reached(each, settings, stack) for each in settings.hosts))
         findings += [each for each in found if isinstance(each, HostFinding)]
         answered = [each for each in found if isinstance(each, _Reached)]
         for each in answered:
             findings += judge_host(each.host, each.facts, here)
+            findings += (*judge_trials(each.host, each.trials), *judge_address(each.host, each.identity))
             findings += (
                 *judge_ports(settings, each.host, each.facts),
                 *judge_floating(settings, each.host, each.facts),
             )
+        own = [Identified(host=each.host, identity=each.identity) for each in answered]
+        known, silent = await elsewhere
+        findings += (*judge_machines(own, known), *silent)
         reached = await asyncio.gather(*(_listening(each, settings, stack) for each in answered))
-        findings += [each for one in reached for each in judge_listening(settings, one.host, one.open)]
+        there = [each for each in reached if not [*judge_address(each.host, each.identity)]]
+        findings += [each for one in there for each in judge_listening(settings, one.host, one.open)]
         ways, failed = await _ways(settings, reached)
         findings += failed
         ways |= await _from_here(settings, reached, here)
@@ -103,10 +116,55 @@ async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> 
             [f"{each.name}={each.path}" for each in settings.storage_classes if each.commands is None] if own else []
         )
         before = time.time()
-        said = await _said(connection, "facts", words, doing, _FACTS)
-        return _Reached(host=host, connection=connection, facts=read_facts(doing, said, before, time.time()))
+        said = await _said(connection, ("identity", "trial", "facts"), words, doing, _FACTS)
+        return _Reached(
+            host=host,
+            connection=connection,
+            facts=read_facts(doing, said, before, time.time()),
+            identity=read_identity(doing, said, _shown_key(connection)),
+            trials=read_trials(said),
+        )
     except QuarterdeckError as error:
-        return HostFinding(host.name, Finding("login", Verdict.REFUSE, error.seen, error.next_step))
+        return HostFinding(host.name, Finding(LOGIN, Verdict.REFUSE, error.seen, error.next_step))
+
+
+def _shown_key(connection: asyncssh.SSHClientConnection) -> str:
+    """The host key that the host showed, in base64."""
+    key = connection.get_server_host_key()
+    return key.export_public_key().decode().split()[1] if key is not None else ""
+
+
+async def _identified_elsewhere(
+    settings: SshSettings, others: Sequence[SshSettings]
+) -> tuple[list[Identified], list[HostFinding]]:
+    """The hosts of other sites with their identities; a finding for those that cannot be compared. A host that a site
+    declares as ``settings`` does is the same one, which is no news.
+    """
+    declared = {each.address for each in settings.hosts} | {each.login for each in settings.hosts}
+    wanted = [(each, site.name) for site in others for each in site.hosts if not {each.address, each.login} & declared]
+
+    async def identified(host: Host, site: str) -> Identified | str:
+        try:
+            connection = await logged_in(host.login)
+            try:
+                doing = f"looking at host {host.name} of site {site}"
+                said = await _said(connection, ("identity",), (), doing, _FACTS)
+                identity = read_identity(doing, said, _shown_key(connection))
+            finally:
+                connection.abort()
+        except QuarterdeckError:
+            return f"{host.name} of site {site}"
+        return Identified(host=host, identity=identity, site=site)
+
+    seen = await asyncio.gather(*(identified(*each) for each in wanted))
+    unknown = [each for each in seen if isinstance(each, str)]
+    found = [each for each in seen if isinstance(each, Identified)]
+    return found, [_not_compared(settings.name, unknown)] if unknown else []
+
+
+def _not_compared(site: str, unknown: Sequence[str]) -> HostFinding:
+    seen = f"not known to be other machines than these, which do not answer: {', '.join(unknown)}"
+    return HostFinding(f"site {site}", Finding("machine", Verdict.WARN, seen, "check again when they answer"))
 
 
 async def _listening(reached: _Reached, settings: SshSettings, stack: AsyncExitStack) -> _Reached:
@@ -127,7 +185,7 @@ async def _listener(
     """Whether it listens there. It ends with its standard input."""
     words = (address, *map(str, ports))
     try:
-        process: asyncssh.SSHClientProcess[str] = await connection.create_process(_command("listen", words))
+        process: asyncssh.SSHClientProcess[str] = await connection.create_process(_command(("listen",), words))
     except (asyncssh.Error, OSError):  # the connections that are tried next say that it is lost
         yield False
         return
@@ -161,7 +219,7 @@ async def _ways(
                 words += (target.host.name, target.host.address, ",".join(map(str, ports)), bulk)
         doing = f"connecting from host {source.host.name}"
         try:
-            said = await _said(source.connection, "connect", words, doing, _WAYS) if words else ""
+            said = await _said(source.connection, ("connect",), words, doing, _WAYS) if words else ""
             return read_ways(doing, said.partition("\n")[2])  # the first line says as whom it runs
         except QuarterdeckError as error:
             return HostFinding(source.host.name, Finding("network", Verdict.REFUSE, error.seen, error.next_step))
@@ -221,11 +279,12 @@ def _wanted(settings: SshSettings, reached: Sequence[_Reached], here: Here) -> d
 
 
 async def _said(
-    connection: asyncssh.SSHClientConnection, script: str, words: Sequence[str], doing: str, deadline: float
+    connection: asyncssh.SSHClientConnection, scripts: Sequence[str], words: Sequence[str], doing: str, deadline: float
 ) -> str:
+    """What scripts say that run one after the other, in one session."""
     try:
         async with asyncio.timeout(deadline):
-            done = await connection.run(_command(script, words), stdin=asyncssh.DEVNULL)
+            done = await connection.run(_command(scripts, words), stdin=asyncssh.DEVNULL)
     except TimeoutError:
         raise TimedOut(doing, f"not done within {deadline:.0f} s", "see why it is slow") from None
     except (asyncssh.Error, OSError) as error:
@@ -233,9 +292,10 @@ async def _said(
     return str(done.stdout or "")
 
 
-def _command(script: str, words: Sequence[str]) -> str:
+def _command(scripts: Sequence[str], words: Sequence[str]) -> str:
     """What a host is given to run: whatever its user's shell is."""
-    return f"exec /bin/sh -c {shlex.join((_RUN, _piece(script), *words))}"
+    script = "\n".join(map(_piece, scripts))
+    return f"exec /bin/sh -c {shlex.join((_RUN, script, *words))}"
 
 
 @cache

@@ -379,7 +379,7 @@ class SshSite(SshAttaching, SshFaults):
         await self._ask(host, "destroy", machines, *self._local_roots(host), doing=doing, deadline=_DELETE)
         if self.reattachable:
             await self._destroy_attached(host)
-        self._hosts.at(host.login).known.clear()
+        await self._hosts.at(host.login).close()  # its script takes no further request of a session from before
 
 
 def open_ssh_site(settings: SshSettings, hosts: Hosts, sender: Sender | None = None) -> SshSite:

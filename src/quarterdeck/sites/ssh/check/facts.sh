@@ -44,10 +44,17 @@ for each; do
   if [ $there = no ]; then say class "$class" "$folder" no; continue; fi
   read -r blocks size < <(stat -f -c '%a %S' "$folder")
   say class "$class" "$folder" yes "$((blocks * size))"
-  file=$(mktemp "$folder/.quarterdeck-check.XXXXXX" 2> /dev/null) || continue
+  if ! file=$(mktemp "$folder/.quarterdeck-check.XXXXXX" 2>&1); then
+    FOLDER=$folder
+    [ "$(id -u)" = 0 ] || file=$(mounted write)
+    [ -z "$file" ] || say unwritable "$class" "${file//[$'\n\t']/ }"
+    continue
+  fi
   trap 'rm -f "$file"' EXIT
   times=()
-  if dd if=/dev/zero of="$file" bs=1M count=1 conv=fsync 2> /dev/null; then
+  if ! words=$(dd if=/dev/zero of="$file" bs=1M count=1 conv=fsync 2>&1); then
+    say unwritable "$class" "${words//[$'\n\t']/ }"
+  else
     for ((at = 0; at < 100; at++)); do  # as etcd appends to its log: small, and on the disk before it goes on
       times+=("$(dd if=/dev/zero of="$file" bs=2300 count=1 seek="$at" conv=notrunc oflag=dsync 2>&1 |
         sed -n 's/.*copied, \([0-9.e-]*\) s.*/\1/p')")

@@ -20,6 +20,8 @@ SELF=/usr/local/lib/quarterdeck/host
 LIB=/var/lib/quarterdeck RUN=/run/quarterdeck ETC=/etc/quarterdeck SYSTEMD=/etc/systemd/system
 UNITS=$LIB/units
 WANTS=$SYSTEMD/multi-user.target.wants
+# What a unit's file begins with: another program's unit may have a name that begins like ours.
+WRITTEN="# Written by quarterdeck, which finds and mends what is changed here by hand."
 ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge quarterdeck-vrrp"
 VRRP=keepalived
 IPV4='[0-9]{1,3}(\.[0-9]{1,3}){3}'
@@ -54,7 +56,30 @@ put() {  # $1: path, $2: mode; content on stdin: there as a whole, or not at all
   { cat > "$new" && chmod "$2" "$new" && sync "$new" && mv -fT "$new" "$1"; } || { rm -f "$new"; full; }
 }
 
-full() { fail $UNAVAILABLE "its disk could not be written: $(df --output=pcent "$LIB" | tail -n 1 | tr -d ' ') of it is used"; }
+full() {  # what could not write has said why; how much is used is a reason only where little is left
+  local used
+  used=$(df --output=pcent "$LIB" | tail -n 1 | tr -d ' %')
+  [ "${used:-0}" -ge 95 ] || fail $UNAVAILABLE "a file could not be written"
+  fail $UNAVAILABLE "its disk could not be written: $used% of it is used"
+}
+
+why_not_executable() {  # $1: a file: says why it cannot be executed; nothing where it can
+  local target options
+  [ -e "$1" ] || { printf 'the program %s is not there' "$1"; return; }
+  [ ! -x "$1" ] || return 0
+  read -r target options < <(findmnt -n -o TARGET,OPTIONS -T "$1")
+  case ,$options, in
+    *,noexec,*) printf 'programs in %s cannot be executed: %s is mounted noexec' "${1%/*}" "$target" ;;
+    *) printf 'the program %s is not executable: its mode is %s' "$1" "$(stat -c %A "$1")" ;;
+  esac
+}
+
+require_executable() { local why; why=$(why_not_executable "$1"); [ -z "$why" ] || fail $PRECONDITION "$why"; }
+
+label() {  # $1: a file that systemd is to execute: with SELinux it may not have the type of the folder that it is in
+  # Where labels cannot be set (a mount with one context for all) none is needed, or the start of the unit is refused.
+  [ ! -e /sys/fs/selinux/enforce ] || chcon -t bin_t "$1" 2> /dev/null || true
+}
 
 admit() {  # under the lock: who comes with an older token than somebody else did before is refused
   [ "$PLANE" != - ] || return 0

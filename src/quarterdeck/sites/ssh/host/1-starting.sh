@@ -8,7 +8,6 @@ call_starting() {
   [ ! -e "$run/fresh" ] || fresh=fresh
   why=$(refusal "$1" "$fresh")
   [ "$1" != $VRRP ] || why=$(take_routing) || why="its configuration cannot be put in its place"
-  rm -f "$run/fresh"
   if [ -n "$why" ]; then
     printf '%s' "$why" > "$run/refused"
     echo "cannot start: $why" >&2
@@ -17,6 +16,8 @@ call_starting() {
   give "$R_ACCOUNT" ${R_OWNS[@]+"${R_OWNS[@]}"} || exit 1
   seat_files "$1" "$R_ACCOUNT" || exit 1
   rm -f "$run/refused"
+  uptime_now
+  echo "${UPTIME%.*}" > "$run/began"
   [ ! -e "$run/starts" ] || read -r starts < "$run/starts"
   echo $((starts + 1)) > "$run/starts"
 }
@@ -27,10 +28,21 @@ call_ended() {
   local run=$RUN/units/$1
   if [ -n "$R_NEEDS" ] && there "$R_NEEDS" > /dev/null; then note_data "$1"; fi
   [ -d "$run" ] && [ ! -e "$run/refused" ] || exit 0
+  use_up_fresh "$1"
   case ${EXIT_CODE:-} in
     exited) echo "$EXIT_STATUS" > "$run/exit" ;;
     killed | dumped) echo "-$(kill -l "$EXIT_STATUS")" > "$run/exit" ;;
   esac
+}
+
+BEGINS_WITHIN=30  # seconds
+
+use_up_fresh() {  # $1: unit: a start that ended soon, and before there was data, has failed: the next one may as well
+  local began=0 run=$RUN/units/$1
+  [ -e "$run/fresh" ] || return 0
+  [ ! -e "$run/began" ] || read -r began < "$run/began"
+  uptime_now
+  [ ! -e "$UNITS/$1/had-data" ] && [ $((${UPTIME%.*} - began)) -lt $BEGINS_WITHIN ] || rm -f "$run/fresh"
 }
 
 call_let_go() {

@@ -42,7 +42,7 @@ keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be
   exec=$(< "$NEW/exec")
   [[ $exec == /* && $exec != *$'\n'* ]] || fail $INVALID "a unit's program is an absolute path, in one line"
   [ "$1" != $VRRP ] || [ "$exec" = "$VRRP_PROGRAM" ] || fail $INVALID "$1 is the distribution's program, as it is started here"
-  unit_text "$1" "$exec" > "$NEW/unit"
+  unit_text "$1" "$exec" "$NEW/env" > "$NEW/unit"
   if [ ! -e "$SYSTEMD/quarterdeck-$1.service" ]; then put "$SYSTEMD/quarterdeck-$1.service" 644 < "$NEW/unit"
   elif ! cmp -s "$NEW/unit" "$SYSTEMD/quarterdeck-$1.service"; then
     put "$SYSTEMD/quarterdeck-$1.service" 644 < "$NEW/unit"
@@ -55,11 +55,20 @@ keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be
   changed_by_us "$1"
 }
 
-unit_text() {  # $1: unit whose record was read, $2: its program with its arguments, as systemd wants them written
+stray_variables() {  # $1: a unit's own variables: names that systemd would give it besides. It has what its caller wants alone
+  local name
+  { printf '%s\n' {http,https,all,no,ftp}_proxy {HTTP,HTTPS,ALL,NO,FTP}_PROXY; systemctl show-environment; } 2> /dev/null |
+    sort -u | while IFS='=' read -r name _; do
+      case $name in PATH | LANG | LANGUAGE | LC_* | TZ) continue ;; esac
+      [[ ! $name =~ ^[A-Za-z_][A-Za-z0-9_]*$ ]] || grep -q "^$name=" "$1" || printf ' %s' "$name"
+    done
+}
+
+unit_text() {  # $1: unit whose record was read, $2: its program with its arguments, as systemd wants them written, $3: its variables
   local each after=''
   for each in ${R_AFTER[@]+"${R_AFTER[@]}"}; do after+=" quarterdeck-$each.service"; done
   cat << END
-# Written by quarterdeck, which finds and mends what is changed here by hand.
+$WRITTEN
 [Unit]
 Description=quarterdeck: $1
 Wants=network-online.target
@@ -72,6 +81,7 @@ User=$R_ACCOUNT
 Group=$R_ACCOUNT
 WorkingDirectory=$UNITS/$1/files
 EnvironmentFile=$UNITS/$1/env
+UnsetEnvironment=$(stray_variables "$3")
 ExecStartPre=+$OUTSIDE $SELF starting $1
 ExecStart=$2
 ExecStopPost=+$OUTSIDE $SELF ended $1
@@ -137,7 +147,7 @@ want_no_longer() { rm -f "$WANTS/quarterdeck-$1.service"; }
 active_state() { systemctl show --value -p ActiveState "quarterdeck-$1.service"; }
 
 ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
-  local run=$RUN/units/$1 digest='' before='' now=''
+  local run=$RUN/units/$1 digest='' before='' now='' exec
   require_name "$1"
   unpack
   locked; admit
@@ -145,6 +155,8 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
   ! record_of "$1" || digest=$R_DIGEST
   [ ! -e "$UNITS/$1/exec" ] || before=$(< "$UNITS/$1/exec")
   now=$(active_state "$1")
+  exec=$(< "$NEW/exec")
+  require_executable "${exec%% *}"
   make_unit_folder "$1"
   if is_at_it "$1" "$now" "$2"; then
     keep_record "$1"
@@ -210,6 +222,7 @@ ask_stop() {  # UNIT term|kill: returns when its process is gone
   locked; admit
   [ -e "$UNITS/$1/record" ] || { unlocked; return 0; }
   want_no_longer "$1"
+  rm -f "$RUN/units/$1/fresh"
   if [ "$2" = kill ]; then systemctl kill -s KILL "quarterdeck-$1.service" 2> /dev/null; fi
   systemctl stop --no-block "quarterdeck-$1.service"
   unlocked
@@ -286,11 +299,14 @@ ask_remove_files() {  # with lines: UNIT and the file's path below the unit's fo
   done < "$BODY"
 }
 
-ask_logs() {  # UNIT LINES: what it wrote since there is such a unit
+SPAWN_FAILED=641257651c1b4ec9a8624d7a40a9e1e7  # systemd's catalogue: it could not execute a unit's program
+
+ask_logs() {  # UNIT LINES: what it wrote since there is such a unit, and why systemd could not execute its program
   local created=0
   require_name "$1"; require_number "$2"
   [ -e "$UNITS/$1/created" ] && [ "$2" != 0 ] || return 0
   read -r created < "$UNITS/$1/created"
   # from the end backwards: with --since alone the first lines after that would be counted
-  journalctl -q --no-pager -r -o cat -n "$2" --since "@$created" "_SYSTEMD_UNIT=quarterdeck-$1.service" _TRANSPORT=stdout | tac
+  journalctl -q --no-pager -r -o cat -n "$2" --since "@$created" "_SYSTEMD_UNIT=quarterdeck-$1.service" _TRANSPORT=stdout + \
+    "UNIT=quarterdeck-$1.service" MESSAGE_ID=$SPAWN_FAILED | tac
 }

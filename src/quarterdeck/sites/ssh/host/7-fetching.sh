@@ -18,7 +18,7 @@ ask_fetch() {  # SHA-256 NAME BYTES SHA-256-OF-ARCHIVE ("-": not known); with li
   [[ $4 == - || $4 =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "no digest"
   [ "$3" -le $MOST ] || fail $INVALID "a program of more than $MOST bytes"
   local folder=$LIB/programs/$1 url='' member='' whole=$LIB/programs/.part-$1-whole new
-  [ ! -x "$folder/$2" ] || return 0
+  [ ! -e "$folder/$2" ] || return 0
   { read -r url; read -r member; } < "$BODY"
   [[ $url =~ $ADDRESS ]] || fail $INVALID "that is no address of http or https"
   [[ $member == '' || ($member =~ ^[A-Za-z0-9._+/-]+$ && $member != -* && $member != *..*) ]] || fail $INVALID "$member is no file"
@@ -37,8 +37,10 @@ ask_fetch() {  # SHA-256 NAME BYTES SHA-256-OF-ARCHIVE ("-": not known); with li
     head -c "$3" < "$whole" > "$new" || { rm -f "$new"; full; }
   fi
   [ "$(sha256sum < "$new")" = "$1  -" ] || { rm -f "$new" "$whole"; fail $UNAVAILABLE "what is at $(shown "$url") is not the program that is meant"; }
+  label "$new"
   { chmod 755 "$new" && sync "$new" && mv -fT "$new" "$folder/$2"; } || full
   rm -f "$whole"
+  require_executable "$folder/$2"
 }
 
 unpacked() {  # $1: a file of the archive on stdin, $2: bytes that it has

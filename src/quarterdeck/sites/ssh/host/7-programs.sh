@@ -1,7 +1,12 @@
 ask_program() {  # SHA-256 NAME PACKED: whether it is there, or how many bytes of what PACKED is the digest of have come
   require_program "$1" "$2" "$3"
   local there=$LIB/programs/$1/$2 part=$LIB/programs/.part-$3
-  if [ -x "$there" ]; then echo there; return; fi
+  if [ -e "$there" ]; then
+    [ -x "$there" ] || chmod 755 "$there"
+    require_executable "$there"
+    echo there
+    return
+  fi
   [ -e "$part" ] && stat -c %s "$part" || echo 0
 }
 
@@ -19,12 +24,14 @@ ask_program_part() {  # SHA-256 NAME PACKED OFFSET; with the bytes from there on
 ask_program_whole() {  # SHA-256 NAME PACKED zstd|gzip: unpacks it, and has it be a program if it is the right one
   require_program "$1" "$2" "$3"
   local part=$LIB/programs/.part-$3 folder=$LIB/programs/$1 new
-  [ ! -x "$folder/$2" ] || { rm -f "$part"; return 0; }
+  [ ! -e "$folder/$2" ] || { rm -f "$part"; return 0; }
   [ "$(sha256sum < "$part")" = "$3  -" ] || { rm -f "$part"; fail $UNAVAILABLE "what came is not what was sent"; }
   mkdir -p "$folder" && chmod 755 "$folder"
   new=$(mktemp "$folder/.new.XXXXXX") || full
   case $4 in zstd) zstd -dcq < "$part" > "$new" ;; gzip) gzip -dc < "$part" > "$new" ;; esac || { rm -f "$new"; full; }
   [ "$(sha256sum < "$new")" = "$1  -" ] || { rm -f "$new" "$part"; fail $UNAVAILABLE "what came is not the program"; }
+  label "$new"
   { chmod 755 "$new" && sync "$new" && mv -fT "$new" "$folder/$2"; } || full
   rm -f "$part"
+  require_executable "$folder/$2"
 }

@@ -1,13 +1,35 @@
+put_here() {  # $1: MACHINES: prints the units that are on this host: by folder, unit file, or a link that starts it at boot
+  local path name line
+  for path in "$UNITS"/*/ "$SYSTEMD"/quarterdeck-*.service "$WANTS"/quarterdeck-*.service; do
+    path=${path%/} name=${path##*/}
+    name=${name#quarterdeck-} name=${name%.service}
+    case $path in
+      "$UNITS"/*) [ -d "$path" ] || continue; name=${path##*/} ;;
+      "$SYSTEMD"/*.target.wants/*) [ -L "$path" ] && [ ! -e "$path" ] || continue ;;
+      *) [ -f "$path" ] && read -r line < "$path" && [ "$line" = "$WRITTEN" ] || continue ;;
+    esac
+    record_of "$name"
+    [ -n "$R_MACHINE" ] && [[ ,$1, != *,$R_MACHINE,* ]] || echo "$name"
+  done | sort -u
+}
+
+remove_all_units() {  # $1: MACHINES: what was seen here is removed, and then it is looked again
+  local names name left=''
+  mapfile -t names < <(put_here "$1")
+  for name in ${names[@]+"${names[@]}"}; do remove_unit "$name"; done
+  for name in ${names[@]+"${names[@]}"}; do
+    case $(active_state "$name") in inactive | failed | '') ;; *) left+=" quarterdeck-$name.service" ;; esac
+  done
+  for name in $(put_here "$1"); do left+=" quarterdeck-$name.service"; done
+  [ -z "$left" ] || fail $UNAVAILABLE "units are still there:$left; stop them with 'systemctl disable --now', and ask again"
+}
+
 ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and all volumes of these classes
   local machines=$1 name each; shift
   [[ $machines =~ ^[A-Za-z0-9._,-]+$ ]] || fail $INVALID "$machines are no machines"
   locked
-  for name in "$UNITS"/*/; do
-    [ -d "$name" ] || continue
-    name=${name%/}; name=${name##*/}
-    record_of "$name"
-    [ -n "$R_MACHINE" ] && [[ ,$machines, != *,$R_MACHINE,* ]] || remove_unit "$name"
-  done
+  for each in "$LIB"/locks/plane*; do [ "${each##*/}" = "plane$PLANE" ] || locked "${each##*/}"; done  # no start is under way
+  remove_all_units "$machines"
   for each in "$@"; do
     class_root "$each"
     require_there
@@ -22,8 +44,8 @@ ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and
     [ "$ROOT" = "$LIB/volumes/$CLASS" ] || rm -f "$ROOT/.quarterdeck"
   done
   [ $# -eq 0 ] || rm -f "$LIB/ledger.json" "$LIB"/fences/*
-  # what is left when nobody has anything here any more
-  [ -n "$(ls -A "$UNITS")" ] || { rm -rf "$LIB/programs"/* "$LIB/programs"/.part-* && rm -f "$LIB/owner"; }
+  # what is left when nobody has anything here any more; sessions of others end by that
+  [ -n "$(ls -A "$UNITS")" ] || { : > "$SESSION/cleared" && rm -rf "$LIB/programs"/* "$LIB/programs"/.part-* && rm -f "$LIB/owner"; }
 }
 
 # The session
@@ -37,6 +59,7 @@ prepare() {
     getent passwd "$each" > /dev/null || lines+=("u $each - \"quarterdeck\" /nonexistent")
   done
   [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}" | systemd-sysusers - || return 1
+  label "$SELF"
   find "$LIB/tmp" -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
   while read -r each; do  # folders of sessions that were killed
     flock -n "$each" true && rm -rf "$each"
@@ -75,17 +98,18 @@ carry_out() {  # as ``answer``
 }
 
 call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client's address and port, ours
-  local digest size id expires words
+  local digest size id expires words why OWNED=''
   CLIENT=${3:-127.0.0.1} PORT=${6:-22}
   [[ $CLIENT =~ ^[0-9a-fA-F.:]+$ && $PORT =~ ^[0-9]+$ ]] || exit $INVALID
   digest=$(sha256sum < "$SELF"); digest=${digest%% *}
   if [ "$digest" != "$1" ]; then echo "other $PROTOCOL $digest"; exit 0; fi
   [ "$2" = - ] || (require_name "$2") || exit $INVALID
   [ -d /run/systemd/system ] || { echo "no-systemd"; exit 0; }
-  prepare || { echo "no-room $(df --output=pcent "$LIB" | tail -n 1 | tr -d ' ')"; exit 0; }
+  why=$(prepare 2>&1) || { echo "unprepared ${why//$'\n'/; }"; exit 0; }
   if [ "$2" != - ]; then  # who only looks does not make it his
     [ -e "$LIB/owner" ] || put "$LIB/owner" 644 <<< "$2"
     if [ "$(< "$LIB/owner")" != "$2" ]; then echo "owned $(< "$LIB/owner")"; exit 0; fi
+    exec {OWNED}< "$LIB/owner"
   fi
   SESSION=$(mktemp -d "$RUN/session.XXXXXX") || exit 1
   trap 'rm -rf "$SESSION"' EXIT
@@ -96,6 +120,8 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   uptime_now
   printf 'quarterdeck %s %s %s\n' "$PROTOCOL" "$UPTIME" "$(command -v zstd > /dev/null && echo zstd || echo gzip)" >&"$REPLIES"
   while read -r -t $SILENCE id expires PLANE TOKEN size words; do
+    # A host that was cleared since has nothing of what its caller knows: it is to connect, and ask, again.
+    [ -z "$OWNED" ] || [ -e "$SESSION/cleared" ] || [ "$LIB/owner" -ef "/dev/fd/$OWNED" ] || break
     [[ $id =~ ^[0-9]+$ && $expires =~ ^[0-9]+$ && $size =~ ^[0-9]+$ && $TOKEN =~ ^[0-9]+$ && $words =~ ^[a-z][a-z-]*( |$) ]] || break
     [ "$PLANE" = - ] || (require_name "$PLANE") || break
     [ "$size" = 0 ] || head -c "$size" > "$SESSION/in-$id"

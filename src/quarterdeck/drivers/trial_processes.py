@@ -1,0 +1,133 @@
+"""Processes of a trial, and their folder: neither outlives whoever started them."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from quarterdeck.files import file_errors, remove_folder
+from quarterdeck.sites.local import job_init
+
+#: Bytes of output that are kept: enough for a reason that stands above a usage text.
+_MOST = 128 * 1024
+_PIECE = 64 * 1024
+#: In memory, where there is such a folder: etcd reserves 64 MB for its log.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there is ours alone
+_LOCK = "lock"
+#: Seconds. A folder may not have its lock yet when it is this young.
+_YOUNG = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended: the end of what it wrote, and its exit code, negative for a signal. ``started``: it was
+    executed at all.
+    """
+
+    output: str
+    exit_code: int
+    started: bool
+
+
+@dataclass(slots=True)
+class TrialProcess:
+    """A program that runs below a parent of its own (``job_init``), which ends with us."""
+
+    _process: asyncio.subprocess.Process
+    _output: bytearray = field(default_factory=bytearray)
+    _ended: asyncio.Task[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ended = asyncio.ensure_future(self._read())
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, argv: tuple[str, ...]) -> AsyncIterator[Self]:
+        """Run a program for the block, and kill it and all that it started after it."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            str(Path(job_init.__file__)),
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd="/",
+            env={"PATH": os.defpath},
+        )
+        made = cls(process)
+        try:
+            yield made
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            await made._ended
+
+    async def ended(self, seconds: float) -> Ended | None:
+        """How it ended, if it does within so many seconds."""
+        await asyncio.wait((self._ended,), timeout=seconds)
+        if not self._ended.done():
+            return None
+        code = self._ended.result()
+        return Ended(bytes(self._output).decode(errors="replace"), code, code != job_init.EX_NOT_STARTED)
+
+    async def _read(self) -> int:
+        stdout = self._process.stdout
+        assert stdout is not None
+        while piece := await stdout.read(_PIECE):
+            self._output += piece
+            del self._output[: max(0, len(self._output) - _MOST)]
+        return await self._process.wait()
+
+
+class TrialFolder:
+    """Folders of trials."""
+
+    @staticmethod
+    @asynccontextmanager
+    async def made() -> AsyncIterator[Path]:
+        """A folder (0700) for the block. What is left of trials whose process was killed is removed, too. Raises
+        Unavailable when there can be none.
+        """
+        with file_errors("making a folder for a trial"):
+            root = _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+            prefix = f"quarterdeck-trial-{os.geteuid()}-"
+            await asyncio.to_thread(_remove_left, root, prefix)
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
+            with _locked(folder / _LOCK):
+                try:
+                    yield folder
+                finally:
+                    await asyncio.to_thread(remove_folder, folder)
+
+
+def _remove_left(root: Path, prefix: str) -> None:
+    """Remove folders of trials that nobody runs any more: their lock is free."""
+    for folder in root.glob(f"{prefix}*"):
+        with suppress(OSError):  # somebody else removes it, or uses it
+            seen = folder.lstat()
+            if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_mtime < time.time() - _YOUNG:
+                with _locked(folder / _LOCK):
+                    remove_folder(folder)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which is made. Raises OSError where another process has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,301 @@
+"""Trials on this host, where the programs are that every site gets: see ``engine.trials.Trials``.
+
+Each program runs with its real flags and files on a loopback address of its own, with keys that nobody keeps, and
+stores what it has in an etcd that forgets it. What has started once is not tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Self
+
+from quarterdeck.components import scheduler
+from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.endings import why_it_ended
+from quarterdeck.components.ports import seat_with
+from quarterdeck.components.replica import component_unit, sample_units
+from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
+from quarterdeck.components.trial import NAME, configurations, trial_settings
+from quarterdeck.drivers.trial_processes import Ended, TrialFolder, TrialProcess
+from quarterdeck.http import Http, NoAnswer
+from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName, Seat
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.tls import client_context
+from quarterdeck.progress import Progress, Silent
+from quarterdeck.upstream.upstream import cache_root
+
+#: Seconds for all of it. Programs take four on two cores; what has not ended by then is not at fault.
+_DEADLINE = 60.0
+#: Seconds for a program that only reads its flags.
+_FLAGS_DEADLINE = 10.0
+#: Seconds between two questions to a program, and for its answer.
+_POLL, _ANSWER = 0.05, 2.0
+#: Configurations that are remembered.
+_KEPT = 500
+_REPLICA = f"{NAME}-1"
+#: Added before a program's own flags. A controller manager needs its whole allowance of requests for finding out which
+#: APIs there are: with the default one it is ready after five seconds.
+_FIRST = {Component.CONTROLLER_MANAGER: ("--kube-api-qps=1000", "--kube-api-burst=1000")}
+_LAST = {Component.ETCD: ("--unsafe-no-fsync",)}
+#: What a controller manager says last when its controllers cannot be built, after it has said why.
+_EPILOGUE = '"leaderelection lost'
+#: What pflag says of a command line, before anything else is done.
+_BAD_FLAG = ("unknown flag: ", "unknown shorthand flag: ", "invalid argument ", "flag needs an argument: ")
+
+
+@dataclass(kw_only=True)
+class LocalTrials:
+    """Trials of one user. ``cache`` is the folder of that user's in which it is kept what has started (made when it is
+    needed; without it everything is tried each time).
+    """
+
+    cache: Path
+    progress: Progress = field(default_factory=Silent)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str], *, progress: Progress | None = None) -> Self:
+        """With the cache where the programs' is: QUARTERDECK_CACHE."""
+        return cls(cache=cache_root(environment) / "trials", progress=progress or Silent())
+
+    async def failures(
+        self, plane: PlaneSettings, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
+    ) -> Mapping[Component, str]:
+        """See ``engine.trials.Trials``. Raises Unavailable when no file can be written here."""
+        known = await asyncio.to_thread(self._keys, plane, components, programs)
+        wanted = [each for each in known if not self._passed(known[each])]
+        if not wanted:
+            return {}
+        task = f"trying {', '.join(wanted)}"
+        self.progress.start(task, None)
+        outcome = "interrupted"
+        try:
+            judged = await _judged(trial_settings(plane), wanted, programs)
+            failed = {each: words for each, words in judged.items() if words}
+            unknown = [each for each in wanted if each not in judged]
+            outcome = f"{', '.join(failed)} would not start" if failed else "done"
+            if unknown and not failed:
+                outcome = f"{', '.join(unknown)} could not be judged"
+        finally:
+            self.progress.finish(task, outcome)
+        passed = [known[each] for each, words in judged.items() if not words and each in known]
+        await asyncio.to_thread(self._remember, passed)
+        return failed
+
+    def _keys(
+        self, plane: PlaneSettings, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
+    ) -> dict[Component, str]:
+        """What names each program with its configuration. Such a file is taken for what it was as long as its size and
+        times are; one that cannot be looked at is not tried.
+        """
+        found: dict[Component, str] = {}
+        for component, configuration in configurations(plane).items():
+            if component in components:
+                with suppress(OSError):
+                    seen = Path(programs[component]).stat()
+                    words = (str(programs[component]), str(seen.st_size), str(seen.st_mtime_ns), configuration)
+                    found[component] = hashlib.sha256("\0".join(words).encode()).hexdigest()
+        return found
+
+    def _passed(self, key: str) -> bool:
+        return (self.cache / key).exists()
+
+    def _remember(self, keys: Collection[str]) -> None:
+        """A cache that cannot be written costs time, and nothing else."""
+        with suppress(OSError):
+            self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for key in keys:
+                (self.cache / key).touch(mode=0o600)
+            for old in sorted(self.cache.iterdir(), key=lambda each: each.stat().st_mtime)[:-_KEPT]:
+                old.unlink(missing_ok=True)
+
+
+async def _judged(
+    plane: PlaneSettings, wanted: Collection[Component], programs: Mapping[Component, PurePosixPath]
+) -> dict[Component, str]:
+    """Why each program ends, or "" if it starts; nothing of one that was not judged in time, or could not be run."""
+    ports = await asyncio.to_thread(_free_ports)
+    if ports is None:
+        return {}
+    async with AsyncExitStack() as stack:
+        folder = await stack.enter_async_context(TrialFolder.made())
+        trial = _Trial(plane=plane, seat=seat_with(NAME, *ports), folder=folder, programs=programs, stack=stack)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DEADLINE):
+                await asyncio.gather(*(trial.judge(each) for each in wanted))
+        return trial.words()
+
+
+@dataclass(kw_only=True)
+class _Trial:
+    """One trial. Programs run until ``stack`` ends: others may need them."""
+
+    plane: PlaneSettings
+    seat: Seat
+    folder: Path
+    programs: Mapping[Component, PurePosixPath]
+    stack: AsyncExitStack
+    _secrets: PlaneSecrets = field(init=False)
+    _judging: dict[Component, asyncio.Task[str | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        now = datetime.now(UTC)
+        address = self.seat.listen(PortName.APISERVER).host
+        names = ReplicaNames(
+            replica=_REPLICA, addresses=(address,), service_ip=self.plane.service_ip, cloud=self.plane.cloud is not None
+        )
+        self._secrets = with_replica(create_plane_secrets(NAME, now), names, now)
+
+    async def judge(self, component: Component) -> str | None:
+        """Why a program ends; "" if it starts, None where that cannot be said. Each is judged once."""
+        if component not in self._judging:
+            self._judging[component] = asyncio.ensure_future(self._judge(component))
+        return await self._judging[component]
+
+    def words(self) -> dict[Component, str]:
+        """What was found out."""
+        done = {each: task.result() for each, task in self._judging.items() if task.done() and not task.cancelled()}
+        return {each: words for each, words in done.items() if words is not None}
+
+    async def _judge(self, component: Component) -> str | None:
+        match component:
+            case Component.CLOUD_CONTROLLER_MANAGER:
+                return await self._flags_alone(component)
+            case Component.APISERVER:
+                # It reads its flags and files while etcd starts, and waits for that only then.
+                apiserver = asyncio.ensure_future(self._start(component, self._ready(PortName.APISERVER, "/readyz")))
+                self.stack.callback(apiserver.cancel)
+                etcd = asyncio.ensure_future(self.judge(Component.ETCD))
+                await asyncio.wait((apiserver, etcd), return_when=asyncio.FIRST_COMPLETED)
+                return await apiserver if apiserver.done() or await etcd == "" else None
+            case Component.CONTROLLER_MANAGER | Component.SCHEDULER:
+                # Some flags are read only when it leads, or is about to.
+                if await self.judge(Component.APISERVER) != "":
+                    return None
+                works = self._has_controllers if component is Component.CONTROLLER_MANAGER else self._leads
+                return await self._start(component, works)
+            case _:
+                return await self._start(component, self._ready(PortName.ETCD_METRICS, "/health"))
+
+    async def _start(self, component: Component, ready: Callable[[Http], Awaitable[bool]]) -> str | None:
+        unit = await asyncio.to_thread(self._written, component)
+        first, last = _FIRST.get(component, ()), _LAST.get(component, ())
+        argv = (unit.argv[0], *first, *unit.argv[1:], *unit.boot_argv, *last)
+        process = await self.stack.enter_async_context(TrialProcess.started(argv))
+        secrets = self._secrets
+        authority = secrets.etcd_ca if component is Component.ETCD else secrets.kubernetes_ca
+        client = secrets.etcd_manager if component is Component.ETCD else secrets.manager
+        http = Http(client_context(authority.bundle, client))
+        try:
+            while not await _says(ready, http):
+                ended = await process.ended(_POLL)
+                if ended is not None:
+                    return self._why(ended)
+        finally:
+            await http.close()
+        return ""
+
+    def _why(self, ended: Ended) -> str | None:
+        """In the program's words, without the names of folders that are gone."""
+        if not ended.started:
+            return None
+        said = "\n".join(line for line in ended.output.splitlines() if _EPILOGUE not in line)
+        return why_it_ended(said, ended.exit_code).replace(f"{self.folder}/", "")
+
+    def _ready(self, port: PortName, path: str) -> Callable[[Http], Awaitable[bool]]:
+        scheme = self.plane.metrics_scheme if port is PortName.ETCD_METRICS else "https"
+        origin = self.seat.listen(port).url(scheme)
+
+        async def asked(http: Http) -> bool:
+            return (await http.ask("GET", origin, path, deadline=_ANSWER)).status == 200
+
+        return asked
+
+    async def _leads(self, http: Http) -> bool:
+        """Whether a scheduler has its lease."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{scheduler.LEASE}"
+        return (await http.ask("GET", self.seat.listen(PortName.APISERVER).url(), path, deadline=_ANSWER)).status == 200
+
+    async def _has_controllers(self, http: Http) -> bool:
+        """Whether a controller manager names a check besides that of its election: it has those of its controllers when
+        they have started (kubernetes: cmd/kube-controller-manager/app, StartControllers).
+        """
+        origin = self.seat.listen(PortName.CONTROLLER_MANAGER).url()
+        answer = await http.ask("GET", origin, "/healthz?verbose", deadline=_ANSWER)
+        return answer.status == 200 and answer.body.count(b"[+]") > 1
+
+    async def _flags_alone(self, component: Component) -> str | None:
+        """Whether a user's program knows its flags. It is not started: it might act on the cloud that it knows.
+        Programs that keep the flags of k8s.io/cloud-provider read all of them before they print their help (pflag).
+        """
+        unit = sample_units(self.plane)[component]
+        argv = (str(self.programs[component]), *unit.argv[1:], "--help")
+        process = await self.stack.enter_async_context(TrialProcess.started(argv))
+        ended = await process.ended(_FLAGS_DEADLINE)
+        if ended is None or not ended.started:
+            return None
+        words = why_it_ended(ended.output)
+        refused = ended.exit_code != 0 and any(each in words for each in _BAD_FLAG)
+        return words if refused else ""
+
+    def _written(self, component: Component) -> UnitSpec:
+        """A program's unit, with its files written."""
+        volume, audit = self.folder / "volume", self.folder / "audit"
+        replica = ReplicaSettings(
+            name=_REPLICA,
+            seat=self.seat,
+            volume=PurePosixPath(volume),
+            audit=PurePosixPath(audit),
+            folders={each: PurePosixPath(self.folder / each) for each in Component},
+            programs=self.programs,
+        )
+        issued = self._secrets.replica(_REPLICA)
+        assert issued is not None, "it was issued above"
+        peer = self.seat.advertised(PortName.ETCD_PEER).url()
+        initial = InitialCluster(state=ClusterState.NEW, members=((_REPLICA, peer),), token=NAME)
+        unit = component_unit(component, self.plane, replica, self._secrets, issued, initial)
+        for each in (volume, audit):
+            each.mkdir(mode=0o700, exist_ok=True)
+        for file in unit.files:
+            path = Path(file.path)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_bytes(file.content)
+        return unit
+
+
+async def _says(ready: Callable[[Http], Awaitable[bool]], http: Http) -> bool:
+    try:
+        return await ready(http)
+    except NoAnswer:
+        return False
+
+
+def _free_ports() -> tuple[str, dict[str, int]] | None:
+    """An address of the loopback interface that nobody else uses, with a free port for each program; None where there
+    is no such interface. Apiservers find events in the same etcd as all else.
+    """
+    address = "127.255." + ".".join(str(1 + secrets.randbelow(254)) for _ in range(2))
+    ports: dict[str, int] = {}
+    held: list[socket.socket] = []
+    try:
+        for name in PortName:
+            held.append(each := socket.socket())
+            each.bind((address, 0))
+            ports[name] = each.getsockname()[1]
+    except OSError:
+        return None
+    finally:
+        for each in held:
+            each.close()
+    ports[PortName.EVENTS_CLIENT] = ports[PortName.ETCD_CLIENT]
+    return address, ports

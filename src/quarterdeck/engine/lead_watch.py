@@ -1,0 +1,119 @@
+"""Whether the holder of a lease renews it, by what was read of it again and again. Pure.
+
+The rule is client-go's (tools/leaderelection): what counts is for how long the renewal has not changed, on the reader's
+own clock, and neither what the holder's clock says nor for how long it claims the lease. Who reads for the first time
+goes by when the renewal was written, on the apiserver's clock, and waits for a moment whether it changes: the clocks of
+two apiservers may differ.
+
+All times are in seconds on a clock that nobody sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from quarterdeck.kube.port import SeenLease
+from quarterdeck.model.components import Component
+from quarterdeck.model.leadership import UNLED_S, Leadership
+
+#: Seconds for which a lease must have been seen unchanged before anything is concluded: holders renew every 2 s.
+SURE_S = 5.0
+#: Seconds between two readings after which what came between is not known.
+GAP_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A lease (None: there is none) as it was read last, at ``read``; it is as it is ``since``, at the latest.
+    ``moved``: that it changed then was seen. ``steady``: since when it was read without a gap, and did not change.
+    ``replica``: whose program says that it holds it ("": none does); ``alone``: since when all programs of the plane
+    say that they do not, though somebody holds it (None: not so).
+    """
+
+    lease: SeenLease | None
+    read: float
+    since: float
+    steady: float
+    moved: bool = False
+    replica: str = ""
+    alone: float | None = None
+
+    @classmethod
+    def begun(cls, lease: SeenLease | None, now: float) -> Watched:
+        """What the first reading tells."""
+        return cls(lease=lease, read=now, since=now, steady=now)
+
+    def after(self, lease: SeenLease | None, now: float) -> Watched:
+        """The same after one more reading."""
+        if _renewal(lease) == _renewal(self.lease):
+            steady = self.steady if now - self.read <= GAP_S else now
+            return replace(self, lease=lease, read=now, steady=steady)
+        new = Watched(lease=lease, read=now, since=now, steady=now, moved=True)
+        same = _holder(lease) == _holder(self.lease)
+        return replace(new, replica=self.replica, alone=self.alone) if same else new
+
+    def claimed(self, said: Mapping[str, bool | None]) -> Watched:
+        """The same, with what the plane's programs say, by replica (None: it does not answer)."""
+        claims = [name for name, holds in said.items() if holds]
+        disowned = bool(said) and all(holds is False for holds in said.values()) and bool(_holder(self.lease))
+        alone = (self.read if self.alone is None else self.alone) if disowned else None
+        return replace(self, replica=claims[0] if len(claims) == 1 else "", alone=alone)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether somebody else renews it: that was seen after all programs of the plane had said that they do not hold
+        it. One of them that had just died would have renewed it before.
+        """
+        return self.alone is not None and self.since > self.alone and self._unrenewed_s < UNLED_S
+
+    @property
+    def _unrenewed_s(self) -> float:
+        """Seconds since anybody renewed it. What was seen by oneself outweighs the apiserver's clock."""
+        watched = self.read - self.since
+        age = self.lease.age_s if self.lease is not None else None
+        return watched if self.moved or age is None else max(watched, age)
+
+    def judged(self, component: Component, name: str, *, once: bool = False) -> Leadership:
+        """What is so of the lease ``name`` of a component. ``once``: nobody looks again, so that a lease which is not
+        there now, and does not come while it is looked at, counts.
+        """
+        lease, idle = self.lease, self._unrenewed_s
+        if self.foreign and self.alone is not None:
+            idle = max(self.read - self.alone, _tenure(lease))
+        sure = self.foreign or self.read - self.steady >= SURE_S
+        missing = once and sure and lease is None
+        written = lease.written_at if lease is not None and lease.holder else None
+        return Leadership(
+            component=component,
+            lease=name,
+            exists=lease is not None,
+            holder=_holder(lease),
+            replica=self.replica,
+            foreign=self.foreign,
+            idle_s=idle if lease is not None else None,
+            expires_at=written + lease.duration if lease is not None and written is not None else None,
+            expired=lease is None or self._unrenewed_s >= lease.duration,
+            led=self._led(idle, sure=sure, missing=missing),
+        )
+
+    def _led(self, idle: float, *, sure: bool, missing: bool) -> bool | None:
+        if missing or idle >= UNLED_S:
+            return False if sure else None
+        return True if _holder(self.lease) else None  # else between two holders
+
+
+def _holder(lease: SeenLease | None) -> str:
+    return lease.holder if lease is not None else ""
+
+
+def _renewal(lease: SeenLease | None) -> tuple[str, float | None, float | None] | None:
+    """What a renewal changes; not the resource version, which anybody's label changes."""
+    return (lease.holder, lease.renewed, lease.acquired) if lease is not None else None
+
+
+def _tenure(lease: SeenLease | None) -> float:
+    """For how many seconds its holder has had it, by the holder's own clock."""
+    if lease is None or lease.renewed is None or lease.acquired is None:
+        return 0.0
+    return lease.renewed - lease.acquired

@@ -1,0 +1,52 @@
+"""How full the databases of etcd are, and whether anything but a larger quota makes room in them."""
+
+from __future__ import annotations
+
+from quarterdeck.model.clusters import CALLED, QUOTA, Cluster, Full
+from quarterdeck.model.world import Health, MemberFact, Space, World
+from quarterdeck.planner.members import raised
+
+NOSPACE = "NOSPACE"
+#: Shares of the quota: a database that is larger has no room; and it gets enough only where no more than this is in use
+#: (one that was defragmented is up to a tenth larger than what is in use).
+NO_ROOM = 0.9
+WORTH = 0.75
+
+
+def needs_quota(world: World) -> bool:
+    """Whether a cluster takes no writes until its quota is larger."""
+    return any(lacks_quota(world.of(each), each) for each in Cluster)
+
+
+def lacks_quota(world: World, cluster: Cluster) -> str:
+    """What to say where the quota of a cluster is too small for what is in use, so that no room can be made; "" else.
+    ``world`` is as that cluster has it.
+    """
+    membership, full = world.membership, world.memory.full
+    if membership is None or full is None or NOSPACE not in raised(membership):
+        return ""
+    spaces = [each.space for each in membership.voters if each.space is not None and not _gets_room(each, full)]
+    if not spaces:
+        return ""
+    most = max(spaces, key=lambda each: each.size)
+    used, quota = (f"{count / 2**20:,.0f} MiB" for count in (most.size, most.quota))
+    return f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use (raise {QUOTA[cluster]})"
+
+
+def has_no_room(space: Space) -> bool:
+    """Whether a database is so large that its member may take no writes."""
+    return space.size > NO_ROOM * space.quota
+
+
+def is_cramped(space: Space) -> bool:
+    """Whether that much of it is in use that it has no room even once it is defragmented."""
+    return space.in_use > WORTH * space.quota
+
+
+def _gets_room(member: MemberFact, full: Full) -> bool:
+    """Whether a member has room, or may get it. What is in use it knows as of its last write, and none come: after
+    history was forgotten only defragmenting tells.
+    """
+    if member.space is None or member.health is Health.DOWN or not has_no_room(member.space):
+        return True
+    return not is_cramped(member.space) or not full.compacted or member.replica not in full.defragmented

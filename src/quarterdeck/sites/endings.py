@@ -1,0 +1,37 @@
+"""Why a unit does not run, as its machine and its own output tell."""
+
+from __future__ import annotations
+
+from quarterdeck.components.endings import LINES, last_reason, why_it_ended
+from quarterdeck.errors import NotFound, Unavailable
+from quarterdeck.model.units import UnitState, UnitStatus
+from quarterdeck.sites.port import Site
+
+
+async def why_idle(site: Site, machine: str, unit: str) -> str:
+    """That a unit does not run on a machine, and why, for people; "" if it runs, or if that is not known."""
+    try:
+        units = {each.name: each for each in await site.units(machine)}
+    except (NotFound, Unavailable):
+        return ""
+    if unit in units and units[unit].state is UnitState.RUNNING:
+        return ""
+    why = await why_unit_ended(site, machine, unit)
+    return f"{unit} does not run on {machine}" + (f": {why}" if why else "")
+
+
+async def why_unit_ended(site: Site, machine: str, unit: str) -> str:
+    """Why a unit ended, or what it last complained of if it has not; "" where its machine, or the unit, tells nothing.
+
+    See ``components.endings.why_it_ended``.
+    """
+    try:
+        units = await site.units(machine)
+        output = await site.logs(machine, unit, lines=LINES)
+    except (NotFound, Unavailable):
+        return ""
+    status = next((each for each in units if each.name == unit), UnitStatus(name=unit, state=UnitState.ABSENT))
+    if status.refused:
+        return status.refused
+    lives = status.state is UnitState.RUNNING and not status.restarts
+    return last_reason(output) if lives else why_it_ended(output, status.exit_code)

@@ -1,0 +1,141 @@
+"""Which machine a host is: two hosts that are one machine fail together, and a quorum on them is none. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from quarterdeck.errors import Corrupt
+from quarterdeck.model.findings import Finding, HostFinding, Verdict
+from quarterdeck.sites.ssh.hosts import Host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What tells a machine from others. ``machine_id``: machine-id(5); ``boot_id``: of its running kernel, which
+    containers of one host share. ``host_keys``: the public keys of its sshd, in base64. ``addresses``: the IP addresses
+    of its interfaces. What the host does not say is empty.
+    """
+
+    machine_id: str = ""
+    boot_id: str = ""
+    host_keys: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identified:
+    """A host with its identity. ``site``: "" for the site that is checked."""
+
+    host: Host
+    identity: Identity
+    site: str = ""
+
+    @property
+    def name(self) -> str:
+        """The host, for people."""
+        return f"host {self.host.name}{f' of site {self.site}' if self.site else ''}"
+
+
+def read_identity(doing: str, said: str, shown_key: str = "") -> Identity:
+    """What a host said (check/identity.sh). ``shown_key``: the host key that it showed, in base64. Raises Corrupt."""
+    lines = [line.partition("\t") for line in said.splitlines()]
+
+    def of(key: str) -> list[str]:
+        return [word for name, _, word in lines if name == key and word]
+
+    try:
+        addresses = frozenset(map(_address, of("address")))
+    except ValueError as error:
+        raise Corrupt(doing, f"the host listed an address that cannot be parsed: {error}") from None
+    return Identity(
+        machine_id=next(iter(of("machine-id")), ""),
+        boot_id=next(iter(of("boot-id")), ""),
+        host_keys=frozenset((*of("host-key"), *filter(None, (shown_key,)))),
+        addresses=addresses,
+    )
+
+
+def judge_address(host: Host, identity: Identity) -> Iterator[HostFinding]:
+    """Programs bind to the address of a host: it has to be on one of its interfaces."""
+    if not identity.addresses or host.address in identity.addresses or _is_loopback(host.address):
+        return
+    usable = sorted(each for each in identity.addresses if not _is_local(each))
+    seen = f"{host.address} is on none of its interfaces, and programs cannot listen there"
+    step = f"use an address that it has: {', '.join(usable)}" if usable else "configure the address on the host"
+    yield HostFinding(host.name, Finding("address", Verdict.REFUSE, seen, step))
+
+
+def judge_machines(own: Sequence[Identified], others: Sequence[Identified] = ()) -> Iterator[HostFinding]:
+    """Hosts of a site (``own``) that are one machine with each other, or with a host of another site (``others``)."""
+    for one, other in combinations(own, 2):
+        if finding := _judge_pair(one, other):
+            yield HostFinding(f"{one.host.name} -> {other.host.name}", finding)
+    for one in own:
+        for other in others:
+            if finding := _judge_pair(one, other):
+                yield HostFinding(one.host.name, finding)
+
+
+def _judge_pair(one: Identified, other: Identified) -> Finding | None:
+    first, second = one.identity, other.identity
+    shared_id = first.machine_id if first.machine_id == second.machine_id else ""
+    shared_keys = bool(first.host_keys & second.host_keys)
+    pair = f"{one.name} and {other.name}"
+    if _are_one(one, other):
+        why = f"machine id {shared_id}, one boot id" if shared_id else "one boot id, and addresses of each other"
+        seen = f"{pair} are the same machine ({why}): they would fail together"
+        step = (
+            "give each host a machine of its own; containers that are copies of one image: give each its own machine id"
+            " ('rm /etc/machine-id; systemd-machine-id-setup') and host keys ('rm /etc/ssh/ssh_host_*; ssh-keygen -A')"
+        )
+        return Finding("machine", Verdict.REFUSE, seen, step)
+    if shared_id:
+        seen = f"{pair} have the same machine id {shared_id}: one is a copy of the other"
+        step = "on the copy run 'rm /etc/machine-id; systemd-machine-id-setup', and reboot it"
+        return Finding("machine", Verdict.WARN, seen, step)
+    if shared_keys:
+        seen = f"{pair} have the same ssh host key: one is a copy of the other, and each can pose as the other"
+        step = "on the copy run 'rm /etc/ssh/ssh_host_*; ssh-keygen -A', restart its sshd, and correct known_hosts"
+        return Finding("machine", Verdict.WARN, seen, step)
+    return None
+
+
+def _are_one(one: Identified, other: Identified) -> bool:
+    """A boot id is made at each boot: machines that differ in it are two, whatever was copied. Containers share that of
+    their host; they differ in network, and in machine id or host keys unless these were copied.
+    """
+    first, second = one.identity, other.identity
+    if _differ(first.boot_id, second.boot_id):
+        return False
+    copied = first.machine_id == second.machine_id and bool(first.host_keys & second.host_keys)
+    return copied or _shares_addresses(one, other) or _shares_addresses(other, one)
+
+
+def _shares_addresses(one: Identified, other: Identified) -> bool:
+    """Whether the address of a host is on an interface of another one."""
+    return bool(one.identity.boot_id) and other.host.address in one.identity.addresses
+
+
+def _differ(one: str, other: str) -> bool:
+    """Whether both are known, and are not the same."""
+    return bool(one) and bool(other) and one != other
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
+
+
+def _is_local(address: str) -> bool:
+    """Whether others cannot connect to an address: of the loopback interface, or of one link alone."""
+    known = ipaddress.ip_address(address)
+    return known.is_loopback or known.is_link_local
+
+
+def _address(word: str) -> str:
+    """An address as the kernel lists it: 32 digits for one of IPv6 (/proc/net/if_inet6)."""
+    if len(word) == 32 and ":" not in word:
+        return str(ipaddress.IPv6Address(bytes.fromhex(word)))
+    return str(ipaddress.ip_address(word))

@@ -1,0 +1,221 @@
+"""Real programs on trial: what does not start is found out, in its own words, and nothing is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+from support.conditions import until
+
+from quarterdeck.api.apiserver import AdmissionPlugin
+from quarterdeck.api.authentication import JwtAuthenticator
+from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.components.replica import components_of
+from quarterdeck.components.settings import Audit, PlaneSettings
+from quarterdeck.drivers import trials as module
+from quarterdeck.drivers.trials import LocalTrials
+from quarterdeck.engine.drive import PROGRAMS
+from quarterdeck.model.components import Component
+from quarterdeck.upstream.catalog import Versions
+from quarterdeck.upstream.upstream import Upstream
+
+ETCD, API, KCM, SCHEDULER = (
+    Component.ETCD,
+    Component.APISERVER,
+    Component.CONTROLLER_MANAGER,
+    Component.SCHEDULER,
+)
+VERSIONS = Versions()
+PLANE = PlaneSettings(name="demo", kubernetes=str(VERSIONS.kubernetes), etcd=str(VERSIONS.etcd))
+POLICY = "apiVersion: audit.k8s.io/{version}\nkind: Policy\nrules: {rules}\n"
+SECURITY = {
+    "apiVersion": "pod-security.admission.config.k8s.io/v1",
+    "kind": "PodSecurityConfiguration",
+    "defaults": {"enforce": "baseline", "enforce-version": "latest"},
+}
+
+
+@pytest.fixture(scope="module")
+def programs() -> Mapping[Component, PurePosixPath]:
+    upstream = Upstream.from_environment(os.environ)
+    found = asyncio.run(upstream.ensure(tuple(dict.fromkeys(PROGRAMS.values())), VERSIONS))
+    return {component: PurePosixPath(found[program]) for component, program in PROGRAMS.items()}
+
+
+@pytest.fixture
+def trials(tmp_path: Path) -> LocalTrials:
+    return LocalTrials(cache=tmp_path / "trials")
+
+
+def flags(component: Component, **values: str) -> PlaneSettings:
+    given = {name.replace("_", "-"): value for name, value in values.items()}
+    return replace(PLANE, extra_args={component: given})
+
+
+def audited(version: str = "v1", rules: str = "[{level: Metadata}]") -> PlaneSettings:
+    return replace(PLANE, audit=Audit(policy=POLICY.format(version=version, rules=rules)))
+
+
+def secured(**defaults: str) -> PlaneSettings:
+    said = {**SECURITY, "defaults": {name.replace("_", "-"): value for name, value in defaults.items()}}
+    return replace(PLANE, admission=(AdmissionPlugin(name="PodSecurity", configuration=said),))
+
+
+BAD: Mapping[str, tuple[Component, PlaneSettings, str]] = {
+    "etcd: a flag that is gone": (ETCD, flags(ETCD, enable_v2v3="v2"), "enable-v2v3"),
+    "etcd: a value": (ETCD, flags(ETCD, auth_token="jwt"), "auth"),
+    "etcd: a feature gate": (ETCD, flags(ETCD, feature_gates="NoSuchGate=true"), "NoSuchGate"),
+    "scheduler: a flag that is gone": (SCHEDULER, flags(SCHEDULER, algorithm_provider="x"), "algorithm-provider"),
+    "scheduler: a feature gate": (SCHEDULER, flags(SCHEDULER, feature_gates="NoSuchGate=true"), "NoSuchGate"),
+    "scheduler: times": (SCHEDULER, flags(SCHEDULER, leader_elect_renew_deadline="20s"), "renewDeadline"),
+    "manager: a flag that is gone": (KCM, flags(KCM, pod_eviction_timeout="5m"), "pod-eviction-timeout"),
+    "manager: a controller": (KCM, flags(KCM, controllers="*,no-such-controller"), "no-such-controller"),
+    "manager: what a controller reads": (
+        KCM,
+        flags(KCM, allocate_node_cidrs="true", cluster_cidr="10.0.0.0/33"),
+        "10.0.0.0/33",
+    ),
+    "apiserver: a flag that is gone": (API, flags(API, cloud_provider="aws"), "cloud-provider"),
+    "apiserver: a feature gate": (API, flags(API, feature_gates="NoSuchGate=true"), "NoSuchGate"),
+    "apiserver: an admission plugin": (API, flags(API, enable_admission_plugins="NoSuchPlugin"), "NoSuchPlugin"),
+    "apiserver: an audit policy's version": (API, audited(version="v1beta1"), "v1beta1"),
+    "apiserver: an audit level": (API, audited(rules="[{level: Everything}]"), "Everything"),
+    "apiserver: no audit rules": (API, audited(rules="[]"), "rules"),
+    "apiserver: contradicting audit fields": (
+        API,
+        audited(rules="[{level: Metadata, resources: [{group: ''}], nonResourceURLs: ['/x']}]"),
+        "rules[0]",
+    ),
+    "apiserver: a PodSecurity level": (API, secured(enforce="strict"), "strict"),
+    "apiserver: a PodSecurity version": (API, secured(enforce="baseline", enforce_version="v1"), "version"),
+    "apiserver: an unknown field of PodSecurity": (API, secured(enforced="baseline"), "enforced"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_what_does_not_start_is_said_in_the_words_of_the_program(
+    case: str, trials: LocalTrials, programs: Mapping[Component, PurePosixPath]
+) -> None:
+    component, plane, words = BAD[case]
+    began = time.monotonic()
+    failures = await trials.failures(plane, [component], programs)
+    assert words in failures[component], failures
+    assert "/quarterdeck-trial-" not in failures[component], "the folder is gone"
+    assert time.monotonic() - began < module._DEADLINE / 2
+    assert not trials.cache.exists() or component not in {*trials.cache.iterdir()}
+
+
+async def test_programs_with_our_own_flags_start_and_are_not_tried_again(
+    trials: LocalTrials, programs: Mapping[Component, PurePosixPath], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = components_of(PLANE)
+    assert await trials.failures(PLANE, every, programs) == {}
+    assert len([*trials.cache.iterdir()]) == len(every), "each of them was judged"
+    monkeypatch.setattr(module, "_judged", None)
+    assert await trials.failures(replace(PLANE, name="other"), every, programs) == {}
+
+
+JWT = JwtAuthenticator.model_validate(
+    {
+        "issuer": {"url": "https://issuer.example", "audiences": ("kubernetes",)},
+        "claimMappings": {"username": {"claim": "sub", "prefix": "oidc:"}},
+    }
+)
+
+
+async def test_a_plane_with_all_that_a_user_may_say_starts(
+    trials: LocalTrials, programs: Mapping[Component, PurePosixPath]
+) -> None:
+    plane = replace(
+        secured(enforce="restricted", enforce_version="v1.30", warn="baseline"),
+        audit=Audit(policy=POLICY.format(version="v1", rules="[{level: None, verbs: [get]}, {level: Request}]")),
+        authenticators=(JWT,),
+        separate_events=True,
+        service_cidr="10.200.0.0/20",
+        extra_args={
+            ETCD: {"snapshot-count": "5000", "tls-min-version": "TLS1.3"},
+            API: {"event-ttl": "2h", "max-requests-inflight": "800", "audit-log-path": "-", "profiling": "true"},
+            KCM: {"allocate-node-cidrs": "true", "cluster-cidr": "10.201.0.0/16", "controllers": "*,-ttl-controller"},
+            SCHEDULER: {"v": "2", "kube-api-qps": "100"},
+        },
+    )
+    assert await trials.failures(plane, components_of(plane), programs) == {}
+    assert len([*trials.cache.iterdir()]) == 4
+
+
+async def test_files_of_other_machines_are_not_looked_for_here(
+    trials: LocalTrials, programs: Mapping[Component, PurePosixPath]
+) -> None:
+    plane = flags(API, egress_selector_config_file="/etc/kubernetes/egress.yaml")
+    assert await trials.failures(plane, [API], programs) == {}
+
+
+async def test_a_program_that_cannot_be_executed_here_is_not_judged(
+    trials: LocalTrials, programs: Mapping[Component, PurePosixPath], tmp_path: Path
+) -> None:
+    broken = tmp_path / "kube-scheduler"
+    broken.write_bytes(b"\x7fELF no program")
+    broken.chmod(0o755)
+    assert await trials.failures(PLANE, [SCHEDULER], {**programs, SCHEDULER: PurePosixPath(broken)}) == {}
+    assert not trials.cache.exists() or not [*trials.cache.iterdir()], "it has not passed either"
+
+
+CLOUD = """#!/bin/sh
+for word; do
+  case "$word" in
+    --nodes-per-second=*) echo "Error: unknown flag: ${word%%=*}" >&2; exit 1 ;;
+    --help) echo usage; exit 0 ;;
+  esac
+done
+touch "$(dirname "$0")/acted"
+"""
+
+
+@pytest.mark.parametrize(("flag", "words"), [("nodes-per-second", "unknown flag: --nodes-per-second"), ("v", "")])
+async def test_a_users_program_is_asked_for_its_flags_and_never_started(
+    flag: str, words: str, trials: LocalTrials, tmp_path: Path
+) -> None:
+    program = tmp_path / "ccm"
+    program.write_text(CLOUD)
+    program.chmod(0o755)
+    component = Component.CLOUD_CONTROLLER_MANAGER
+    cloud = CloudControllerManager(program=PurePosixPath(program), flags={flag: "4"})
+    plane = replace(PLANE, cloud=cloud, extra_args={component: {flag: "4"}})
+    failures = await trials.failures(plane, [component], {component: PurePosixPath(program)})
+    assert words in failures.get(component, "")
+    assert bool(failures) == bool(words)
+    assert not (tmp_path / "acted").exists()
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path, PurePosixPath
+from quarterdeck.components.settings import PlaneSettings
+from quarterdeck.drivers.trials import LocalTrials
+from quarterdeck.model.components import Component
+plane = PlaneSettings(name="demo", kubernetes=sys.argv[1], etcd=sys.argv[2])
+program = {Component.ETCD: PurePosixPath(sys.argv[3])}
+asyncio.run(LocalTrials(cache=Path(sys.argv[4])).failures(plane, [Component.ETCD], program))
+"""
+
+
+def test_no_process_outlives_a_trial_whose_quarterdeck_is_killed(tmp_path: Path) -> None:
+    """The program writes down its process, and runs for ever."""
+    program, written = tmp_path / "etcd", tmp_path / "pid"
+    program.write_text(f'#!/bin/sh\necho $$ > "{written}.new"; mv "{written}.new" "{written}"; exec sleep 600\n')
+    program.chmod(0o755)
+    argv = (sys.executable, "-c", KILLED, PLANE.kubernetes, PLANE.etcd, str(program), str(tmp_path / "cache"))
+    process = subprocess.Popen(argv)
+    until(written.exists, "the program to run")
+    pid = int(written.read_text())
+    os.kill(pid, 0)
+    process.kill()
+    process.wait()
+    until(lambda: not Path(f"/proc/{pid}").exists(), "the program to end")

@@ -1,0 +1,45 @@
+"""What ``apply`` says of what it was given, before and when it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.cli_lab import Cli
+
+PLANE = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: ControlPlane
+metadata: {name: demo}
+spec:
+  placement: {site: east}
+  addons:
+    - name: policy
+      inline: |
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingWebhookConfiguration
+        metadata: {name: everything}
+        webhooks:
+          - name: all.example.com
+            clientConfig: {service: {namespace: policy, name: policy}}
+            rules: [{apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*"]}]
+"""
+WORDS = (
+    "! add-on policy: webhook all.example.com of ValidatingWebhookConfiguration everything is called for every write of"
+)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("argv", [["--dry-run"], ["--detach"]])
+def test_an_add_on_whose_webhook_is_called_for_leases_is_warned_of(
+    cli: Cli, argv: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.cli.planes.detach", lambda name, **_: None)
+    said = cli("apply", "-f", "-", *argv, stdin=PLANE)
+    assert said.code == 0, said
+    assert WORDS in said.out
+    assert "no controller leads and nodes count as dead" in said.out

@@ -1,0 +1,175 @@
+"""Why a program ended is told in its own words: by real output of real programs, and by the way in which it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.components.endings import last_reason, why_it_ended
+from quarterdeck.model.units import UnitSpec
+from quarterdeck.sites.endings import why_idle, why_unit_ended
+from quarterdeck.sites.fake import FakeSite
+from quarterdeck.sites.fake_machines import Behaviour
+from quarterdeck.sites.local.settings import LocalSiteSettings
+
+OUTPUTS = Path(__file__).parents[1] / "fixtures" / "endings"
+
+#: What each program said when it was started with a wrong flag, file or address, and with which exit code it ended.
+REASONS = {
+    "apiserver-audit-level": (1, 'rules[0].level: Unsupported value: "Everything"'),
+    "apiserver-audit-v1beta1": (1, 'no kind "Policy" is registered for version "audit.k8s.io/v1beta1"'),
+    "apiserver-cidr": (1, 'service IP family "fd00::/64" must match public address family'),
+    "apiserver-feature-gate": (1, "unrecognized feature gate: NoSuchGate"),
+    "apiserver-missing-file": (1, "open /nonexistent: no such file or directory"),
+    "apiserver-no-etcd": (1, "error creating storage factory: context deadline exceeded"),
+    "apiserver-unknown-flag": (1, "unknown flag: --cloud-provider"),
+    "coredns-address": (1, "listen tcp 203.0.113.9:24053: bind: cannot assign requested address"),
+    "coredns-missing": (1, "loading Caddyfile via flag: open /nonexistent"),
+    "coredns-syntax": (1, "Corefile3:2 - Syntax error: Unexpected token 'file'"),
+    "coredns-unknown-flag": (2, "flag provided but not defined: -nosuch"),
+    "coredns-unknown-plugin": (1, "Unknown directive 'nosuch'"),
+    "envoy-bad-config": (1, "INVALID_ARGUMENT: invalid JSON"),
+    "envoy-missing": (1, "Invalid path: /nonexistent.yaml"),
+    "envoy-unknown-flag": (1, "--nosuch -- Couldn't find match for argument"),
+    "etcd-address-not-here": (1, "listen tcp 203.0.113.9:24001: bind: cannot assign requested address"),
+    "etcd-bad-cert": (1, "listener failed: open /nonexistent: no such file or directory"),
+    "etcd-bad-url": (2, 'invalid value "nonsense" for flag -listen-client-urls'),
+    "etcd-cluster-mismatch": (1, 'couldn\'t find local name "default" in the initial cluster configuration'),
+    "etcd-corrupt-db": (2, "failed to open database: invalid database"),
+    "etcd-corrupt-wal": (2, "panic: cannot use none as id"),
+    "etcd-data-is-file": (1, "failed to list data directory: readdirent /srv/file: not a directory"),
+    "etcd-unknown-flag": (2, "flag provided but not defined: -enable-v2v3"),
+    "kcm-feature-gate": (1, "invalid value of X=yes, err: strconv.ParseBool"),
+    "kcm-no-kubeconfig": (1, "stat /nonexistent: no such file or directory"),
+    "kcm-unknown-controllers": (1, '"nosuch" is not in the list of known controllers'),
+    "kcm-unknown-flag": (1, "unknown flag: --nosuch"),
+    "keepalived-config": (2, "Non-existent interface specified in configuration"),
+    "keepalived-flag": (1, "Unknown option --nosuch"),
+    "keepalived-missing": (6, "Config files missing '/nonexistent'."),
+    "python": (1, "ValueError: no cloud named 'x'"),
+    "scheduler-bad-kubeconfig": (1, "error loading config file"),
+    "scheduler-no-kubeconfig": (1, "stat /nonexistent: no such file or directory"),
+    "scheduler-unknown-flag": (1, "unknown flag: --policy-config-file"),
+    "shell": (127, "nosuchprogram: command not found"),
+    "shell-exec": (126, "/etc/passwd: cannot execute: Permission denied"),
+    "shell-unset": (127, "FOO: unbound variable"),
+}
+
+
+def test_there_is_a_reason_for_each_output() -> None:
+    assert {each.stem for each in OUTPUTS.glob("*.txt")} == set(REASONS)
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_a_real_program_says_why_it_ended(name: str) -> None:
+    exit_code, reason = REASONS[name]
+    said = why_it_ended((OUTPUTS / f"{name}.txt").read_text(), exit_code)
+    assert said.startswith(f"exit code {exit_code}: ")
+    assert reason in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_retries_and_farewells_after_the_reason_do_not_hide_it(name: str) -> None:
+    noise = (
+        "W1125 21:43:10.112199    9231 logging.go:55] [core] grpc: addrConn.createTransport failed to connect to {}\n"
+        '{"level":"info","ts":"2026-11-25T21:42:58Z","msg":"closed etcd server"}\n'
+        "[2026-11-25 21:45:40.046][16165][info][main] [source/server/server.cc:1159] exiting\n"
+        "Stopped Keepalived v2.2.7 (01/16,2022)\n"
+    )
+    text = (OUTPUTS / f"{name}.txt").read_text()
+    assert last_reason(text + noise) == last_reason(text)
+
+
+def test_the_reason_is_that_of_the_last_run() -> None:
+    before = (OUTPUTS / "etcd-unknown-flag.txt").read_text()
+    after = (OUTPUTS / "etcd-data-is-file.txt").read_text()
+    assert "not a directory" in last_reason(before + after)
+    assert "enable-v2v3" in last_reason(after + before)
+
+
+#: What other programs write, and the part of it that is the reason.
+OTHERS = (
+    ("F1125 21:42:59.872433    9192 main.go:72] no provider given\ngoroutine 1 [running]:\n", "no provider given"),
+    (
+        "panic: runtime error: nil map\n\ngoroutine 1 [running]:\nmain.main()\n\t/x.go:3 +0x18\nexit status 2\n",
+        "panic: runtime error: nil map",
+    ),
+    ('time="2026-11-25T21:42:59Z" level=fatal msg="no token" error="stat /t: gone"\n', "no token: stat /t: gone"),
+    (
+        'Traceback (most recent call last):\n  File "x"\nValueError: a\n\nDuring handling of it:\n\n'
+        "Traceback (most recent call last):\n  File \"x\"\nKeyError: 'b'\n",
+        "KeyError: 'b'",
+    ),
+    ("usage: ccm [-h]\nccm: error: unrecognized arguments: --x\n", "ccm: error: unrecognized arguments: --x"),
+    (
+        "thread 'main' panicked at src/main.rs:2:5: explicit panic\nnote: run with `RUST_BACKTRACE=1`\n",
+        "thread 'main' panicked at src/main.rs:2:5: explicit panic",
+    ),
+    (
+        "[2026-11-25 21:45:40.046][1][critical][assert] [source/a.cc:1] assert failure: inotify_fd_ >= 0\n"
+        "[2026-11-25 21:45:40.046][1][critical][backtrace] [./b.h:104] Caught Aborted, suspect faulting address 0x1\n"
+        "[2026-11-25 21:45:40.046][1][critical][backtrace] [./b.h:91] Backtrace (use tools/stack_decode.py):\n",
+        "assert failure: inotify_fd_ >= 0",
+    ),
+    (
+        "etcd: error while loading shared libraries: libx.so: cannot open\n",
+        "etcd: error while loading shared libraries: libx.so: cannot open",
+    ),
+    (
+        "supervisor: couldn't exec /opt/etcd: EACCES\nsupervisor: child process was not spawned\n",
+        "supervisor: couldn't exec /opt/etcd: EACCES",
+    ),
+    ("quarterdeck: cannot start: its data is gone\n", "quarterdeck: cannot start: its data is gone"),
+    (
+        "Failed at step EXEC spawning /opt/etcd: Permission denied\n",
+        "Failed at step EXEC spawning /opt/etcd: Permission denied",
+    ),
+    ("starting\nall is well\n", "all is well"),
+    ("could not bind: address in use\nbye\n", "could not bind: address in use"),
+    ("\n\n", ""),
+    ("", ""),
+)
+
+
+@pytest.mark.parametrize(("output", "reason"), OTHERS)
+def test_other_programs_say_it_in_other_ways(output: str, reason: str) -> None:
+    assert last_reason(output) == reason
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "how"),
+    [
+        (0, "exit code 0"),
+        (1, "exit code 1"),
+        (203, "exit code 203 (systemd: EXEC)"),
+        (-9, "killed by SIGKILL"),
+        (-64 - 1, "killed by signal 65"),
+        (None, ""),
+    ],
+)
+def test_a_program_that_wrote_nothing_is_told_by_how_it_ended(exit_code: int | None, how: str) -> None:
+    assert why_it_ended("", exit_code) == how
+
+
+def test_a_long_reason_is_cut() -> None:
+    said = last_reason("Error: " + "x" * 10_000)
+    assert (len(said), said[-3:]) == (400, "...")
+
+
+async def test_a_unit_says_why_it_does_not_run_and_one_that_runs_says_nothing_of_the_kind() -> None:
+    def behave(spec: UnitSpec) -> Behaviour:
+        return Behaviour() if spec.name == "well" else Behaviour(exit_code=1, output="Error: unknown flag: --x\n")
+
+    site = FakeSite(LocalSiteSettings(name="east", zones=("a",)), behave=behave)
+    machine = (await site.machines())[0].name
+    for name in ("well", "ill"):
+        await site.start_unit(machine, UnitSpec(name=name, argv=("/bin/x",)))
+    why = "exit code 1: Error: unknown flag: --x"
+    assert await why_unit_ended(site, machine, "ill") == why
+    assert await why_idle(site, machine, "ill") == f"ill does not run on {machine}: {why}"
+    assert await why_idle(site, machine, "well") == ""
+    assert await why_idle(site, machine, "none") == f"none does not run on {machine}"
+    await site.kill_machine(machine)
+    assert await why_idle(site, machine, "ill") == ""

@@ -1,0 +1,135 @@
+"""What came of trying on a host what will be done there, and the pieces of scripts that do it, run on this host."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.model.findings import Verdict
+from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.ssh import trials
+from quarterdeck.sites.ssh.hosts import Host, Login
+from quarterdeck.sites.ssh.script import script
+from quarterdeck.sites.ssh.trials import Failure, Trials, judge_trials, read_trials
+
+HOST = Host(name="one", address="192.0.2.1", zone="a", roles=(MachineRole.CONTROL,), login=Login(host="one"))
+SAID = """\
+rights\tsudo
+trial\texecute\t/var/lib\tprograms\tbash: a file in /var/lib: Permission denied
+trial\twrite\t/etc\taccounts\tmktemp: failed: Read-only file system
+environment\tHTTPS_PROXY
+environment\tGODEBUG
+selinux\t1
+class\tstandard\t/var/lib\tyes\t1
+"""
+
+
+def test_the_words_of_the_host_are_kept() -> None:
+    assert read_trials(SAID) == Trials(
+        failures=(
+            Failure(
+                how="execute", folder="/var/lib", what="programs", said="bash: a file in /var/lib: Permission denied"
+            ),
+            Failure(how="write", folder="/etc", what="accounts", said="mktemp: failed: Read-only file system"),
+        ),
+        environment=("HTTPS_PROXY", "GODEBUG"),
+        enforcing=True,
+    )
+    assert read_trials("") == Trials()
+
+
+@pytest.mark.parametrize(
+    ("how", "words", "step"),
+    [
+        ("execute", "/var is mounted noexec", "without noexec"),
+        ("execute", "bash: a file in /var/lib: Permission denied", "without noexec"),
+        ("execute", "systemd cannot execute it (exit code 203)", "without noexec"),
+        ("write", "mktemp: failed: Read-only file system", "remount"),
+        ("execute", "mktemp: failed: Read-only file system", "writable"),
+        ("write", "mktemp: failed: No space left on device", "findmnt -T /var/lib"),
+    ],
+)
+def test_what_cannot_be_done_stands_in_the_way(how: str, words: str, step: str) -> None:
+    failure = Failure(how=how, folder="/var/lib", what="programs", said=words)
+    (found,) = judge_trials(HOST, Trials(failures=(failure,)))
+    assert found.finding.verdict is Verdict.REFUSE
+    assert "programs in /var/lib cannot be" in found.finding.seen
+    assert words in found.finding.seen
+    assert step in found.finding.next_step
+
+
+def test_a_denial_of_selinux_is_told_from_a_mount_option() -> None:
+    failure = Failure(
+        how="execute", folder="/var/lib", what="programs", said="systemd cannot execute it (exit code 203)"
+    )
+    found = [*judge_trials(HOST, Trials(failures=(failure,), enforcing=True))]
+    assert [each.finding.verdict for each in found] == [Verdict.REFUSE, Verdict.WARN]
+    assert "ausearch" in found[0].finding.next_step
+    assert "semanage fcontext" in found[1].finding.next_step
+
+
+def test_variables_that_systemd_gives_to_services_are_named_proxies_first() -> None:
+    (found,) = judge_trials(HOST, Trials(environment=("GODEBUG", "https_proxy", "NO_PROXY")))
+    assert found.finding.verdict is Verdict.WARN
+    assert "gives all services https_proxy, NO_PROXY, GODEBUG" in found.finding.seen
+    assert "DefaultEnvironment=" in found.finding.next_step
+    assert [*judge_trials(HOST, replace(Trials(), environment=()))] == []
+
+
+def run(code: str, *argv: str) -> str:
+    done = subprocess.run(("bash", "-c", code, "bash", *argv), capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def piece(name: str) -> str:
+    """The functions of a piece of the check; what it does comes after the first line of its loop."""
+    text = (Path(trials.__file__).with_name("check") / f"{name}.sh").read_text()
+    return text[: text.index("\nwhile ")]
+
+
+def test_a_file_is_tried_where_it_will_be_and_does_not_stay(tmp_path: Path) -> None:
+    code = f"{piece('trial')}\nFOLDER=$1; tried write"
+    assert run(code, str(tmp_path)) == ""
+    assert "No such file" in run(code, str(tmp_path / "gone"))
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_nearest_folder_that_is_there_is_tried(tmp_path: Path) -> None:
+    code = f'{piece("trial")}\nnearest "$1"; echo "$FOLDER"'
+    assert run(code, f"{tmp_path}/a/b").strip() == str(tmp_path)
+    assert run(code, "/no-such-folder/b").strip() == "/"
+
+
+def functions() -> str:
+    """The functions of quarterdeck's part of a host."""
+    text = script().decode()
+    return f"{text[: text.index(_END)]}\nset +u\n"
+
+
+_END = '\n[ $# -gt 0 ] || fail $INVALID "host serve'
+_STRAY = 'listed=$2; systemctl() { printf "%s" "$listed"; }; stray_variables "$1"'
+
+
+def test_units_do_without_the_variables_of_systemd_that_their_spec_does_not_have(tmp_path: Path) -> None:
+    env = tmp_path / "env"
+    env.write_text('HTTPS_PROXY="http://wanted"\nPYTHONPATH="/x"\n')
+    listed = "HTTP_PROXY=http://proxy\nGODEBUG=x\nPATH=/bin\nETCD_NAME=a\nPYTHONPATH=/y\nLC_ALL=C\n"
+    said = run(f"{functions()}{_STRAY}", str(env), listed).split()
+    assert {"GODEBUG", "ETCD_NAME", "HTTP_PROXY", "https_proxy", "no_proxy", "NO_PROXY", "all_proxy"} <= {*said}
+    assert not {"PATH", "PYTHONPATH", "HTTPS_PROXY", "LC_ALL"} & {*said}
+    assert "HTTP_PROXY" in run(f"{functions()}{_STRAY}", str(env), "").split(), "systemd may be given one later"
+
+
+def test_a_program_that_is_gone_or_cannot_be_executed_is_named(tmp_path: Path) -> None:
+    code = f'{functions()}why_not_executable "$1"'
+    program = tmp_path / "etcd"
+    assert "etcd is not there" in run(code, str(program))
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o644)
+    assert "its mode is -rw-r--r--" in run(code, str(program))
+    program.chmod(0o755)
+    assert run(code, str(program)) == ""

@@ -1,0 +1,285 @@
+"""Which programs are tried before a plane is accepted, and what is refused without starting any."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+
+from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.documents import load
+from quarterdeck.components.audit_policy import default_audit_policy
+from quarterdeck.components.audit_rules import policy_problems
+from quarterdeck.components.pod_security import pod_security_problems
+from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
+from quarterdeck.components.service_ranges import service_range_problem
+from quarterdeck.components.settings import Audit, PlaneSettings
+from quarterdeck.components.trial import configurations
+from quarterdeck.engine.trials import NoTrials, require_start
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.components import Component
+from quarterdeck.yaml_text import loaded
+
+ETCD, API, KCM, SCHEDULER, CLOUD = (
+    Component.ETCD,
+    Component.APISERVER,
+    Component.CONTROLLER_MANAGER,
+    Component.SCHEDULER,
+    Component.CLOUD_CONTROLLER_MANAGER,
+)
+PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16")
+PROGRAMS = {each: PurePosixPath("/programs") / each for each in Component}
+
+
+class Told:
+    """Trials that fail as they are told."""
+
+    def __init__(self, **words: str) -> None:
+        self.words = {Component(name.replace("_", "-")): text for name, text in words.items()}
+        self.asked: list[Component] = []
+
+    async def failures(
+        self, plane: PlaneSettings, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
+    ) -> Mapping[Component, str]:
+        del plane
+        assert {*components} <= {*programs}
+        self.asked += components
+        return {each: words for each, words in self.words.items() if each in components}
+
+
+# Which programs are tried
+
+
+async def test_all_programs_of_a_new_plane_are_tried() -> None:
+    trials = Told()
+    await require_start(trials, replace(PLANE, separate_events=True), None, PROGRAMS)
+    assert trials.asked == [ETCD, API, KCM, SCHEDULER]
+
+
+@pytest.mark.parametrize(
+    ("changed", "tried"),
+    [
+        (PLANE, []),
+        (replace(PLANE, name="other", endpoint_name="other.example"), []),
+        (replace(PLANE, extra_args={SCHEDULER: {"v": "2"}}), [SCHEDULER]),
+        (replace(PLANE, extra_args={ETCD: {"snapshot-count": "5000"}}), [ETCD]),
+        (replace(PLANE, audit=Audit(policy="kind: Policy")), [API]),
+        (replace(PLANE, service_cidr="10.97.0.0/16"), [API, KCM]),
+        (replace(PLANE, etcd="3.6.15"), [ETCD]),
+        (replace(PLANE, kubernetes="1.36.2"), [API, KCM, SCHEDULER]),
+        (replace(PLANE, quota_bytes=2**30), [ETCD]),
+    ],
+)
+async def test_a_change_tries_what_it_touches_alone(changed: PlaneSettings, tried: list[Component]) -> None:
+    trials = Told()
+    await require_start(trials, changed, PLANE, PROGRAMS)
+    assert trials.asked == tried
+
+
+async def test_a_users_program_is_tried_where_it_is_a_file() -> None:
+    file = CloudControllerManager(program=PurePosixPath("/opt/ccm"))
+    image = CloudControllerManager(image="registry.example/ccm:v1")
+    with_file, with_image = Told(), Told()
+    programs = {each: path for each, path in PROGRAMS.items() if each is not CLOUD}
+    await require_start(with_file, replace(PLANE, cloud=file), PLANE, programs)
+    await require_start(with_image, replace(PLANE, cloud=image), PLANE, programs)
+    assert (with_file.asked, with_image.asked) == ([KCM, CLOUD], [KCM])
+
+
+async def test_a_refusal_names_the_programs_their_words_and_where_their_flags_are() -> None:
+    trials = Told(kube_scheduler="exit code 1: unknown flag: --x", etcd="exit code 2: no")
+    with pytest.raises(InvalidInput) as caught:
+        await require_start(trials, PLANE, None, PROGRAMS)
+    assert str(caught.value) == (
+        "trying the programs of plane demo: kube-scheduler does not start: exit code 1: unknown flag: --x; "
+        "etcd does not start: exit code 2: no; correct spec.extraArgs.kubeScheduler and spec.extraArgs.etcd, or what"
+        " else of the spec it names (--no-trial accepts it all the same)"
+    )
+    await require_start(NoTrials(), PLANE, None, PROGRAMS)
+
+
+def test_files_of_machines_are_no_part_of_what_is_tried() -> None:
+    named = replace(PLANE, extra_args={API: {"egress-selector-config-file": "/etc/egress.yaml"}})
+    assert configurations(named) == configurations(PLANE)
+
+
+# Flags
+
+
+@pytest.mark.parametrize(
+    ("component", "flag", "value", "instead"),
+    [
+        (API, "audit-policy-file", "/etc/policy.yaml", "give spec.audit.policyFile"),
+        (API, "audit-webhook-config-file", "/etc/webhook.yaml", "leave it out; what every replica gets"),
+        (API, "egress-selector-config-file", "egress.yaml", "leave it out; what every replica gets"),
+        (API, "tracing-config-file", "/etc/tracing.yaml", "give spec.tracing"),
+        (API, "audit-log-path", "/var/log/audit.log", "a volume of the plane's own"),
+        (API, "kubelet-certificate-authority", "/etc/ca.crt", "leave it out"),
+        (KCM, "tls-sni-cert-key", "/a.crt,/a.key", "leave it out"),
+        (KCM, "flex-volume-plugin-dir", "/opt/plugins", "leave it out"),
+        (KCM, "cloud-config", "/etc/cloud.conf", "give spec.cloudControllerManager.config"),
+        (SCHEDULER, "requestheader-client-ca-file", "./ca.crt", "leave it out"),
+        (ETCD, "peer-crl-file", "/etc/crl", "leave it out"),
+        (ETCD, "log-outputs", "/var/log/etcd", "leave it out"),
+        (CLOUD, "cloud-config", "/etc/cloud.conf", "give spec.cloudControllerManager.config"),
+    ],
+)
+def test_flags_that_name_files_of_a_machine_are_refused(
+    component: Component, flag: str, value: str, instead: str
+) -> None:
+    with pytest.raises(InvalidInput, match=rf"\.{flag}: .* is a file of one machine.*{instead}"):
+        refuse_host_files(component, {flag: value})
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("audit-log-path", "-"),
+        ("audit-log-path", ""),
+        ("kubelet-certificate-authority", ""),
+        ("runtime-config", "api/all=true"),
+        ("cors-allowed-origins", "https://example"),
+        ("external-hostname", "demo.example"),
+        ("event-ttl", "2h"),
+    ],
+)
+def test_other_flags_are_not(flag: str, value: str) -> None:
+    refuse_host_files(API, {flag: value})
+
+
+@pytest.mark.parametrize(
+    ("component", "flag", "words"),
+    [
+        (API, "cloud-provider", "no supported version"),
+        (ETCD, "enable-v2v3", "no supported version"),
+        (KCM, "pod-eviction-timeout", "no supported version"),
+        (SCHEDULER, "policy-config-file", "no supported version.*KubeSchedulerConfiguration is not supported"),
+        (SCHEDULER, "config", "KubeSchedulerConfiguration is not supported"),
+        (API, "encryption-provider-config", "KMS providers are not supported"),
+        (API, "service-cluster-ip-range", "dual-stack is not supported"),
+    ],
+)
+def test_what_is_gone_or_not_supported_is_refused_in_those_words(component: Component, flag: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        refuse_dangerous(component, {flag: "x"})
+
+
+HEAD = "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {name: demo}\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("serviceCidr: '10.96.0.0/16,fd00::/112'", r"spec\.serviceCidr: dual-stack is not supported"),
+        ("serviceCidr: [10.96.0.0/16, 'fd00::/112']", r"spec\.serviceCidr: dual-stack is not supported"),
+        ("ipFamilyPolicy: PreferDualStack", r"spec\.ipFamilyPolicy: dual-stack is not supported"),
+        ("encryption: {kms: {endpoint: 'unix:///kms'}}", r"spec\.encryption\.kms: KMS providers are not supported"),
+        ("schedulerConfiguration: {profiles: []}", r"KubeSchedulerConfiguration is not supported"),
+        (
+            "extraArgs: {kubeApiserver: [{name: event-ttl, value: 2h}]}",
+            r"spec\.extraArgs\.kubeApiserver: the list form of kubeadm .*write each flag as 'name: value'",
+        ),
+        ("extraArgs: [{name: event-ttl, value: 2h}]", r"spec\.extraArgs: the list form of kubeadm"),
+    ],
+)
+def test_what_there_is_not_is_refused_with_its_path(spec: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        load(f"{HEAD}spec: {{placement: {{site: east}}, {spec}}}", "a file")
+
+
+# Audit policies
+
+
+def problems(text: str, head: str = "apiVersion: audit.k8s.io/v1\nkind: Policy\n") -> str:
+    document = loaded(head + text)
+    assert isinstance(document, dict)
+    return "; ".join(policy_problems(document))
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("{level: Everything}", "rules[0].level: 'Everything' is not one of the levels"),
+        ("{verbs: [get]}", "rules[0].level: is missing"),
+        ("{level: None, omitStages: [Sent]}", "rules[0].omitStages[0]: 'Sent' is not a stage"),
+        ("{level: None, nonResourceURLs: ['/a*b']}", "rules[0].nonResourceURLs[0]: '/a*b' must begin with /"),
+        ("{level: None, nonResourceURLs: [healthz]}", "rules[0].nonResourceURLs[0]: 'healthz' must begin with /"),
+        ("{level: None, nonResourceURLs: [/x], namespaces: [a]}", "rules[0].nonResourceURLs: a rule is either"),
+        ("{level: None, nonResourceURLs: [/x], resources: [{group: ''}]}", "rules[0].nonResourceURLs: a rule is"),
+        ("{level: None, resources: [{group: apps/v1}]}", "rules[0].resources[0].group: 'apps/v1' is not the name"),
+        ("{level: None, resources: [{resourceNames: [a]}]}", "rules[0].resources[0].resourceNames: is given without"),
+        ("level", "rules[0]: must be a mapping"),
+    ],
+)
+def test_audit_rules_that_no_apiserver_takes_are_named_with_their_path(rule: str, said: str) -> None:
+    assert problems(f"rules: [{rule}]").startswith(said)
+
+
+def test_audit_policies_of_another_version_or_without_rules_are_refused_and_good_ones_are_not() -> None:
+    rules = "rules: [{level: None, nonResourceURLs: ['*', '/healthz*']}, {level: Request, resources: [{group: '*'}]}]"
+    assert problems(rules) == ""
+    assert problems(rules, "apiVersion: audit.k8s.io/v1beta1\n").startswith("apiVersion: must be audit.k8s.io/v1")
+    assert problems("rules: []").startswith("rules: must be a list with at least one rule")
+    assert problems("").startswith("rules: must be")
+    for bodies in (True, False):
+        document = loaded(default_audit_policy(node_bodies=bodies))
+        assert isinstance(document, dict)
+        assert policy_problems(document) == ()
+
+
+# PodSecurity
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"defaults": {"enforce": "strict"}}, "defaults.enforce: 'strict' is not a level"),
+        ({"defaults": {"warn-version": "1.30"}}, "defaults.warn-version: '1.30' is not a version"),
+        ({"defaults": {"audit-version": "v1"}}, "defaults.audit-version: 'v1' is not a version"),
+        ({"defaults": {"enforced": "baseline"}}, "defaults.enforced: unknown field"),
+        ({"exemptions": {"users": ["a"]}}, "exemptions.users: unknown field"),
+        ({"default": {}}, "default: unknown field"),
+        ({"defaults": "baseline"}, "defaults: must be a mapping"),
+        ({"apiVersion": "pod-security.admission.config.k8s.io/v2"}, "apiVersion: 'v2' is not a version"),
+    ],
+)
+def test_pod_security_that_no_apiserver_takes_is_named_with_its_path(given: dict[str, object], said: str) -> None:
+    base = {"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration"}
+    assert pod_security_problems({**base, **given})[0].startswith(said)
+    right = {"enforce": "baseline", "enforce-version": "v1.36", "audit": "restricted", "warn-version": "latest"}
+    assert pod_security_problems({**base, "defaults": right, "exemptions": {"namespaces": ["kube-system"]}}) == ()
+
+
+# Ranges of Services
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        ("169.254.0.0/16", "link-local"),
+        ("224.1.0.0/16", "multicast"),
+        ("127.1.0.0/16", "never leave a host"),
+        ("0.0.0.0/12", "this host"),
+        ("240.0.0.0/16", "reserved"),
+        ("fe80::/112", "link-local"),
+        ("ff00::/112", "multicast"),
+        ("::/112", "unspecified"),
+        ("fd00::/112", "IPv6, and the site's machines have IPv4 addresses"),
+        ("192.0.2.0/24", "contains 192.0.2.7, the address of a machine"),
+        ("10.96.0.0/16", ""),
+        ("172.20.0.0/16", ""),
+    ],
+)
+def test_ranges_that_services_cannot_have(network: str, words: str) -> None:
+    found = service_range_problem(network, ["192.0.2.7", "192.0.2.8"])
+    assert words in found
+    assert bool(found) == bool(words)
+
+
+def test_ipv6_is_for_sites_of_ipv6() -> None:
+    assert service_range_problem("fd00::/112", ["2001:db8::1"]) == ""
+    assert "IPv4, and the site's machines have IPv6" in service_range_problem("10.96.0.0/16", ["2001:db8::1"])
+    assert isinstance(load(f"{HEAD}spec: {{placement: {{site: east}}}}", "a file")[0], ControlPlane)
