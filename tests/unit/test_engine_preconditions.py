@@ -29,6 +29,7 @@ from quarterdeck.engine.preconditions import (
     cordons,
     endpoint,
     examine,
+    health,
     machines,
     name,
     ports,
@@ -41,7 +42,7 @@ from quarterdeck.model.measures import ClockOffset, FreeMemory
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineState
-from quarterdeck.model.world import World
+from quarterdeck.model.world import Health, MemberFact, Membership, World
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.fake import MEMORY_BYTES, FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings
@@ -247,3 +248,18 @@ async def test_a_move_to_where_no_address_of_the_planes_leads_is_refused_in_word
     (found,) = await examine(engine, resource, wanted, allow_distance=False)
     assert (found.check, found.verdict) == ("network", Verdict.REFUSE)
     assert f"the addresses of site rack, of driver ssh, do not reach site {resource.spec.placement.site}" in found.seen
+
+
+async def test_a_member_that_belongs_to_no_replica_is_named_with_the_command_that_removes_it() -> None:
+    stray = MemberFact(
+        id=0x8E9E05C52164694D, replica="", peer_urls=("https://10.0.0.9:2380",), learner=False, health=Health.DOWN
+    )
+    world = World(
+        slots=(), memory=Memory(), now=0.0, plane_name="demo", membership=Membership(members=(stray,), leader=None)
+    )
+    wanted = SimpleNamespace(spec=SimpleNamespace(replace_replicas=()))
+    move = SimpleNamespace(world=world, plane=SimpleNamespace(name="demo"), wanted=wanted)
+    found = await health(cast("Move", move))
+    assert found.verdict is Verdict.REFUSE
+    assert found.seen == "member 8e9e05c52164694d (not started, https://10.0.0.9:2380) of etcd belongs to no replica"
+    assert found.next_step == "'quarterdeck etcd remove-member demo 8e9e05c52164694d'"
