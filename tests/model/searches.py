@@ -396,15 +396,17 @@ SHARED = (
 
 
 #: A person changes the membership at any moment of a move, of a change, of an exchange, of a birth, and at rest.
+#: (Where nobody is to join there is no learner to be promoted.)
+NOBODY_JOINS = MEMBERSHIP_BY_HAND - {Kind.LEARNER_PROMOTED}
 PEOPLE = (
     Search(replicas=3, to=3, faults=1, kinds=MEMBERSHIP_BY_HAND),
     Search(replicas=3, to=1, faults=1, kinds=MEMBERSHIP_BY_HAND),
     Search(replicas=1, to=1, faults=1, kinds=MEMBERSHIP_BY_HAND),
-    Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=NOBODY_JOINS),
     Search(replicas=3, to=3, change=ANEW, faults=1, kinds=MEMBERSHIP_BY_HAND),
-    Search(replicas=3, to=None, faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=3, to=None, faults=1, kinds=NOBODY_JOINS),
     Search(replicas=3, to=3, still=True, faults=2, kinds=MEMBERSHIP_BY_HAND),
-    replace(APART[5], faults=1, kinds=MEMBERSHIP_BY_HAND),
+    replace(APART[5], faults=1, kinds=NOBODY_JOINS),
     denser(replace(APART[6], faults=1, kinds=MEMBERSHIP_BY_HAND), SEED),
     sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE - FULL | MEMBERSHIP_BY_HAND), SEED),
 )
