@@ -18,9 +18,10 @@ from quarterdeck.engine.compared import same_data
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict, enforce, ok, refuse
 from quarterdeck.engine.handing import strangers
+from quarterdeck.engine.host_files import host_files
 from quarterdeck.engine.move import Move
 from quarterdeck.engine.observing import observer_of
-from quarterdeck.engine.room import free_disk, free_memory, storage_class
+from quarterdeck.engine.room import free_disk, free_memory, host_limits, storage_class
 from quarterdeck.engine.sets_held import sets_held
 from quarterdeck.engine.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import QuarterdeckError, Unavailable
@@ -302,12 +303,6 @@ async def ports(move: Move) -> Finding:
     return ok("ports", f"{', '.join(map(str, wanted))} free for the load balancer")
 
 
-async def host_limits(move: Move) -> Finding:
-    """What programs share on the target's hosts is enough for those that come."""
-    site = move.plane.site(move.wanted.spec.placement.site)
-    return ok("host limits", await site.require_room("looking at the host's limits", move.coming))
-
-
 async def name(move: Move) -> Finding:
     """The record is the plane's own, and every DNS server answers the same."""
     world, host = move.world, move.wanted.host
@@ -382,6 +377,7 @@ MOVING: tuple[Check, ...] = (
     certificates,
     ports,
     host_limits,
+    host_files,
     clients,
     locks,
     endpoint,
