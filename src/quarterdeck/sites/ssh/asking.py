@@ -123,7 +123,8 @@ class SshHosts:
         doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
         try:
             words = ("look", below or "-", *self._roots(host))
-            said = await self._ask(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
+            # A host on which a folder has yet to be allowed lives, and can be looked at.
+            said = await self._asked(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
             look = read_look(doing, said)
         except (Unavailable, PreconditionFailed, Corrupt) as error:
             self._why[host.name] = error.seen
@@ -137,8 +138,9 @@ class SshHosts:
             why = self._why.get(self.host(machine).name, "") if look is None else ""
             return MachineFacts(machine=machine_of(self._settings, machine, state, why))
         own = self._stands[machine][1] is MachineRole.CONTROL
+        slow = self._hosts.at(self.host(machine).login).slowness
         return MachineFacts(
-            machine=machine_of(self._settings, machine, MachineState.UP),
+            machine=machine_of(self._settings, machine, MachineState.UP, slow),
             units=look.units_of(machine),
             volumes=look.volumes if own else (),
             away=look.away if own else (),
@@ -151,8 +153,13 @@ class SshHosts:
     async def _ask(
         self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
     ) -> bytes:
+        await self._allow(host, self._hosts.at(host.login), doing)
+        return await self._asked(host, *words, doing=doing, deadline=deadline, body=body, cancels=cancels)
+
+    async def _asked(
+        self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
+    ) -> bytes:
         at = self._hosts.at(host.login)
-        await self._allow(host, at, doing)
         if at.silent:  # it is not waited for as long as one that may be busy
             deadline = min(deadline, _LOOK)
         try:
