@@ -123,7 +123,9 @@ class SshHosts:
         doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
         try:
             words = ("look", below or "-", *self._roots(host))
-            # A host on which a folder has yet to be allowed lives, and can be looked at.
+            # A host on which a folder cannot be allowed lives, and its other classes can be looked at.
+            with suppress(PreconditionFailed):
+                await self._allow(host, self._hosts.at(host.login), doing)
             said = await self._asked(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
             look = read_look(doing, said)
         except (Unavailable, PreconditionFailed, Corrupt) as error:

@@ -57,12 +57,16 @@ if ! command -v sudo > /dev/null; then told no-sudo; as_user "$@"; fi
 began=$(date +%s%N)
 why=$(sudo -n {INSTALLED} serve - - 2>&1 < /dev/null) && serves=yes || serves=no
 printf 'sudo\\t%s\\n' "$(( ($(date +%s%N) - began) / 1000000 ))"
-case $why in *"command not found"*) serves=missing ;; esac  # it may be run, once it is there
+case $serves:$why in
+  *"command not found"*) serves=missing ;;  # it may be run, once it is there
+  yes:*"Permission denied"*) serves=no ;;  # it may start no program (noexec)
+esac
 root=$(sudo -n /bin/sh -c '/usr/bin/env true && echo as-root' 2>&1 < /dev/null) || :
 case $serves:$root in
   no:*as-root*) told none "$why"; as_user "$@" ;;
   *:*as-root*) told sudo; s="sudo -n" ;;
   yes:*) told script; printf 'script\\t%s\\n' "$(printf '%s' "$why" | tail -n 1)"; as_user "$@" ;;
+  no:*) told none "$why"; as_user "$@" ;;
   *) told none "$root"; as_user "$@" ;;
 esac
 exec $s /bin/sh -c 'command -v bash > /dev/null || exit 0; exec bash -c "$@"' sh "$piece" check "$@"

@@ -94,9 +94,7 @@ class Shell:
         if self.forced:
             seen = f"sshd runs a forced command for this key in place of quarterdeck's ({self.forced}){self.said()}"
             raise PreconditionFailed(doing, seen, "use a key whose line in authorized_keys has no command=")
-        seen = (
-            f"the login shell of user {self.who}, or a ForceCommand, ended with {code} and ran no command{self.said()}"
-        )
+        seen = f"the login shell of user {self.who}, or a ForceCommand, ended with {code} and ran no command"
         step = f"see 'getent passwd {self.who}' and ForceCommand in sshd_config there; it takes a shell such as /bin/sh"
         raise PreconditionFailed(doing, f"{seen}{self.said()}", step)
 
@@ -266,8 +264,9 @@ class Link:
         shell = await self.start(script, words)
         try:
             async with asyncio.timeout(deadline):
-                shell.write(body)
-                shell.process.stdin.write_eof()
+                with suppress(asyncssh.Error, OSError):  # what ended without reading it says why by its exit code
+                    shell.write(body)
+                    shell.process.stdin.write_eof()
                 stdout = await shell.rest()
                 stderr = await shell.complaint()
         except TimeoutError:
