@@ -86,6 +86,7 @@ class Shell:
                 await self.process.wait_closed()
                 await asyncio.wait((self._draining,))
         except TimeoutError:
+            self._keep_noise(self._ahead)
             seen = f"user {self.who} is logged in, but the shell has not run a command within {STARTING:.0f} s"
             raise Unavailable(doing, f"{seen}{self.said()}", "see what its login shell waits for") from None
         code = self.process.returncode
