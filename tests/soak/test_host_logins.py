@@ -10,8 +10,10 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
+from support.conditions import eventually
 from support.hosts_lab import HostsLab, LabHost, why_not
 
 from quarterdeck.errors import QuarterdeckError
@@ -154,6 +156,11 @@ def in_the_way(found: Checked) -> list[str]:
     return [each.finding.seen for each in found.findings if each.finding.verdict is Verdict.REFUSE]
 
 
+async def is_up(site: SshSite) -> bool:
+    (machine,) = await site.machines()
+    return machine.state is MachineState.UP
+
+
 async def seen(lab: HostsLab) -> Machine:
     async with opened(lab) as site:
         (machine,) = await site.machines()
@@ -198,10 +205,7 @@ async def test_a_host_that_is_corrected_is_used_by_the_process_that_was_refused(
         await asyncio.to_thread(lab.sh, ONE, VARIATIONS[name].change)
         with lab.inside():
             async with opened(lab) as site:
-                (machine,) = await site.machines()
-                assert machine.state is MachineState.UNREACHABLE, name
+                assert not await is_up(site), name
                 await asyncio.to_thread(lab.sh, ONE, _UNDONE)
-                deadline = time.monotonic() + 20
-                while machine.state is not MachineState.UP and time.monotonic() < deadline:
-                    (machine,) = await site.machines()
+                await eventually(partial(is_up, site), bool)
                 await used(site)

@@ -9,7 +9,6 @@ import asyncssh
 import pytest
 
 from quarterdeck.errors import PreconditionFailed
-from quarterdeck.sites.ssh import configuration
 from quarterdeck.sites.ssh.configuration import client_configuration, known_hosts_of
 from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import logged_in
@@ -71,7 +70,7 @@ async def test_a_configuration_that_ssh_does_not_read_is_shown_with_its_words(ho
 
 
 async def test_without_an_ssh_client_the_files_are_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configuration.shutil, "which", lambda _name: None)
+    monkeypatch.setattr("shutil.which", lambda _name: None)
     (home / "config").write_text("Host one\n  HostName 192.0.2.1\n")
     found = await client_configuration(Login(host="one", user="deck"))
     assert str(home / "config") in found.options["config"]

@@ -8,7 +8,7 @@ import asyncio
 import re
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from quarterdeck.sites.ssh.script import script
 from quarterdeck.sites.ssh.shells import Link, command_of
 
 Process = asyncssh.SSHServerProcess[bytes]
+Shell = Callable[[Process], Awaitable[None]]
 HELLO = b"quarterdeck 1 100.0 gzip\n"
 MARKER = re.compile(rb"quarterdeck-[0-9a-f]{16}")
 CHECKS = Path(connections.__file__).parent / "check"
@@ -64,7 +65,7 @@ class FakeHost:
     """A host's sshd within this process. ``shell``: what it does with a command."""
 
     def __init__(self) -> None:
-        self.shell: Callable[[Process], object] = runs
+        self.shell: Shell = runs
         self.most_sessions = 10
         self.login_s = 0.0
         self.remark = ""
@@ -98,7 +99,9 @@ def marker_of(process: Process) -> bytes:
     printed = subprocess.run(
         ["/bin/sh", "-c", process.command], input=b"", capture_output=True, check=False, env={"PATH": "/bin"}
     )
-    return MARKER.findall(printed.stdout)[0]
+    found = MARKER.search(printed.stdout)
+    assert found is not None
+    return found[0]
 
 
 async def runs(process: Process) -> None:
@@ -119,7 +122,7 @@ async def runs(process: Process) -> None:
     process.exit(shell.returncode or 0)
 
 
-def answers(*before: bytes, pause_s: float = 0.0) -> Callable[[Process], object]:
+def answers(*before: bytes, pause_s: float = 0.0) -> Shell:
     """A shell that runs the host's script, of which something else prints the lines ``before`` each answer."""
 
     async def serve(process: Process) -> None:
@@ -134,7 +137,7 @@ def answers(*before: bytes, pause_s: float = 0.0) -> Callable[[Process], object]
     return serve
 
 
-def ends(code: int, out: bytes = b"", errors: bytes = b"") -> Callable[[Process], object]:
+def ends(code: int, out: bytes = b"", errors: bytes = b"") -> Shell:
     """A login shell, or a forced command, that runs nothing of ours."""
 
     async def serve(process: Process) -> None:
@@ -214,9 +217,7 @@ async def test_a_host_that_says_only_other_things_is_quoted(host: FakeHost) -> N
         (ends(127, errors=b"tcsh: exec: not found\n"), "it said: tcsh: exec: not found"),
     ],
 )
-async def test_a_shell_that_runs_nothing_is_named_with_what_it_said(
-    host: FakeHost, shell: Callable[[Process], object], words: str
-) -> None:
+async def test_a_shell_that_runs_nothing_is_named_with_what_it_said(host: FakeHost, shell: Shell, words: str) -> None:
     host.shell = shell
     error = await refusal(host)
     assert isinstance(error, PreconditionFailed)

@@ -27,6 +27,8 @@ from quarterdeck.sites.ssh.programs import Sender
 _LOOK = 3.0
 _AGAIN = 1.0
 QUICK = 15.0
+#: What is known of a host that refused to allow a folder.
+_REFUSED = "refused to allow"
 
 
 class SshHosts:
@@ -123,9 +125,7 @@ class SshHosts:
         doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
         try:
             words = ("look", below or "-", *self._roots(host))
-            # A host on which a folder cannot be allowed lives, and its other classes can be looked at.
-            with suppress(PreconditionFailed):
-                await self._allow(host, self._hosts.at(host.login), doing)
+            await self._try_to_allow(host, doing)
             said = await self._asked(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
             look = read_look(doing, said)
         except (Unavailable, PreconditionFailed, Corrupt) as error:
@@ -172,6 +172,15 @@ class SshHosts:
             if isinstance(error, Corrupt) or host.name in str(error):
                 raise
             raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
+
+    async def _try_to_allow(self, host: Host, doing: str) -> None:
+        """Once for each connection: a host on which a folder cannot be allowed lives, and is looked at."""
+        at = self._hosts.at(host.login)
+        if _REFUSED not in at.known:
+            try:
+                await self._allow(host, at, doing)
+            except PreconditionFailed:
+                at.known.add(_REFUSED)
 
     async def _allow(self, host: Host, at: Connection, doing: str) -> None:
         """Have the folders of storage classes be ones for volumes there, and edges have addresses, once."""

@@ -101,9 +101,7 @@ def _rights(host: Host, facts: HostFacts) -> Iterator[Finding]:
         seen = f"sudo takes {facts.sudo_took:.0f} s: each connection is made so slowly"
         yield _warn("sudo", seen, "see that the host can resolve its own name ('getent hosts $(hostname)')")
     if facts.login_took > SLOW_LOGIN:
-        yield _warn(
-            "login", f"logging in takes {facts.login_took:.0f} s", "see UseDNS of its sshd, and its PAM modules"
-        )
+        yield _warn("ssh", f"logging in takes {facts.login_took:.0f} s", "see UseDNS of its sshd, and its PAM modules")
 
 
 def _answer_of_ours() -> str:
