@@ -122,7 +122,7 @@ class Connection:
             return
         await asyncio.wait((connecting,), timeout=max(AGAIN, PATIENCE - tried_for))
         if not connecting.done() and self._client.greeted:
-            await asyncio.wait((connecting,), timeout=max(AGAIN, PATIENCE_ALIVE - PATIENCE - tried_for))
+            await asyncio.wait((connecting,), timeout=max(AGAIN, PATIENCE_ALIVE - max(PATIENCE, tried_for)))
 
     def _waiting_for(self, tried_for: float) -> str:
         if self._client.greeted:
