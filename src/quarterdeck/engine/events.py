@@ -124,12 +124,15 @@ def _of_replicas(worlds: _Worlds) -> list[Happening]:
 def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
     fact = worlds[Cluster.MAIN].replica(record.name)
     if fact.machine is not MachineState.UP:
-        what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
-        why = f": {fact.why}" if fact.why else ""
-        return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}{why}")]
+        silent = f"cannot be used now: {fact.why}" if fact.why else "does not answer"
+        what = "is off" if fact.machine is MachineState.DOWN else silent
+        return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
     # etcd ends by itself when its member is taken out, and is stopped a moment later.
     told = {MEMBER[cluster] for cluster in Cluster if _ended(worlds[cluster], record)}
     found = [each for cluster, of in worlds.items() for each in _of_data(of, record.name, CALLED[cluster])]
+    if fact.why:
+        why = f"machine {record.machine} of replica {record.name} is slow to let quarterdeck in: {fact.why}"
+        found.append(Happening("MachineSlow", why))
     found += [
         Happening(
             "UnitFailed",

@@ -160,7 +160,8 @@ class ReplicaFact:
     was given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said
     of that of the main cluster; ``events`` has the other one.
     ``reattachable``: all of its volumes can be attached to other machines. ``volume_at``: the machine that one of them
-    is seen to be on, or on its way to, which is not its own. ``why``: why its machine does not answer, for people.
+    is seen to be on, or on its way to, which is not its own. ``why``: why its machine does not answer, or
+    is slow to, for people.
     """
 
     name: str
