@@ -32,7 +32,7 @@ from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
-from quarterdeck.planner.members import strays
+from quarterdeck.planner.members import AUTHENTICATION, all_raised, disable_authentication, strays
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -170,6 +170,8 @@ async def alarms(move: Move) -> Finding:
     """No alarm is on."""
     found = await move.plane.etcd.alarms(client_urls(move.plane))
     events = move.world.events_membership
+    if AUTHENTICATION in all_raised(move.world):
+        return refuse("alarms", "authentication is enabled in etcd", disable_authentication(move.world))
     if not found and events is not None and events.alarms:
         return Finding("alarms", Verdict.WARN, f"the events' etcd has raised {', '.join(events.alarms)}")
     if not found:

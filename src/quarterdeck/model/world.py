@@ -86,12 +86,14 @@ class Membership:
     """A membership that a quorum confirmed. ``leader`` is the replica that leads, if one does (None as well while a
     member leads that belongs to no replica). ``cluster_id`` is etcd's
     own, ``revision`` the newest etcd revision that a member had (0: not read). ``alarms`` are those of
-    etcd, as members tell them.
+    etcd, as members tell them; ``authenticates``: its authentication is on, so that neither apiservers nor we may read
+    or write keys, or change members.
     """
 
     members: tuple[MemberFact, ...]
     leader: str | None
     alarms: tuple[str, ...] = ()
+    authenticates: bool = False
     cluster_id: int = 0
     revision: int = 0
 
@@ -111,8 +113,8 @@ class Membership:
 
     @property
     def at_rest(self) -> bool:
-        """Whether there is no alarm, nobody joins, and all members are well."""
-        well = all(member.health is Health.HEALTHY for member in self.members)
+        """Whether there is no alarm, nobody joins, and all members are well and let us in."""
+        well = all(member.health is Health.HEALTHY for member in self.members) and not self.authenticates
         return well and not self.alarms and not self.learners
 
 
