@@ -25,7 +25,7 @@ from support.etcd_cluster import (  # noqa: F401
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Alarm, AlarmKind, ListedMember, MemberProgress, MemberStatus, Progress, Replication
-from quarterdeck.etcd.faults import EtcdFault, Reason
+from quarterdeck.etcd.faults import EtcdFault, EtcdRefused, Reason
 
 UNKNOWN_ID = 0xDEAD
 
@@ -616,3 +616,40 @@ async def test_a_cluster_over_its_quota_takes_writes_again_once_it_was_compacted
     await lab.etcd.disarm(everywhere, AlarmKind.NOSPACE)
     await lab.overwrite(1 << 20)
     assert await lab.etcd.alarms(everywhere) == ()
+
+
+async def test_authentication_keeps_quarterdeck_out_until_the_user_root_turns_it_off(lab: Lab) -> None:
+    etcd, all_of = lab.etcd, urls(lab.founders)
+    assert await etcd.admits(all_of[0])
+    root = await lab.enable_authentication()
+
+    async def kept_out() -> None:
+        for each in all_of:
+            assert not await etcd.admits(each)
+
+    await eventually(kept_out)
+    assert len(await etcd.members(all_of)) == len(lab.founders), "who is a member is told to everybody"
+    assert await etcd.alarms(all_of) == ()
+    refused = (
+        etcd.revision(all_of),
+        etcd.add_learner(all_of, lab.spares[0].peer_url),
+        etcd.remove(all_of, (await etcd.members(all_of))[0].id),
+        etcd.compact(all_of, 2),
+        etcd.defragment(all_of[0]),
+        etcd.hash_keys(all_of[0], 1),
+        etcd.keep_for(all_of, b"/key", b"value", 60),
+        etcd.forget(all_of, b"/key"),
+    )
+    for each in refused:
+        with pytest.raises(EtcdRefused, match="etcd disable-auth") as error:
+            await each
+        assert error.value.reason is Reason.DENIED
+    for _ in range(2):
+        await etcd.disable_authentication(all_of, root)
+
+    async def let_in() -> None:
+        for each in all_of:
+            assert await etcd.admits(each)
+
+    await eventually(let_in)
+    await etcd.keep_for(all_of, b"/key", b"value", 60)

@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
+from pydantic import JsonValue
 from support.conditions import until
 
 from quarterdeck.api.apiserver import AdmissionPlugin
 from quarterdeck.api.authentication import JwtAuthenticator
 from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.components.replica import components_of
+from quarterdeck.components.catalogue import components_of
 from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.drivers import trials as module
 from quarterdeck.drivers.trials import LocalTrials
@@ -35,7 +36,7 @@ ETCD, API, KCM, SCHEDULER = (
 VERSIONS = Versions()
 PLANE = PlaneSettings(name="demo", kubernetes=str(VERSIONS.kubernetes), etcd=str(VERSIONS.etcd))
 POLICY = "apiVersion: audit.k8s.io/{version}\nkind: Policy\nrules: {rules}\n"
-SECURITY = {
+SECURITY: dict[str, JsonValue] = {
     "apiVersion": "pod-security.admission.config.k8s.io/v1",
     "kind": "PodSecurityConfiguration",
     "defaults": {"enforce": "baseline", "enforce-version": "latest"},
@@ -64,39 +65,58 @@ def audited(version: str = "v1", rules: str = "[{level: Metadata}]") -> PlaneSet
 
 
 def secured(**defaults: str) -> PlaneSettings:
-    said = {**SECURITY, "defaults": {name.replace("_", "-"): value for name, value in defaults.items()}}
+    said: dict[str, JsonValue] = {
+        **SECURITY,
+        "defaults": {name.replace("_", "-"): value for name, value in defaults.items()},
+    }
     return replace(PLANE, admission=(AdmissionPlugin(name="PodSecurity", configuration=said),))
 
 
+#: Etcd and apiservers, which end before they need another program.
 BAD: Mapping[str, tuple[Component, PlaneSettings, str]] = {
-    "etcd: a flag that is gone": (ETCD, flags(ETCD, enable_v2v3="v2"), "enable-v2v3"),
+    "etcd: an unknown flag": (ETCD, flags(ETCD, no_such_flag="x"), "no-such-flag"),
     "etcd: a value": (ETCD, flags(ETCD, auth_token="jwt"), "auth"),
     "etcd: a feature gate": (ETCD, flags(ETCD, feature_gates="NoSuchGate=true"), "NoSuchGate"),
-    "scheduler: a flag that is gone": (SCHEDULER, flags(SCHEDULER, algorithm_provider="x"), "algorithm-provider"),
-    "scheduler: a feature gate": (SCHEDULER, flags(SCHEDULER, feature_gates="NoSuchGate=true"), "NoSuchGate"),
-    "scheduler: times": (SCHEDULER, flags(SCHEDULER, leader_elect_renew_deadline="20s"), "renewDeadline"),
-    "manager: a flag that is gone": (KCM, flags(KCM, pod_eviction_timeout="5m"), "pod-eviction-timeout"),
-    "manager: a controller": (KCM, flags(KCM, controllers="*,no-such-controller"), "no-such-controller"),
-    "manager: what a controller reads": (
-        KCM,
-        flags(KCM, allocate_node_cidrs="true", cluster_cidr="10.0.0.0/33"),
-        "10.0.0.0/33",
-    ),
-    "apiserver: a flag that is gone": (API, flags(API, cloud_provider="aws"), "cloud-provider"),
-    "apiserver: a feature gate": (API, flags(API, feature_gates="NoSuchGate=true"), "NoSuchGate"),
-    "apiserver: an admission plugin": (API, flags(API, enable_admission_plugins="NoSuchPlugin"), "NoSuchPlugin"),
-    "apiserver: an audit policy's version": (API, audited(version="v1beta1"), "v1beta1"),
-    "apiserver: an audit level": (API, audited(rules="[{level: Everything}]"), "Everything"),
-    "apiserver: no audit rules": (API, audited(rules="[]"), "rules"),
-    "apiserver: contradicting audit fields": (
+    "an unknown flag": (API, flags(API, no_such_flag="x"), "no-such-flag"),
+    "a value": (API, flags(API, audit_log_mode="never"), "never"),
+    "a feature gate": (API, flags(API, feature_gates="NoSuchGate=true"), "NoSuchGate"),
+    "an admission plugin": (API, flags(API, enable_admission_plugins="NoSuchPlugin"), "NoSuchPlugin"),
+    "an audit policy's version": (API, audited(version="v1beta1"), "v1beta1"),
+    "an audit level": (API, audited(rules="[{level: Everything}]"), "Everything"),
+    "no audit rules": (API, audited(rules="[]"), "rules"),
+    "contradicting audit fields": (
         API,
         audited(rules="[{level: Metadata, resources: [{group: ''}], nonResourceURLs: ['/x']}]"),
         "rules[0]",
     ),
-    "apiserver: a PodSecurity level": (API, secured(enforce="strict"), "strict"),
-    "apiserver: a PodSecurity version": (API, secured(enforce="baseline", enforce_version="v1"), "version"),
-    "apiserver: an unknown field of PodSecurity": (API, secured(enforced="baseline"), "enforced"),
+    "a PodSecurity level": (API, secured(enforce="strict"), "strict"),
+    "a PodSecurity version": (API, secured(enforce="baseline", enforce_version="v1"), "version"),
+    "an unknown field of PodSecurity": (API, secured(enforced="baseline"), "enforced"),
 }
+#: Flags of a controller manager and of a scheduler, with what each says of them: they are tried at the same time.
+CONTROLLERS: Mapping[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
+    "unknown flags": (("no-such-flag", "x", "no-such-flag"), ("no-such-flag", "x", "no-such-flag")),
+    "feature gates and controllers": (
+        ("controllers", "*,no-such-controller", "no-such-controller"),
+        ("feature-gates", "NoSuchGate=true", "NoSuchGate"),
+    ),
+    "what is read late": (
+        ("cluster-cidr", "10.0.0.0/33", "10.0.0.0/33"),
+        ("leader-elect-renew-deadline", "20s", "leaseDuration must be greater than renewDeadline"),
+    ),
+}
+
+
+async def judged(
+    plane: PlaneSettings, trials: LocalTrials, programs: Mapping[Component, PurePosixPath], *components: Component
+) -> Mapping[Component, str]:
+    """The words of programs that do not start."""
+    began = time.monotonic()
+    failures = await trials.failures(plane, components, programs)
+    assert {*failures} == {*components}
+    assert not [each for each in failures.values() if "/quarterdeck-trial-" in each], "the folder is gone"
+    assert time.monotonic() - began < module._DEADLINE / 2
+    return failures
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -104,12 +124,21 @@ async def test_what_does_not_start_is_said_in_the_words_of_the_program(
     case: str, trials: LocalTrials, programs: Mapping[Component, PurePosixPath]
 ) -> None:
     component, plane, words = BAD[case]
-    began = time.monotonic()
-    failures = await trials.failures(plane, [component], programs)
-    assert words in failures[component], failures
-    assert "/quarterdeck-trial-" not in failures[component], "the folder is gone"
-    assert time.monotonic() - began < module._DEADLINE / 2
-    assert not trials.cache.exists() or component not in {*trials.cache.iterdir()}
+    assert words in (await judged(plane, trials, programs, component))[component]
+
+
+@pytest.mark.parametrize("case", CONTROLLERS)
+async def test_so_is_what_controllers_read_when_they_lead(
+    case: str, trials: LocalTrials, programs: Mapping[Component, PurePosixPath]
+) -> None:
+    (flag, value, words), (other, its, others_words) = CONTROLLERS[case]
+    extra = {
+        KCM: {"allocate-node-cidrs": "true", "cluster-cidr": "10.200.0.0/16", flag: value},
+        SCHEDULER: {other: its},
+    }
+    failures = await judged(replace(PLANE, extra_args=extra), trials, programs, KCM, SCHEDULER)
+    assert words in failures[KCM]
+    assert others_words in failures[SCHEDULER]
 
 
 async def test_programs_with_our_own_flags_start_and_are_not_tried_again(
@@ -148,13 +177,6 @@ async def test_a_plane_with_all_that_a_user_may_say_starts(
     )
     assert await trials.failures(plane, components_of(plane), programs) == {}
     assert len([*trials.cache.iterdir()]) == 4
-
-
-async def test_files_of_other_machines_are_not_looked_for_here(
-    trials: LocalTrials, programs: Mapping[Component, PurePosixPath]
-) -> None:
-    plane = flags(API, egress_selector_config_file="/etc/kubernetes/egress.yaml")
-    assert await trials.failures(plane, [API], programs) == {}
 
 
 async def test_a_program_that_cannot_be_executed_here_is_not_judged(

@@ -196,11 +196,15 @@ def test_flags_and_files_roll_through_the_replicas_and_a_driver_that_dies_costs_
         assert [each["name"] for each in plugins] == ["EventRateLimit", "PodSecurity"]
 
 
-def test_a_flag_that_no_apiserver_starts_with_is_taken_back_by_itself(kept: KeptPlane) -> None:
+def test_a_flag_that_no_apiserver_starts_with_is_refused_or_taken_back_by_itself(kept: KeptPlane) -> None:
     lab = kept.ready(3)
     path = declared(lab, extraArgs={"kubeApiserver": {"no-such-flag": "1"}})
+    before = lab.operation(NAME).metadata.name
+    refused = lab.run("apply", "-f", str(path), code=2)
+    assert "kube-apiserver does not start: exit code 1: unknown flag: --no-such-flag" in str(refused)
+    assert lab.operation(NAME).metadata.name == before, "nothing was asked for"
     with watched(lab, NAME, "bad"):
-        done = lab.run("apply", "-f", str(path), code=2)
+        done = lab.run("apply", "--no-trial", "-f", str(path), code=2)
         assert "unknown flag: --no-such-flag" in str(done)
     assert lab.operation(NAME).status.phase is OperationPhase.FAILED
     fact = lab.status(NAME)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(900)
 def room_for(replicas: int) -> None:
     """So many more than there are."""
     try:
-        limits.require_inotify("placing them", replicas)
+        limits.require_limits("placing them", replicas)
     except PreconditionFailed as error:
         pytest.skip(str(error))
 

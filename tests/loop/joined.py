@@ -304,13 +304,17 @@ class Joined:
 
     def votes(self, process: Process) -> bool:
         """Whether the member of a process's replica is a voter that serves; for an apiserver, where it asks for it."""
-        return self.cluster.quorate and any(
-            node.up
-            and not node.learner
-            and node.address is not None
-            and node.address.name == process.replica
-            and node.address.client_url == process.flags.get("etcd-servers", node.address.client_url)
-            for node in self.cluster.nodes
+        return (
+            self.cluster.quorate
+            and not self.cluster.authenticates
+            and any(
+                node.up
+                and not node.learner
+                and node.address is not None
+                and node.address.name == process.replica
+                and node.address.client_url == process.flags.get("etcd-servers", node.address.client_url)
+                for node in self.cluster.nodes
+            )
         )
 
     # --- what stands on etcd ---------------------------------------------------------------------------------------

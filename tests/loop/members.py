@@ -67,9 +67,13 @@ class Members:
 
     def serves(self, replica: str) -> bool:
         """Whether a replica's member is a voter that serves."""
-        return self.cluster.quorate and any(
-            node.up and not node.learner and node.address is not None and node.address.name == replica
-            for node in self.cluster.nodes
+        return (
+            self.cluster.quorate
+            and not self.cluster.authenticates
+            and any(
+                node.up and not node.learner and node.address is not None and node.address.name == replica
+                for node in self.cluster.nodes
+            )
         )
 
     def moved_on_purpose(self) -> None:

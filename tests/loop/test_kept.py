@@ -404,3 +404,56 @@ def test_etcd_without_room_takes_writes_again_and_nobody_drives() -> None:
         assert not cluster.alarms
 
     kept(lived)
+
+
+async def _stalled(life: Kept) -> str:
+    found = find_condition((await life.plane()).status.conditions, STALLED)
+    return found.reason if found is not None and found.status == "True" else ""
+
+
+def test_a_plane_whose_etcd_somebody_has_authenticate_is_left_as_it_is_and_named_until_that_is_off() -> None:
+    async def lived(life: Kept) -> None:
+        await asyncio.sleep(20)
+        cluster = life.world.clusters[Cluster.MAIN].cluster
+        replicas = [each.name for each in (await life.plane()).status.memory.replicas]
+        nodes = [each.id for each in cluster.nodes]
+        cluster.authenticates = True
+        life.world.touch()
+
+        async def named() -> bool:
+            return await _stalled(life) == "AuthenticationEnabled"
+
+        assert await life.until(named, 120) <= 60
+        told = [each.message for each in await life.world.store.events(PLANE) if each.reason == "AuthenticationEnabled"]
+        assert [each for each in told if f"'quarterdeck etcd disable-auth {PLANE}'" in each]
+        await asyncio.sleep(600)
+        assert [each.name for each in (await life.plane()).status.memory.replicas] == replicas, "nothing is exchanged"
+        assert [each.id for each in cluster.nodes] == nodes
+
+        cluster.authenticates = False
+        life.world.touch()
+
+        async def well() -> bool:
+            found = find_condition((await life.plane()).status.conditions, READY)
+            return found is not None and found.status == "True"
+
+        assert await life.until(well, 120) <= 60
+        assert await _stalled(life) == ""
+
+    kept(lived)
+
+
+def test_a_plane_whose_etcd_somebody_has_authenticate_can_be_deleted() -> None:
+    async def lived(life: Kept) -> None:
+        await asyncio.sleep(20)
+        life.world.clusters[Cluster.MAIN].cluster.authenticates = True
+        life.world.touch()
+        await asyncio.sleep(20)
+        await life.ask(Wish())
+
+        async def gone() -> bool:
+            return not await life.world.store.list(ControlPlane)
+
+        await life.until(gone, 120)
+
+    kept(lived)

@@ -586,9 +586,8 @@ def _needs_quota_alone(world: World, step: StopUnit | ReloadUnit) -> bool:
     """Whether a step stops the only voter of a cluster that takes no writes, and that gets room in no other way."""
     assert world.membership is not None
     voters = world.membership.voters
-    if [each.replica for each in voters] != [step.replica] or not any(
-        "NOSPACE" in it for it in world.membership.alarms
-    ):
+    full = any("NOSPACE" in each for each in world.membership.alarms)
+    if not full or [each.replica for each in voters] != [step.replica]:
         return False
     space, tried = voters[0].space, world.memory.full
     done = tried is not None and tried.compacted and step.replica in tried.defragmented

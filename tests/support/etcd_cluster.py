@@ -16,10 +16,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import grpc
 import pytest
 
+from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import QuarterdeckError, Unavailable
-from quarterdeck.etcd.calls import ClientTls
+from quarterdeck.etcd.auth import ROOT
+from quarterdeck.etcd.calls import ClientTls, target_of
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import Alarm
 from quarterdeck.etcd.fake import FakeEtcd
@@ -92,6 +95,10 @@ class Lab(Protocol):
 
     async def raise_alarm(self, alarm: Alarm) -> None: ...
 
+    async def enable_authentication(self) -> KeyPair:
+        """Turn etcd's authentication on, as a person may. A client certificate of its user root."""
+        ...
+
 
 def urls(addresses: Sequence[MemberAddress]) -> tuple[str, ...]:
     return tuple(address.client_url for address in addresses)
@@ -144,6 +151,10 @@ class FakeLab:
     async def raise_alarm(self, alarm: Alarm) -> None:
         self._cluster.alarms.append(alarm)
 
+    async def enable_authentication(self) -> KeyPair:
+        self._cluster.authenticates = True
+        return KeyPair(b"", b"")
+
 
 def _fake_address(number: int) -> MemberAddress:
     host = f"127.0.0.{number + 10}"
@@ -168,7 +179,7 @@ class RealLab:
         self._binary, self._folder, self._quota = binary, folder, quota
         addresses = tuple(_free_address(f"{network}.{number + 10}", number) for number in range(VOTERS + SPARES))
         self.founders, self.spares = addresses[:VOTERS], addresses[VOTERS:]
-        self.tls = _certificates(folder, [f"{network}.{number + 10}" for number in range(VOTERS + SPARES)])
+        self.tls, self._root = _certificates(folder, [f"{network}.{number + 10}" for number in range(VOTERS + SPARES)])
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._founded = False
         self.etcd: RealEtcd
@@ -224,6 +235,10 @@ class RealLab:
     async def raise_alarm(self, alarm: Alarm) -> None:
         async with EtcdMember(self.founders[0].client_url, self.tls) as member:
             await member.maintenance.raise_alarm(alarm)
+
+    async def enable_authentication(self) -> KeyPair:
+        await enable_authentication(self.founders[0].client_url, self.tls)
+        return self._root
 
     async def is_calm(self) -> bool:
         """Whether only the founders are members, all voters, all serving: then another test can have it."""
@@ -374,8 +389,30 @@ def _free_address(host: str, number: int) -> MemberAddress:
     )
 
 
-def _certificates(folder: Path, addresses: Sequence[str]) -> ClientTls:
-    """Write what the members need; the client's certificate is returned."""
+async def enable_authentication(url: str, tls: ClientTls) -> None:
+    """What a person does: 'etcdctl user add root', 'user grant-role root root', 'auth enable'."""
+    credentials = grpc.ssl_channel_credentials(tls.ca, tls.client.key, tls.client.certificate)
+    async with grpc.aio.secure_channel(target_of(url), credentials) as channel:
+        for method, words in (
+            ("UserAdd", ("root", "secret")),
+            ("RoleAdd", ("root",)),
+            ("UserGrantRole", ("root", "root")),
+            ("AuthEnable", ()),
+        ):
+            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+                f"/etcdserverpb.Auth/{method}", request_serializer=bytes, response_deserializer=bytes
+            )
+            await call(_message(*words), timeout=5)
+
+
+def _message(*words: str) -> bytes:
+    """A message of protocol buffers whose fields are these short words, in order."""
+    fields = (bytes([number << 3 | 2, len(word)]) + word.encode() for number, word in enumerate(words, 1))
+    return b"".join(fields)
+
+
+def _certificates(folder: Path, addresses: Sequence[str]) -> tuple[ClientTls, KeyPair]:
+    """Write what the members need; the client's certificate is returned, and one of the user root."""
     now, day = datetime.now(UTC), timedelta(days=1)
     authority = create_authority("etcd-ca", now)
     both = Usage.SERVER | Usage.CLIENT
@@ -388,4 +425,5 @@ def _certificates(folder: Path, addresses: Sequence[str]) -> ClientTls:
     (folder / "ca.crt").write_bytes(authority.certificate)
     (folder / "member.crt").write_bytes(member.certificate)
     (folder / "member.key").write_bytes(member.key)
-    return ClientTls(authority.certificate, client)
+    root = issue(authority, Request(common_name=ROOT, usage=Usage.CLIENT, lifetime=day), now)
+    return ClientTls(authority.certificate, client), root

@@ -177,7 +177,7 @@ def sees(monkeypatch: pytest.MonkeyPatch, unled: list[Leadership]) -> list[Plan]
     """The plans of looks of one's own, the last one again and again."""
     plans = [Plan()]
 
-    async def look(home: Home, name: str) -> SimpleNamespace:
+    async def look(home: Home, name: str, *, sure: bool) -> SimpleNamespace:
         plan = plans.pop(0) if len(plans) > 1 else plans[0]
         return SimpleNamespace(plan=plan, plane=await existing(home.store, name), world=SimpleNamespace(unled=unled))
 

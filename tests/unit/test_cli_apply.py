@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.cli_lab import Cli
 
+from quarterdeck.app import changes
+
 PLANE = """
 apiVersion: quarterdeck.dev/v1alpha1
 kind: ControlPlane
@@ -38,6 +40,9 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_an_add_on_whose_webhook_is_called_for_leases_is_warned_of(
     cli: Cli, argv: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def admit(*_: object, **__: object) -> None: ...
+
+    monkeypatch.setattr(changes, "admit", admit)
     monkeypatch.setattr("quarterdeck.cli.planes.detach", lambda name, **_: None)
     said = cli("apply", "-f", "-", *argv, stdin=PLANE)
     assert said.code == 0, said

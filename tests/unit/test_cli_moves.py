@@ -103,7 +103,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     async def admit(*_: object, **__: object) -> None: ...
 
-    async def look(*_: object) -> SimpleNamespace:
+    async def look(*_: object, **__: object) -> SimpleNamespace:
         return SimpleNamespace(world=SimpleNamespace(unled=()))
 
     monkeypatch.setattr("quarterdeck.app.driving.facts.look", look)

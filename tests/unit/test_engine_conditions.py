@@ -99,6 +99,16 @@ def test_a_plane_that_needs_a_person_is_stalled() -> None:
     assert of(look(failed, plan=BUSY))[STALLED] == "False", "who drives next goes on"
 
 
+def test_a_plane_whose_etcd_authenticates_is_stalled_whichever_cluster_it_is() -> None:
+    refuses = Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",), authenticates=True)
+    main = look(world=replace(WELL, plane_name="alpha", membership=refuses))
+    assert [each.reason for each in main if each.type == STALLED] == ["AuthenticationEnabled"]
+    assert "'quarterdeck etcd disable-auth alpha'" in said(main, STALLED)
+    there = ClusterMemory(epoch=1, bootstrap=("a-1",))
+    events = replace(WELL, events_membership=refuses, memory=replace(WELL.memory, events=there))
+    assert "authentication in the events' etcd" in said(look(world=events), STALLED)
+
+
 def test_a_plane_without_room_in_etcd_needs_a_person_only_where_the_quota_is_too_small() -> None:
     full = Space(size=99 << 20, in_use=99 << 20, quota=100 << 20)
     member = MemberFact(id=1, replica="a-1", learner=False, health=Health.HEALTHY, lag=0, space=full, revision=7)

@@ -81,6 +81,15 @@ def test_alarms_are_told(world: World) -> None:
     assert warnings(full) == {("Alarm", "etcd raised an alarm: NOSPACE")}
 
 
+def test_authentication_that_somebody_enabled_is_told_with_the_command_that_ends_it(world: World) -> None:
+    assert world.membership is not None
+    refuses = replace(world, plane_name="alpha", membership=replace(world.membership, authenticates=True))
+    ((reason, message),) = warnings(refuses)
+    assert reason == "AuthenticationEnabled"
+    assert message.startswith("somebody other than quarterdeck has enabled authentication in etcd")
+    assert message.endswith("'quarterdeck etcd disable-auth alpha'")
+
+
 @pytest.mark.parametrize(
     ("state", "words"), [(MachineState.DOWN, "is off"), (MachineState.UNREACHABLE, "does not answer")]
 )

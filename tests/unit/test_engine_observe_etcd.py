@@ -487,3 +487,17 @@ async def test_of_two_with_the_name_of_a_replica_neither_is_taken_where_no_id_wa
     seen = await looking.look()
     assert seen is not None
     assert seen.of("west-1") is None
+
+
+async def test_a_cluster_that_authenticates_says_so_of_itself_and_lists_its_members(
+    fake: FakePlane, looking: Looking
+) -> None:
+    seen = await looking.look()
+    assert seen is not None
+    assert not seen.authenticates
+    fake.etcd.cluster.authenticates = True
+    seen = await looking.look()
+    assert seen is not None
+    assert seen.authenticates
+    assert set(healths(seen).values()) == {Health.HEALTHY}
+    assert not seen.at_rest

@@ -125,6 +125,15 @@ async def test_a_webhook_that_delays_is_named_though_its_failure_is_ignored(lab:
     assert "run 'kubectl delete validatingwebhookconfiguration slow'" in said
 
 
+async def test_a_refusal_whose_words_differ_in_numbers_alone_is_told_once(lab: Lab) -> None:
+    lab.kube.refuses_leases = "read tcp 127.0.0.1:53412->127.0.0.1:8443: connection reset by peer"
+    first = await lab.trouble()
+    lab.kube.refuses_leases = "read tcp 127.0.0.1:53991->127.0.0.1:8443: connection reset by peer"
+    assert (await lab.look(60.0))[Component.SCHEDULER].trouble == first
+    lab.kube.refuses_leases = "denied"
+    assert "refused: denied" in (await lab.look(60.0))[Component.SCHEDULER].trouble
+
+
 async def test_a_webhook_of_an_add_on_would_come_again(lab: Lab) -> None:
     parent = Parent("policy", frozenset(), frozenset())
     lab.kube.objects.put(f"/api/v1/namespaces/kube-system/configmaps/{parent.name}", parent.manifest())

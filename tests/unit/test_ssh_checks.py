@@ -112,7 +112,10 @@ def test_a_host_that_is_well_gives_no_line() -> None:
 @pytest.mark.parametrize(
     ("other", "check", "verdict", "words"),
     [
-        ({"rights": "none"}, "sudo", Verdict.REFUSE, "sudo asks for a password"),
+        ({"rights": "none", "refused": "no tty"}, "sudo", Verdict.REFUSE, "it said: no tty"),
+        ({"rights": "script", "script": "other 1 old"}, "script", Verdict.REFUSE, "of another quarterdeck"),
+        ({"sudo_took": 12.3}, "sudo", Verdict.WARN, "sudo takes 12 s"),
+        ({"login_took": 12.3}, "ssh", Verdict.WARN, "logging in takes 12 s"),
         ({"rights": "no-sudo"}, "sudo", Verdict.REFUSE, "there is no sudo"),
         ({"bash": "4.4.20"}, "bash", Verdict.REFUSE, "4.4.20"),
         ({"bash": ""}, "bash", Verdict.REFUSE, "none"),

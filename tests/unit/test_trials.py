@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import cast
 
 import pytest
 
 from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.controlplane import ControlPlane, ExtraArgs, new_control_plane
 from quarterdeck.api.documents import load
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.audit_rules import policy_problems
@@ -18,9 +19,16 @@ from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
 from quarterdeck.components.service_ranges import service_range_problem
 from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.components.trial import configurations
+from quarterdeck.engine import operations
+from quarterdeck.engine.admission import admit
+from quarterdeck.engine.drive import Engine
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.trials import NoTrials, require_start
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
+from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.upstream import Upstream
 from quarterdeck.yaml_text import loaded
 
 ETCD, API, KCM, SCHEDULER, CLOUD = (
@@ -104,6 +112,37 @@ async def test_a_refusal_names_the_programs_their_words_and_where_their_flags_ar
 def test_files_of_machines_are_no_part_of_what_is_tried() -> None:
     named = replace(PLANE, extra_args={API: {"egress-selector-config-file": "/etc/egress.yaml"}})
     assert configurations(named) == configurations(PLANE)
+
+
+class Programs:
+    """The upstream programs, which nobody runs here."""
+
+    async def ensure(self, programs: tuple[Program, ...], versions: object) -> dict[Program, Path]:
+        del versions
+        return {each: Path("/programs") / each for each in programs}
+
+
+async def test_a_new_plane_is_tried_as_it_would_be_made_and_a_change_by_what_differs(tmp_path: Path) -> None:
+    home = await Home.open(tmp_path / "home")
+    trials = Told()
+    engine = Engine(home=home, upstream=cast("Upstream", Programs()), asker=Asker(who="a test"), trials=trials)
+    try:
+        plane = new_control_plane("demo", site="east")
+        await admit(engine, plane)
+        assert trials.asked == [ETCD, API, KCM, SCHEDULER]
+        await operations.create(home, plane, engine.asker)
+        stored = await home.store.get(ControlPlane, "demo")
+        trials.asked.clear()
+        await admit(engine, stored, current=stored)
+        assert trials.asked == [], "as it was made"
+        extra = ExtraArgs().model_copy(update={"kube_scheduler": {"v": "2"}})
+        changed = stored.model_copy(update={"spec": stored.spec.model_copy(update={"extra_args": extra})})
+        trials.words = {SCHEDULER: "exit code 1: no"}
+        with pytest.raises(InvalidInput, match="kube-scheduler does not start: exit code 1: no"):
+            await admit(engine, changed, current=stored)
+        assert trials.asked == [SCHEDULER]
+    finally:
+        await home.close()
 
 
 # Flags

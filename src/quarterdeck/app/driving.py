@@ -90,7 +90,7 @@ async def followed(
             told(Hand("", under_way, ours=True))
             if await _driven(home, name, drive, None if deadline is None else max(0.0, deadline - clock())):
                 with contextlib.suppress(Gone):  # it was deleted
-                    _require_led(await facts.look(home, name))
+                    _require_led(await facts.look(home, name, sure=True))
                 return
             last = ""
             continue
@@ -100,7 +100,7 @@ async def followed(
             last = holder
             told(Hand(last, under_way))
         await progress.look(plane)
-        if ended(plane, operation) and (status := await facts.look(home, name)).plan.done:
+        if ended(plane, operation) and (status := await facts.look(home, name, sure=True)).plan.done:
             _require_led(status)
             return
         if deadline is not None and clock() > deadline:

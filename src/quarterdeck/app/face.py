@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, changes, cordons, drains, driving, logs, recovering, serving, strays
+from quarterdeck.app import (
+    authentication,
+    certificates,
+    changes,
+    cordons,
+    drains,
+    driving,
+    logs,
+    recovering,
+    serving,
+    strays,
+)
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.driving import Hand
@@ -199,6 +210,14 @@ class Quarterdeck(Looks):
         EtcdFault where etcd refuses.
         """
         await strays.removed(self._home, removal, self._asker)
+
+    async def disable_etcd_authentication(self, name: str) -> None:
+        """Turn off the authentication of a plane's etcd; fine if it is off. Users and roles of etcd stay.
+
+        Raises Unavailable where no quorum answers.
+        """
+        await self._require_in_reach(name)
+        await authentication.disable(self._home, name)
 
     async def cordon(self, name: str, replica: str) -> bool:
         """Have a replica left as it is: healing does not touch it, nor does anything that can wait. Whether that is

@@ -76,7 +76,7 @@ class Looks:
     async def examine(self, name: str) -> Status:
         """Observe a plane now, without touching it: members, leaders, load balancers, and what is left to do."""
         await self._require_in_reach(name)
-        return await facts.look(self._home, name)
+        return await facts.look(self._home, name, sure=True)
 
     def watching(self, name: str | None = None, *, every: float = 1.5) -> AsyncGenerator[tuple[Watched, ...], None]:
         """Observe a plane, or all, every so many seconds, without touching them: what was last seen of each. Ends when

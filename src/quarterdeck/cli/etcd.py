@@ -1,4 +1,4 @@
-"""Commands on the etcd of a plane: check, remove-member."""
+"""Commands on the etcd of a plane: check, remove-member, disable-auth."""
 
 from __future__ import annotations
 
@@ -65,6 +65,20 @@ def remove_member(
 
     run(removed())
     out.print(f"member {removal.member:x} is removed", highlight=False)
+
+
+@app.command("disable-auth")
+def disable_auth(name: Name, yes: Yes = False) -> None:
+    """Turn off the authentication of etcd, which keeps apiservers and quarterdeck out. Users and roles of etcd stay."""
+    go_inside(name)
+    confirm(f"disable authentication in the etcd of plane {name}?", yes=yes)
+
+    async def disable() -> None:
+        async with opened() as quarterdeck:
+            await quarterdeck.disable_etcd_authentication(name)
+
+    run(disable())
+    out.print(f"authentication is off in the etcd of plane {name}: its apiservers serve again within a minute")
 
 
 def _row(found: MemberHash, output: Output) -> dict[str, JsonValue]:

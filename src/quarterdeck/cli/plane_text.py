@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 from rich.markup import escape
@@ -83,7 +84,7 @@ def health(fact: dict[str, JsonValue]) -> str:
     return f"[{'green' if fact['healthy'] else 'yellow'}]{state(fact)}[/]"
 
 
-def state(fact: dict[str, JsonValue]) -> str:
+def state(fact: Mapping[str, JsonValue]) -> str:
     """The same without markup. A plane on which nothing is left to do may be ill all the same."""
     if fact["healthy"]:
         return "healthy"

@@ -17,6 +17,7 @@ from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
 from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
+from quarterdeck.app.logs import Tail
 from quarterdeck.cli.arguments import Detach, FileOption, Name, NoTrial, OutputOption, Yes
 from quarterdeck.cli.checks import print_odd
 from quarterdeck.cli.context import Output, go_inside, note_plane, out, run
@@ -231,13 +232,17 @@ def logs(
     async def ask() -> None:
         async with opened() as quarterdeck:
             async for each in quarterdeck.logs(name, replica=replica, component=component, lines=lines):
-                if not each.text.strip():
-                    out.print(f"{name}/{each.replica} {each.component}: no output", highlight=False)
-                    continue
-                out.print(f"[bold]== {each.replica} {each.component}[/bold]")
-                out.print(each.text, highlight=False, markup=False, soft_wrap=True)
+                _print_tail(name, each)
 
     run(ask())
+
+
+def _print_tail(plane: str, tail: Tail) -> None:
+    if not tail.text.strip():
+        out.print(f"{plane}/{tail.replica} {tail.component}: no output", highlight=False, soft_wrap=True)
+        return
+    out.print(f"[bold]== {tail.replica} {tail.component}[/bold]")
+    out.print(tail.text, highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -23,6 +24,8 @@ _MOST = 128 * 1024
 _PIECE = 64 * 1024
 #: In memory, where there is such a folder: etcd reserves 64 MB for its log.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there is ours alone
+#: Bytes: two files of etcd's log, and its database.
+_ROOM = 256 * 2**20
 _LOCK = "lock"
 #: Seconds. A folder may not have its lock yet when it is this young.
 _YOUNG = 600.0
@@ -101,7 +104,7 @@ class TrialFolder:
         Unavailable when there can be none.
         """
         with file_errors("making a folder for a trial"):
-            root = _MEMORY if os.access(_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+            root = _MEMORY if _has_room(_MEMORY) else Path(tempfile.gettempdir())
             prefix = f"quarterdeck-trial-{os.geteuid()}-"
             await asyncio.to_thread(_remove_left, root, prefix)
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
@@ -110,6 +113,11 @@ class TrialFolder:
                     yield folder
                 finally:
                     await asyncio.to_thread(remove_folder, folder)
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether a trial can have its folder there: containers often have 64 MB of such memory."""
+    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= _ROOM
 
 
 def _remove_left(root: Path, prefix: str) -> None:

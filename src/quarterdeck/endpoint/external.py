@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from quarterdeck.components.endings import last_reason
 from quarterdeck.endpoint.outside import Outside, Sample, unsure
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust, BalancerStatus
@@ -65,8 +66,8 @@ class Command:
                 os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
                 await process.wait()
         if process.returncode != 0:
-            lines = complaint.decode(errors="replace").strip().splitlines()
-            raise Unavailable(doing, f"it ended with {process.returncode}: {lines[-1] if lines else 'without a word'}")
+            why = last_reason(complaint.decode(errors="replace")) or "without a word"
+            raise Unavailable(doing, f"it ended with {process.returncode}: {why}")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -109,8 +109,10 @@ async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane
     """
     programs, _ = await engine.programs(wanted)
     store = engine.home.store
-    after = settings_of(wanted.name, (await revisions.wanted(store, wanted)).spec)
-    before = settings_of(current.name, (await revisions.wanted(store, current)).spec) if current is not None else None
+    after = settings_of(wanted.name, await revisions.wanted_template(store, wanted))
+    before = None
+    if current is not None:
+        before = settings_of(current.name, await revisions.wanted_template(store, current))
     await require_start(engine.trials, after, before, programs)
 
 

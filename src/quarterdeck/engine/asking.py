@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from quarterdeck.errors import Unavailable
+from quarterdeck.etcd.faults import EtcdRefused, Reason
 
 T = TypeVar("T")
 
@@ -14,8 +15,14 @@ SOON = 0.3
 
 
 async def or_none(asked: Awaitable[T]) -> T | None:
-    """The answer, or None when it is not known: the one place where not answering becomes not knowing."""
+    """The answer, or None when it is not known: the one place where not answering becomes not knowing. A member of etcd
+    that refuses to tell us, as its authentication is on, does not answer either.
+    """
     try:
         return await asked
     except Unavailable:
+        return None
+    except EtcdRefused as error:
+        if error.reason is not Reason.DENIED:
+            raise
         return None

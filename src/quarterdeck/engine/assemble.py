@@ -193,6 +193,7 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
         altered=frozenset(component for component, unit in units.items() if unit.altered and unit.state not in IDLE),
         reattachable=reattachable,
         volume_at=volume_at,
+        why=there.machine.why,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine.events import authentication
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import Plan
@@ -186,6 +187,8 @@ def _stalled(world: World, asked: Sequence[str]) -> _Answer:
         of = world.of(cluster)
         if unknown := stray_voters(of, cluster):
             return ConditionStatus.TRUE, "UnknownMember", f"waiting for {'; '.join(unknown)}"
+        if of.membership is not None and of.membership.authenticates:
+            return ConditionStatus.TRUE, "AuthenticationEnabled", authentication(world, CALLED[cluster])
         if of.membership is not None and set(raised(of.membership)) - {NOSPACE}:
             return ConditionStatus.TRUE, "Alarm", _alarm(of, of.membership, CALLED[cluster])
         if lacking := lacks_quota(of, cluster):

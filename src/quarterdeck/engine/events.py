@@ -14,7 +14,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.healing import held_back
 from quarterdeck.planner.machines import flapping
-from quarterdeck.planner.members import CORRUPT, listed, raised, strays
+from quarterdeck.planner.members import CORRUPT, disable_authentication, listed, raised, strays
 from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import Event, EventType
@@ -56,6 +56,14 @@ def warnings(world: World) -> tuple[str, ...]:
     return tuple(sorted(each.message for each in happenings(world) if each.type is EventType.WARNING))
 
 
+def authentication(world: World, etcd: str) -> str:
+    """What is to be said where authentication is on in a cluster, called ``etcd``."""
+    return (
+        f"somebody other than quarterdeck has enabled authentication in {etcd}, which now refuses apiservers and"
+        f" quarterdeck: {disable_authentication(world)}"
+    )
+
+
 def _of_epochs(world: World) -> list[Happening]:
     """Of a lost quorum, and of what was done about it."""
     found = [Happening("QuorumLost", f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
@@ -85,6 +93,8 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
             return []  # it was never there
         return [*wrong, Happening("NoQuorum", f"no quorum of its {etcd.removeprefix('the ')} members answers")]
     found = wrong + [Happening("Alarm", f"{etcd} raised an alarm: {alarm}") for alarm in membership.alarms]
+    if membership.authenticates:
+        found.append(Happening("AuthenticationEnabled", authentication(world, etcd)))
     joining = {record.name for record in world.memory.replicas if not record.started}
     unknown = strays(world)
     found += [_unknown_member(world, each, etcd) for each in unknown]
@@ -124,12 +134,15 @@ def _of_replicas(worlds: _Worlds) -> list[Happening]:
 def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
     fact = worlds[Cluster.MAIN].replica(record.name)
     if fact.machine is not MachineState.UP:
-        what = "is off" if fact.machine is MachineState.DOWN else "does not answer"
-        why = f": {fact.why}" if fact.why else ""
-        return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}{why}")]
+        silent = f"cannot be used now: {fact.why}" if fact.why else "does not answer"
+        what = "is off" if fact.machine is MachineState.DOWN else silent
+        return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
     # etcd ends by itself when its member is taken out, and is stopped a moment later.
     told = {MEMBER[cluster] for cluster in Cluster if _ended(worlds[cluster], record)}
     found = [each for cluster, of in worlds.items() for each in _of_data(of, record.name, CALLED[cluster])]
+    if fact.why:
+        why = f"machine {record.machine} of replica {record.name} is slow to let quarterdeck in: {fact.why}"
+        found.append(Happening("MachineSlow", why))
     found += [
         Happening(
             "UnitFailed",

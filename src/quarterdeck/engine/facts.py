@@ -42,13 +42,16 @@ class Status:
     cordoned: tuple[str, ...] = ()
 
 
-async def look(home: Home, name: str) -> Status:
-    """Observe a plane without touching it. Raises NotFound."""
+async def look(home: Home, name: str, *, sure: bool = False) -> Status:
+    """Observe a plane without touching it. ``sure``: wait some seconds, if that is what it takes to know whether its
+    controllers are led. Raises NotFound.
+    """
     resource = await operations.existing(home.store, name)
     async with AsyncExitStack() as stack:
         opened = await home.plane(resource, stack)
         observer = await observer_of(opened)
-        return await told(home, opened, await observer.sure(await observer.observe()))
+        world = await observer.observe()
+        return await told(home, opened, await observer.sure(world) if sure else world)
 
 
 async def told(home: Home, plane: Plane, world: World) -> Status:

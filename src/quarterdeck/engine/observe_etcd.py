@@ -177,9 +177,18 @@ class EtcdObserver:
             members=members,
             leader=names.get(leader.id) or None,
             alarms=alarms,
+            authenticates=await self._authenticates(leader, listed, heard),
             cluster_id=followed[0].cluster_id,
             revision=max(status.revision for status in followed),
         )
+
+    async def _authenticates(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> bool:
+        """Whether a member that follows does not let us read keys. Authentication is part of the data: all have it."""
+        for each, said in zip(listed, heard, strict=True):
+            if each.record is not None and leader.is_followed(said) and not each.member.is_learner:
+                url = client_url(self.plane, each.record, self.cluster)
+                return await or_none(self.plane.etcd.admits(url, within=SOON)) is False
+        return False
 
     def _urls(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(

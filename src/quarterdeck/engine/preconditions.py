@@ -18,9 +18,10 @@ from quarterdeck.engine.compared import same_data
 from quarterdeck.engine.drive import Engine
 from quarterdeck.engine.findings import Finding, Verdict, enforce, ok, refuse
 from quarterdeck.engine.handing import strangers
+from quarterdeck.engine.host_files import host_files
 from quarterdeck.engine.move import Move
 from quarterdeck.engine.observing import observer_of
-from quarterdeck.engine.room import free_disk, free_memory, storage_class
+from quarterdeck.engine.room import free_disk, free_memory, host_limits, storage_class
 from quarterdeck.engine.sets_held import sets_held
 from quarterdeck.engine.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import QuarterdeckError, Unavailable
@@ -31,7 +32,7 @@ from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
-from quarterdeck.planner.members import strays
+from quarterdeck.planner.members import AUTHENTICATION, all_raised, disable_authentication, strays
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -169,6 +170,8 @@ async def alarms(move: Move) -> Finding:
     """No alarm is on."""
     found = await move.plane.etcd.alarms(client_urls(move.plane))
     events = move.world.events_membership
+    if AUTHENTICATION in all_raised(move.world):
+        return refuse("alarms", "authentication is enabled in etcd", disable_authentication(move.world))
     if not found and events is not None and events.alarms:
         return Finding("alarms", Verdict.WARN, f"the events' etcd has raised {', '.join(events.alarms)}")
     if not found:
@@ -302,12 +305,6 @@ async def ports(move: Move) -> Finding:
     return ok("ports", f"{', '.join(map(str, wanted))} free for the load balancer")
 
 
-async def host_limits(move: Move) -> Finding:
-    """What programs share on the target's hosts is enough for those that come."""
-    site = move.plane.site(move.wanted.spec.placement.site)
-    return ok("host limits", await site.require_room("looking at the host's limits", move.coming))
-
-
 async def name(move: Move) -> Finding:
     """The record is the plane's own, and every DNS server answers the same."""
     world, host = move.world, move.wanted.host
@@ -382,6 +379,7 @@ MOVING: tuple[Check, ...] = (
     certificates,
     ports,
     host_limits,
+    host_files,
     clients,
     locks,
     endpoint,

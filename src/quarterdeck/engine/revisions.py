@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.memory import ReplicaStatus
-from quarterdeck.api.revision import ReplicaRevision, revision_of
+from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate, revision_of
 from quarterdeck.components.controller_sets import apart, way
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine import made
@@ -18,14 +18,21 @@ from quarterdeck.stores.port import Lease, Store
 
 
 async def wanted(store: Store, plane: ControlPlane) -> ReplicaRevision:
-    """The revision that a stored plane asks for with its spec of now, or with a changed one; not stored yet.
+    """The revision that a stored plane asks for with its spec of now, or with a changed one; not stored yet. Raises
+    InvalidInput as ``wanted_template`` does.
+    """
+    return revision_of(plane, await wanted_template(store, plane))
+
+
+async def wanted_template(store: Store, plane: ControlPlane) -> ReplicaTemplate:
+    """What replicas of a plane, which need not be stored yet, are to be.
 
     What the files that the spec names said when the plane's revision was made counts, so that a move takes up nothing
     that nobody asked for. A plane that names no revision has them read. Raises InvalidInput for files that are none.
     """
     before = await _stored(store, plane.status.revision)
     audit = audit_wanted(plane) if before is None else before.spec.audit
-    return revision_of(plane, template_of(plane, await site_as_known(store, plane), audit))
+    return template_of(plane, await site_as_known(store, plane), audit)
 
 
 async def between(store: Store, plane: ControlPlane, goal: ReplicaRevision) -> tuple[ReplicaRevision, ...]:

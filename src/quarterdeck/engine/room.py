@@ -40,6 +40,12 @@ def _classes(move: Move) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each or default for each in move.wanted.spec.storage_classes))
 
 
+async def host_limits(move: Move) -> Finding:
+    """What programs share on the target's hosts is enough for those that come."""
+    site = move.plane.site(move.wanted.spec.placement.site)
+    return ok("host limits", await site.require_room("looking at the host's limits", move.coming))
+
+
 async def free_disk(move: Move) -> Finding:
     """There is room for the database on every machine that might be used."""
     sizes = [status.db_size for status in await _statuses(move)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from quarterdeck.etcd.auth import Auth
 from quarterdeck.etcd.calls import Calls, ClientTls
 from quarterdeck.etcd.cluster import Cluster
 from quarterdeck.etcd.kv import Kv
@@ -29,6 +30,7 @@ class EtcdMember:
         self.watch = Watch(self._calls)
         self.cluster = Cluster(self._calls)
         self.maintenance = Maintenance(self._calls)
+        self.auth = Auth(self._calls)
 
     async def close(self) -> None:
         """Close the channel. Calls under way are cancelled."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from quarterdeck.components.credentials import KeyPair
 from quarterdeck.etcd.facts import (
     Alarm,
     AlarmKind,
@@ -72,7 +73,7 @@ class FakeEtcd:
 
     async def revision(self, urls: Sequence[str]) -> int:
         """See the port."""
-        self._servers(urls, "reading etcd's revision")
+        self._admitted(urls, "reading etcd's revision")
         return self.cluster.index
 
     async def lists(self, url: str, member_id: int) -> bool:
@@ -90,7 +91,7 @@ class FakeEtcd:
     async def add_learner(self, urls: Sequence[str], peer_url: str) -> int:
         """See the port."""
         doing = f"adding the etcd learner {peer_url}"
-        servers = self._servers(urls, doing)
+        servers = self._admitted(urls, doing)
         for node in self.cluster.nodes:
             if node.peer_url == peer_url:
                 return node.id
@@ -109,7 +110,7 @@ class FakeEtcd:
     async def promote(self, urls: Sequence[str], member_id: int) -> None:
         """See the port."""
         doing = f"promoting the etcd member {member_id:x}"
-        self._servers(urls, doing)
+        self._admitted(urls, doing)
         node = self.cluster.by_id(member_id)
         if node is None:
             raise refusal(doing, Reason.MEMBER_NOT_FOUND)
@@ -126,7 +127,7 @@ class FakeEtcd:
     async def readdress(self, urls: Sequence[str], member_id: int, peer_url: str) -> None:
         """See the port."""
         doing = f"having the etcd member {member_id:x} be found at {peer_url}"
-        self._servers(urls, doing)
+        self._admitted(urls, doing)
         node = self.cluster.by_id(member_id)
         if node is None:
             raise refusal(doing, Reason.MEMBER_NOT_FOUND)
@@ -138,7 +139,7 @@ class FakeEtcd:
     async def remove(self, urls: Sequence[str], member_id: int) -> None:
         """See the port."""
         doing = f"removing the etcd member {member_id:x}"
-        servers = self._servers(urls, doing)
+        servers = self._admitted(urls, doing)
         node = self.cluster.by_id(member_id)
         if node is None:
             return
@@ -165,6 +166,16 @@ class FakeEtcd:
         self.cluster.leader = to_id
         self.cluster.term += 1
 
+    async def admits(self, url: str, *, within: float | None = None) -> bool:
+        """See the port."""
+        self._running(url, "reading keys")
+        return not self.cluster.authenticates
+
+    async def disable_authentication(self, urls: Sequence[str], root: KeyPair) -> None:
+        """See the port."""
+        self._servers(urls, "disabling etcd's authentication")
+        self.cluster.authenticates = False
+
     async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:
         """See the port."""
         self._servers(urls, "reading etcd's alarms")
@@ -174,7 +185,7 @@ class FakeEtcd:
     async def compact(self, urls: Sequence[str], revision: int) -> None:
         """See the port."""
         doing = f"compacting etcd to revision {revision}"
-        self._servers(urls, doing)
+        self._admitted(urls, doing)
         cluster = self.cluster
         if revision > cluster.index - cluster.keyless:
             raise refusal(doing, Reason.FUTURE_REVISION)
@@ -185,6 +196,7 @@ class FakeEtcd:
     async def defragment(self, url: str) -> None:
         """See the port."""
         node = self._running(url, "defragmenting")
+        self._require_admission("defragmenting")
         if node.learner:
             raise refusal("defragmenting", Reason.NOT_FOR_LEARNERS)
         node.size = self.cluster.keys + self.cluster.history
@@ -197,14 +209,14 @@ class FakeEtcd:
 
     async def keep_for(self, urls: Sequence[str], key: bytes, value: bytes, seconds: int) -> None:
         """See the port."""
-        self._servers(urls, f"writing the key {key.decode(errors='replace')}")
+        self._admitted(urls, f"writing the key {key.decode(errors='replace')}")
         self.cluster.kept[key] = value
         self.cluster.commit()
 
     async def forget(self, urls: Sequence[str], key: bytes) -> None:
         """See the port."""
         doing = f"deleting the key {key.decode(errors='replace')}"
-        self._servers(urls, doing)
+        self._admitted(urls, doing)
         self.cluster.forgotten.append(key)
         self.cluster.kept.pop(key, None)
         self.cluster.commit()
@@ -212,6 +224,7 @@ class FakeEtcd:
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
         """See the port."""
         node, cluster = self._running(url, "hashing all keys"), self.cluster
+        self._require_admission("hashing all keys")
         newest = cluster.applied(node) - cluster.keyless
         if node.learner:
             raise refusal("hashing all keys", Reason.NOT_FOR_LEARNERS)
@@ -266,6 +279,16 @@ class FakeEtcd:
         if not self.cluster.quorate:
             raise refusal(doing, Reason.NO_LEADER)
         return servers
+
+    def _admitted(self, urls: Sequence[str], doing: str) -> list[Member]:
+        """The same for what etcd's authentication does not let quarterdeck do. (It may list members and alarms.)"""
+        servers = self._servers(urls, doing)
+        self._require_admission(doing)
+        return servers
+
+    def _require_admission(self, doing: str) -> None:
+        if self.cluster.authenticates:
+            raise refusal(doing, Reason.DENIED)
 
     def _progress(self, node: Member) -> MemberProgress:
         """Replication takes no time. A connection that breaks is noticed at once, one to a frozen process never."""

@@ -44,7 +44,8 @@ class Reason(StrEnum):
     LEASE_NOT_FOUND = "lease not found"
     LEASE_EXISTS = "lease exists"
     TOO_MANY_REQUESTS = "too many requests"
-    DENIED = "denied"
+    DENIED = "denied"  # etcd's authentication is on, and does not let this user do that
+    NOT_AUTHENTICATING = "authentication is off"
     INVALID = "invalid request"
     OTHER = "other"  # nothing that this list knows; seen while a member starts or stops
 
@@ -129,6 +130,10 @@ _SENTENCES: tuple[tuple[str, Reason], ...] = (
     ("lease already exists", Reason.LEASE_EXISTS),
     ("too many requests", Reason.TOO_MANY_REQUESTS),
     ("permission denied", Reason.DENIED),
+    ("user name not found", Reason.DENIED),
+    ("user name is empty", Reason.DENIED),
+    ("invalid auth token", Reason.DENIED),
+    ("authentication is not enabled", Reason.NOT_AUTHENTICATING),
 )
 
 _CODES: dict[grpc.StatusCode, Reason] = {
@@ -177,7 +182,7 @@ _NEXT: dict[Reason, str] = {
     Reason.BAD_TRANSFEREE: "name a voter",
     Reason.NO_SPACE: "compact, defragment every member, then disarm the alarm",
     Reason.CORRUPT: "compare the members' hashes before anything else is done",
-    Reason.DENIED: "check the client certificate",
+    Reason.DENIED: "disable its authentication with 'quarterdeck etcd disable-auth NAME'",
 }
 
 

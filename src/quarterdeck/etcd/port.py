@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from quarterdeck.components.credentials import KeyPair
 from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberStatus, MemberTimes, Progress
 
 
@@ -74,6 +75,16 @@ class Etcd(Protocol):
         Returns when the old leader follows the new one. A voter that was just promoted takes it only once its own
         status says so. Raises EtcdRefused (NOT_LEADER, BAD_TRANSFEREE).
         """
+        ...
+
+    async def admits(self, url: str, *, within: float | None = None) -> bool:
+        """Whether that one member lets quarterdeck read keys: not while etcd's authentication is on. Raises Unavailable
+        where it does not answer.
+        """
+        ...
+
+    async def disable_authentication(self, urls: Sequence[str], root: KeyPair) -> None:
+        """Turn etcd's authentication off; fine if it is off. ``root`` is a client certificate of the user root."""
         ...
 
     async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.ask import Answer, Ask, hedged, in_turn
 from quarterdeck.etcd.calls import ClientTls
@@ -151,6 +153,26 @@ class RealEtcd:
                 raise
         finally:
             self._leader = None
+
+    async def admits(self, url: str, *, within: float | None = None) -> bool:
+        """See the port."""
+        nothing = Get(key=b"\0", count_only=True, serializable=True)
+        try:
+            await self._member(url).kv.get(nothing, deadline=within or self._read_deadline)
+        except EtcdRefused as error:
+            if error.reason is not Reason.DENIED:
+                raise
+            return False
+        return True
+
+    async def disable_authentication(self, urls: Sequence[str], root: KeyPair) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            async with EtcdMember(url, replace(self._tls, client=root)) as member:
+                await member.auth.disable(deadline=self._change_deadline)
+
+        await in_turn(self._leader_first(urls), ask, "disabling etcd's authentication")
 
     async def alarms(self, urls: Sequence[str]) -> tuple[Alarm, ...]:
         """See the port."""

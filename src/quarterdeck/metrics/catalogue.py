@@ -85,7 +85,12 @@ IN_USE = _gauge("etcd_member_database_in_use_bytes", _MEMBER, "bytes", "How much
 QUOTA = _gauge(
     "etcd_member_database_quota_bytes", _MEMBER, "bytes", "The size past which a member takes no writes any more."
 )
-ALARM = _gauge("etcd_alarm", "plane cluster alarm", "0 or 1", "Whether etcd has raised an alarm.")
+ALARM = _gauge(
+    "etcd_alarm",
+    "plane cluster alarm",
+    "0 or 1",
+    "Whether etcd has raised an alarm, or has its AUTHENTICATION enabled.",
+)
 BACKENDS = _gauge(
     "load_balancer_backends",
     "plane site state",

@@ -13,7 +13,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Health, Membership, World
 from quarterdeck.planner import quorum
-from quarterdeck.planner.members import ALARMS, raised, strays, voters
+from quarterdeck.planner.members import ALARMS, AUTHENTICATION, raised, strays, voters
 from quarterdeck.planner.survival import Answer, survivals
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import EventType
@@ -83,7 +83,7 @@ def _of_etcd(world: World, cluster: str) -> Iterator[Sample]:
     yield Sample(catalogue.MARGIN, (cluster,), quorum.margin(voters(world)))
     yield Sample(catalogue.UNKNOWN_MEMBERS, (cluster,), len(strays(world)))
     yield from _members(membership, cluster)
-    for kind in ALARMS:
+    for kind in (*ALARMS, AUTHENTICATION):
         yield Sample(catalogue.ALARM, (cluster, kind), kind in raised(membership))
 
 

@@ -164,8 +164,8 @@ class MachineRole(StrEnum):
 class Machine:
     """A machine of a site. ``address`` is an IP address that clients and peers reach it by. ``declared``: the site is
     meant to have it; one that it was taken from gets nothing new, and may have something left. Machines of one ``host``
-    share its processors and memory ("": it is a host of its own). ``why``: why one does not answer, as far as that is
-    known, for people.
+    share its processors and memory ("": it is a host of its own). ``why``: why one does not answer, or what made it
+    slow to, as far as that is known, for people.
     """
 
     name: str

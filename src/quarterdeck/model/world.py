@@ -86,12 +86,14 @@ class Membership:
     """A membership that a quorum confirmed. ``leader`` is the replica that leads, if one does (None as well while a
     member leads that belongs to no replica). ``cluster_id`` is etcd's
     own, ``revision`` the newest etcd revision that a member had (0: not read). ``alarms`` are those of
-    etcd, as members tell them.
+    etcd, as members tell them; ``authenticates``: its authentication is on, so that neither apiservers nor we may read
+    or write keys, or change members.
     """
 
     members: tuple[MemberFact, ...]
     leader: str | None
     alarms: tuple[str, ...] = ()
+    authenticates: bool = False
     cluster_id: int = 0
     revision: int = 0
 
@@ -111,8 +113,8 @@ class Membership:
 
     @property
     def at_rest(self) -> bool:
-        """Whether there is no alarm, nobody joins, and all members are well."""
-        well = all(member.health is Health.HEALTHY for member in self.members)
+        """Whether there is no alarm, nobody joins, and all members are well and let us in."""
+        well = all(member.health is Health.HEALTHY for member in self.members) and not self.authenticates
         return well and not self.alarms and not self.learners
 
 
@@ -160,7 +162,8 @@ class ReplicaFact:
     was given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said
     of that of the main cluster; ``events`` has the other one.
     ``reattachable``: all of its volumes can be attached to other machines. ``volume_at``: the machine that one of them
-    is seen to be on, or on its way to, which is not its own. ``why``: why its machine does not answer, for people.
+    is seen to be on, or on its way to, which is not its own. ``why``: why its machine does not answer, or
+    is slow to, for people.
     """
 
     name: str

@@ -147,6 +147,11 @@ def issue_admin(
     return issue(plane.kubernetes_ca.issuer, request, now)
 
 
+def issue_etcd_user(plane: PlaneSecrets, user: str, now: datetime, *, lifetime: timedelta) -> KeyPair:
+    """A client certificate for a user of etcd's own authentication."""
+    return issue(plane.etcd_ca.issuer, Request(common_name=user, usage=Usage.CLIENT, lifetime=lifetime), now)
+
+
 @dataclass(frozen=True, slots=True)
 class _Issuer:
     """Issues what one replica has."""

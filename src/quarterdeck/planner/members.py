@@ -12,6 +12,8 @@ from quarterdeck.model.world import Health, MemberFact, Membership, World
 from quarterdeck.planner.quorum import Voter, has_quorum
 
 CORRUPT = "CORRUPT"
+#: No alarm of etcd's, but the same for the planner: a state of the whole cluster in which it cannot be changed.
+AUTHENTICATION = "AUTHENTICATION"
 #: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
 ALARMS = {
     CORRUPT: (
@@ -121,12 +123,23 @@ def serves(world: World, record: Replica) -> bool:
     return fact.machine is MachineState.UP and fact.ready is True and has_the_data(world, member)
 
 
+def awaited(world: World, kind: str) -> str:
+    """What is waited for while an alarm is on, or AUTHENTICATION."""
+    return f"a person to {disable_authentication(world)}" if kind == AUTHENTICATION else ALARMS[kind]
+
+
+def disable_authentication(world: World) -> str:
+    """What ends AUTHENTICATION, with the command for it."""
+    return f"turn off authentication in etcd with 'quarterdeck etcd disable-auth {world.plane_name or 'NAME'}'"
+
+
 def all_raised(world: World) -> tuple[str, ...]:
     """The alarms that members of any cluster speak of."""
     return tuple(dict.fromkeys(kind for each in world.memberships for kind in raised(each)))
 
 
 def raised(membership: Membership) -> tuple[str, ...]:
-    """The alarms that members speak of."""
+    """The alarms that members speak of, and AUTHENTICATION where that is on."""
     said = "".join(membership.alarms).replace(" ", "")
-    return tuple(kind for kind in ALARMS if f"alarm:{kind}" in said)
+    alarms = tuple(kind for kind in ALARMS if f"alarm:{kind}" in said)
+    return (*alarms, AUTHENTICATION) if membership.authenticates else alarms

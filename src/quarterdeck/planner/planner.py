@@ -149,7 +149,7 @@ def plan(world: World) -> Plan:
         # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
         unread = () if outcome.waiting else ("a quorum of the members to answer",)
         return Plan(now=outcome.steps, waiting=(*outcome.waiting, *unread))
-    waiting = (*(members.ALARMS[kind] for kind in alarms), *outcome.waiting, *waits_for_events(seen))
+    waiting = (*(members.awaited(world, kind) for kind in alarms), *outcome.waiting, *waits_for_events(seen))
     if outcome.steps or waiting:
         return Plan(now=outcome.steps, waiting=waiting)
     steps, leftovers = release.release(seen)

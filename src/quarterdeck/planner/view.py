@@ -147,12 +147,10 @@ class View:
         one, and those of which somebody else has changed a program's files or flags. Who is cordoned stays as it is.
         Any replica may have a voter while the membership is not known: whatever starts again does so as it is wanted.
         """
-        records = (each for each in self.world.memory.replicas if not self.world.memory.is_former(each))
-        others = (
-            each
-            for each in (self.wanted if self.world.membership is not None else records)
-            if each.revision != self.revision or self.fact(each).altered
-        )
+        memory = self.world.memory
+        known = self.world.membership is not None
+        records = self.wanted if known else tuple(each for each in memory.replicas if not memory.is_former(each))
+        others = (each for each in records if each.revision != self.revision or self.fact(each).altered)
         return tuple(each for each in others if each.name not in self.outdated and each.name not in self.world.cordoned)
 
     def change(self, replica: Replica) -> Change:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import shlex
 import socket
 from collections import deque
 from collections.abc import Coroutine
@@ -19,15 +18,16 @@ import asyncssh
 import dns.message
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 
-from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.probe.network import SourceLost
 from quarterdeck.probe.target import Source
-from quarterdeck.sites.ssh.reaching import logged_in
+from quarterdeck.sites.ssh.shells import Link, Shell
 
 _EVERY = 0.5  # seconds between two round trips to the host
 _SILENT = 8.0  # seconds until a host that says nothing is lost: before its clients' own deadline
 _STALLED = 1.0  # seconds of a round trip past which nobody knows who kept a request waiting
 _PIECE = 1 << 16  # bytes
+_LOOKING_UP = 30.0  # seconds: whoever asks has a deadline of his own
 _LOOKUPS = 4  # at a time: sshd runs ten programs for one connection
 _ERRORS = {os.strerror(number): number for number in errno.errorcode}  # sshd says what connect(2) said, in words
 
@@ -47,7 +47,8 @@ class Tunnel:
         self._source = source
         self._doing = f"probing from host {source.name}"
         self._connection: asyncssh.SSHClientConnection
-        self._echo: asyncssh.SSHClientProcess[bytes]
+        self._link: Link
+        self._echo: Shell
         self._lost = ""
         self._lines = 0
         self._asking = asyncio.Lock()
@@ -60,21 +61,22 @@ class Tunnel:
 
     async def __aenter__(self) -> Self:
         try:
-            self._connection = await logged_in(self._source.login)
+            self._link = await Link.made(self._source.login)
         except (Unavailable, PreconditionFailed) as error:
             raise type(error)(self._doing, error.seen, error.next_step) from error
+        self._connection = self._link.connection
         try:
             # Its first program also has sshd send small packets at once (TCP_NODELAY).
-            self._echo = await self._connection.create_process("exec cat", encoding=None, request_pty=False)
+            self._echo = await self._link.start("exec cat")
             await self._round_trip()
-        except (asyncssh.Error, SourceLost) as error:
-            self._connection.abort()
-            user, why = self._connection.get_extra_info("username"), self._lost or str(error)
+        except (PreconditionFailed, SourceLost) as error:
+            self._link.abort()
+            user = self._connection.get_extra_info("username")
             raise PreconditionFailed(
-                self._doing, f"user {user} can run no program there: {why}", "log in there as one who can"
+                self._doing, f"user {user} can run no program there: {error.seen}", "log in there as one who can"
             ) from error
         except BaseException:
-            self._connection.abort()
+            self._link.abort()
             raise
         self._keep(self._beat())
         return self
@@ -82,7 +84,7 @@ class Tunnel:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.abort()
+        self._link.abort()
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
@@ -116,10 +118,11 @@ class Tunnel:
         """See ``Network``: by getent, which is on every host."""
         try:
             async with self._looking:
-                done = await self._connection.run(f"getent ahosts {shlex.quote(host)}", encoding="utf-8")
-        except asyncssh.Error as error:
-            raise OSError(error.reason) from error
-        found = [line.split() for line in str(done.stdout).splitlines()]
+                doing = f"looking up {host}"
+                done = await self._link.run('getent ahosts "$1"', (host,), doing=doing, deadline=_LOOKING_UP)
+        except QuarterdeckError as error:
+            raise OSError(error.seen) from error
+        found = [line.split() for line in done.stdout.splitlines()]
         addresses = tuple(words[0] for words in found if "STREAM" in words)
         if not addresses:
             raise OSError(f"the resolver of host {self._source.name} does not know it")
@@ -187,8 +190,8 @@ class Tunnel:
         line = f"{self._lines}\n".encode()
         try:
             async with asyncio.timeout(_SILENT):
-                self._echo.stdin.write(line)
-                while await self._echo.stdout.readuntil(b"\n") != line:
+                self._echo.write(line)
+                while await self._echo.readuntil(b"\n") != line:
                     pass  # what somebody asked who did not wait for it
         except TimeoutError:
             self._lose(f"it has been silent for {_SILENT:g} s")
@@ -197,7 +200,7 @@ class Tunnel:
 
     def _lose(self, why: str) -> NoReturn:
         self._lost = why
-        self._connection.abort()
+        self._link.abort()
         raise SourceLost(
             self._doing, f"the connection to it was lost: {why}", "that says nothing of the plane; probe again"
         )

@@ -212,3 +212,17 @@ class MaintenanceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_rpc_pb2.MoveLeaderResponse]: ...
 
 def add_MaintenanceServicer_to_server(servicer: MaintenanceServicer, server: _aio.Server) -> None: ...
+
+class AuthStub:
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    AuthDisable: _aio.UnaryUnaryMultiCallable[_rpc_pb2.AuthDisableRequest, _rpc_pb2.AuthDisableResponse]
+
+class AuthServicer(metaclass=_abc_1.ABCMeta):
+    @_abc_1.abstractmethod
+    def AuthDisable(
+        self,
+        request: _rpc_pb2.AuthDisableRequest,
+        context: _aio.ServicerContext[_rpc_pb2.AuthDisableRequest, _abc.Awaitable[_rpc_pb2.AuthDisableResponse]],
+    ) -> _abc.Awaitable[_rpc_pb2.AuthDisableResponse]: ...
+
+def add_AuthServicer_to_server(servicer: AuthServicer, server: _aio.Server) -> None: ...

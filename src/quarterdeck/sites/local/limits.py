@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import threading
 from pathlib import Path
 
 from quarterdeck.errors import PreconditionFailed
 
-_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+_MORE_INSTANCES = "raise the limits of files: sysctl -w fs.inotify.max_user_instances=1024, and ulimit -n 4096"
+_MORE_THREADS = "raise the limits of processes: ulimit -u, and TasksMax= of the systemd unit or slice that this runs in"
 #: As seen from inside a container: its own group.
 _CGROUP = Path("/sys/fs/cgroup")
 #: inotify instances that one replica's programs open in all (seen with Kubernetes 1.36: an apiserver 7, one for each
@@ -16,6 +19,9 @@ _CGROUP = Path("/sys/fs/cgroup")
 PER_REPLICA = 11
 PER_LEADER = 5
 PER_PLANE = PER_LEADER + 5
+#: Threads that the programs of a replica have at least, and those of a plane besides: about a dozen each.
+THREADS_PER_REPLICA = 48
+THREADS_PER_PLANE = 40
 
 
 def available_memory() -> int:
@@ -31,44 +37,55 @@ def available_memory() -> int:
     return min(host, max(0, limit - used))
 
 
-def inotify_left() -> int | None:
-    """How many more inotify instances this user may open; None when that cannot be found out.
+def require_limits(doing: str, replicas: int) -> str:
+    """What this user may still open, in words, if it is enough for so many replicas more.
 
-    The limit is per user (inotify(7)); what other users' processes hold does not count. Programs meet it as they
-    like: Envoy aborts, apiservers no longer see new certificates.
+    Each limit is tried, as the kernel has several (of the user, of each user namespace above, of control groups) and
+    tells nobody what is left: as much as will be needed is opened at once, and let go. Programs meet these limits as
+    they like: Envoy aborts, apiservers no longer see new certificates. Raises PreconditionFailed.
     """
+    watches = PER_PLANE + PER_REPLICA * replicas
+    _require(doing, watches, _inotify_instances(watches), "inotify instances", _MORE_INSTANCES)
+    threads = THREADS_PER_PLANE + THREADS_PER_REPLICA * replicas
+    _require(doing, threads, _threads(threads), "threads", _MORE_THREADS)
+    return f"{watches} more inotify instances and {threads} more threads can be had"
+
+
+def _require(doing: str, need: int, had: int, what: str, then: str) -> None:
+    if had < need:
+        raise PreconditionFailed(doing, f"{had} more {what} could be opened here, about {need} are needed", then)
+
+
+def _inotify_instances(wanted: int) -> int:
+    """How many of so many instances could be opened at once. All are closed again."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    opened: list[int] = []
     try:
-        limit = int(_INSTANCES.read_text())
-    except (OSError, ValueError):
-        return None
-    return limit - sum(instances(process) for process in Path("/proc").iterdir() if process.name.isdigit())
+        while len(opened) < wanted:
+            descriptor = libc.inotify_init1(os.O_CLOEXEC)
+            if descriptor < 0:
+                break
+            opened.append(descriptor)
+    finally:
+        for each in opened:
+            os.close(each)
+    return len(opened)
 
 
-def instances(process: Path) -> int:
-    """How many a process of this user's has, by its folder in /proc."""
+def _threads(wanted: int) -> int:
+    """How many of so many threads could be started at once. All have ended again."""
+    over = threading.Event()
+    started: list[threading.Thread] = []
     try:
-        if process.stat().st_uid != os.getuid():
-            return 0
-        return sum(map(_is_inotify, (process / "fd").iterdir()))
-    except OSError:
-        return 0  # it ended, or it hides itself
-
-
-def _is_inotify(descriptor: Path) -> bool:
-    try:
-        return descriptor.readlink().name.endswith("inotify")
-    except OSError:
-        return False  # it was closed meanwhile
-
-
-def require_inotify(doing: str, replicas: int) -> int:
-    """How many instances are left, if they are enough for ``replicas`` more. Raises PreconditionFailed."""
-    left = inotify_left()
-    need = PER_PLANE + PER_REPLICA * replicas
-    if left is not None and left < need:
-        raise PreconditionFailed(
-            doing,
-            f"this user may open {max(0, left)} more inotify instances, about {need} are needed",
-            "raise the limit: sysctl -w fs.inotify.max_user_instances=1024",
-        )
-    return need if left is None else left
+        while len(started) < wanted:
+            thread = threading.Thread(target=over.wait, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # "can't start new thread"
+                break
+            started.append(thread)
+    finally:
+        over.set()
+        for each in started:
+            each.join()
+    return len(started)

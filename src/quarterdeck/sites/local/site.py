@@ -33,7 +33,7 @@ from quarterdeck.sites.local.attaching import Attaching, Holder
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.faults import LocalFaults
 from quarterdeck.sites.local.jobs import run_job
-from quarterdeck.sites.local.limits import available_memory, require_inotify
+from quarterdeck.sites.local.limits import available_memory, require_limits
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
@@ -262,8 +262,7 @@ class LocalSite(LocalFaults):
 
     async def require_room(self, doing: str, replicas: int) -> str:
         """See Site: all machines share this host's limits."""
-        left = await on_disk(self.name, require_inotify, doing, replicas)
-        return f"{left} inotify instances left"
+        return await on_disk(self.name, require_limits, doing, replicas)
 
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""

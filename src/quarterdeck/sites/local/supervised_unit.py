@@ -76,6 +76,10 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
             with suppress(OSError):
                 self.config.marked = note_data(self.config.folder, self.config.record)
 
+    def use_up_fresh(self, now: float) -> None:
+        """Its process has ended at ``now``: the next one may begin without data only if this one never got so far."""
+        self.fresh = self.fresh and not self.config.marked and now - self._began < BEGINS_WITHIN
+
     def is_altered(self) -> bool:
         """Whether somebody else has changed the unit's record or files. They are only read when one was touched."""
         try:
@@ -130,8 +134,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         """
         self.exit_code = os.waitstatus_to_exitcode(sts)
         self.note_data()
-        if self.config.marked or time.monotonic() - self._began >= BEGINS_WITHIN:
-            self.fresh = False
+        self.use_up_fresh(time.monotonic())
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         super().finish(pid, sts)

@@ -27,6 +27,8 @@ from quarterdeck.sites.ssh.programs import Sender
 _LOOK = 3.0
 _AGAIN = 1.0
 QUICK = 15.0
+#: What is known of a host that refused to allow a folder.
+_REFUSED = "refused to allow"
 
 
 class SshHosts:
@@ -123,7 +125,8 @@ class SshHosts:
         doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
         try:
             words = ("look", below or "-", *self._roots(host))
-            said = await self._ask(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
+            await self._try_to_allow(host, doing)
+            said = await self._asked(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
             look = read_look(doing, said)
         except (Unavailable, PreconditionFailed, Corrupt) as error:
             self._why[host.name] = error.seen
@@ -137,8 +140,9 @@ class SshHosts:
             why = self._why.get(self.host(machine).name, "") if look is None else ""
             return MachineFacts(machine=machine_of(self._settings, machine, state, why))
         own = self._stands[machine][1] is MachineRole.CONTROL
+        slow = self._hosts.at(self.host(machine).login).slowness
         return MachineFacts(
-            machine=machine_of(self._settings, machine, MachineState.UP),
+            machine=machine_of(self._settings, machine, MachineState.UP, slow),
             units=look.units_of(machine),
             volumes=look.volumes if own else (),
             away=look.away if own else (),
@@ -151,8 +155,13 @@ class SshHosts:
     async def _ask(
         self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
     ) -> bytes:
+        await self._allow(host, self._hosts.at(host.login), doing)
+        return await self._asked(host, *words, doing=doing, deadline=deadline, body=body, cancels=cancels)
+
+    async def _asked(
+        self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
+    ) -> bytes:
         at = self._hosts.at(host.login)
-        await self._allow(host, at, doing)
         if at.silent:  # it is not waited for as long as one that may be busy
             deadline = min(deadline, _LOOK)
         try:
@@ -163,6 +172,15 @@ class SshHosts:
             if isinstance(error, Corrupt) or host.name in str(error):
                 raise
             raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
+
+    async def _try_to_allow(self, host: Host, doing: str) -> None:
+        """Once for each connection: a host on which a folder cannot be allowed lives, and is looked at."""
+        at = self._hosts.at(host.login)
+        if _REFUSED not in at.known:
+            try:
+                await self._allow(host, at, doing)
+            except PreconditionFailed:
+                at.known.add(_REFUSED)
 
     async def _allow(self, host: Host, at: Connection, doing: str) -> None:
         """Have the folders of storage classes be ones for volumes there, and edges have addresses, once."""

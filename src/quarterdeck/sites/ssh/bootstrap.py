@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-import asyncssh
-
-from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.sites.ssh.connections import INSTALLED
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.sites.ssh.connections import AS_ROOT, INSTALLED
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import logged_in
+from quarterdeck.sites.ssh.shells import Link, last_words
 
 _DEADLINE = 60.0
 _END = "END-OF-QUARTERDECK"
@@ -22,6 +19,7 @@ _SCRIPT = """\
 # Sets up this host for quarterdeck: run it as root, as often as you like. It makes a user who logs in by a key, and who
 # may run one program as root, which checks what it is asked to do.
 set -eu
+LC_ALL=C; export LC_ALL
 umask 022
 user={user}
 if ! getent passwd "$user" > /dev/null; then
@@ -86,19 +84,12 @@ def bootstrap_script(
 async def applied(login: Login, script: str) -> str:
     """Run it on a host, as who may; what it said. Raises Unavailable, PreconditionFailed."""
     doing = f"setting up host {login.host}"
-    connection = await logged_in(login)
+    link = await Link.made(login)
     try:
-        async with asyncio.timeout(_DEADLINE):
-            as_root = 'if [ "$(id -u)" = 0 ]; then exec sh -s; else exec sudo -n sh -s; fi'
-            done = await connection.run(f"exec /bin/sh -c {shlex.quote(as_root)}", input=script)
-    except TimeoutError:
-        raise TimedOut(doing, f"not done within {_DEADLINE:.0f} s", "see why it is slow") from None
-    except (asyncssh.Error, OSError) as error:
-        raise Unavailable(doing, str(error) or "the connection broke") from error
+        done = await link.run(f"{AS_ROOT}exec $s sh -s", doing=doing, deadline=_DEADLINE, body=script.encode())
     finally:
-        connection.abort()
-    if done.returncode != 0:
-        said = str(done.stderr or "").strip().splitlines()
-        seen = said[-1] if said else f"it ended with {done.returncode}"
+        link.abort()
+    if done.code != 0:
+        seen = f"it ended with {done.code}{last_words(done.stderr, done.stdout)}"
         raise PreconditionFailed(doing, seen, "log in as root, or as a user who may run sudo without a password")
-    return str(done.stdout or "").strip()
+    return done.stdout.strip()

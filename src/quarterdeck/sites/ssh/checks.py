@@ -13,6 +13,8 @@ from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Way
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.script import script_digest
+from quarterdeck.sites.ssh.wire import PROTOCOL
 
 #: Older ones lack what units are hardened with, and what the script is written in.
 LEAST_SYSTEMD, LEAST_BASH = 245, 5
@@ -27,6 +29,8 @@ CLOCK_NOTICED, CLOCK_MOST = 2.0, 30.0
 #: Seconds between hosts of one site: where etcd's heartbeats should be set for it, and where it gets none in time.
 FAR, TOO_FAR = 0.020, 0.180
 DNS_PORT = 53
+#: Seconds from which on a login, or sudo, is slow.
+SLOW_LOGIN = 3.0
 
 _NUMBER = re.compile(r"\d+")
 
@@ -81,9 +85,28 @@ def judge_host(host: Host, facts: HostFacts, here: Here) -> Iterator[HostFinding
 
 
 def _rights(host: Host, facts: HostFacts) -> Iterator[Finding]:
-    if facts.rights in ("none", "no-sudo"):
-        seen = "there is no sudo" if facts.rights == "no-sudo" else "sudo asks for a password, or lets nothing be done"
-        yield _refuse("sudo", f"{seen}, and the user is not root", f"'quarterdeck site bootstrap {host.login.host}'")
+    bootstrap = f"'quarterdeck site bootstrap {host.login.host}'"
+    if facts.rights == "no-sudo":
+        yield _refuse("sudo", "there is no sudo, and the user is not root", bootstrap)
+    elif facts.rights == "none":
+        said = f": it said: {facts.refused}" if facts.refused else ""
+        seen = f"the user is not root, and sudo does not run what is needed without a password{said}"
+        yield _refuse("sudo", seen, bootstrap)
+    elif facts.rights == "script" and facts.script not in ("", _answer_of_ours()):
+        seen = (
+            f"the installed script is of another quarterdeck, and the user may not replace it (it said: {facts.script})"
+        )
+        yield _refuse("script", seen, f"run {bootstrap} again")
+    if facts.sudo_took > SLOW_LOGIN:
+        seen = f"sudo takes {facts.sudo_took:.0f} s: each connection is made so slowly"
+        yield _warn("sudo", seen, "see that the host can resolve its own name ('getent hosts $(hostname)')")
+    if facts.login_took > SLOW_LOGIN:
+        yield _warn("ssh", f"logging in takes {facts.login_took:.0f} s", "see UseDNS of its sshd, and its PAM modules")
+
+
+def _answer_of_ours() -> str:
+    """What the script of this quarterdeck answers to one that asks for another digest (host/9-session.sh)."""
+    return f"other {PROTOCOL} {script_digest()}"
 
 
 def _system(facts: HostFacts, here: Here) -> Iterator[Finding]:

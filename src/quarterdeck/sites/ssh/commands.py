@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
+from quarterdeck.components.endings import last_reason
 from quarterdeck.errors import TimedOut, Unavailable
 
 #: What a command ends with that was asked for a volume which there is not.
@@ -64,7 +65,7 @@ def filled(argv: Sequence[str], asked: Asked) -> tuple[str, ...]:
 async def run_command(doing: str, argv: Sequence[str], asked: Asked, *, deadline: float = DEADLINE) -> bool:
     """Run a command of people's, in a process group of its own, and no shell. Whether there is such a volume.
 
-    Raises Unavailable with the last that it said where it ended otherwise, TimedOut; all of its group is killed when
+    Raises Unavailable with the reason that it gave where it ended otherwise, TimedOut; all of its group is killed when
     nobody waits for it any more.
     """
     words = filled(argv, asked)
@@ -79,19 +80,18 @@ async def run_command(doing: str, argv: Sequence[str], asked: Asked, *, deadline
             async with asyncio.timeout(deadline):
                 code = await process.wait()
         except TimeoutError:
-            raise TimedOut(doing, f"{words[0]} has not ended within {deadline:g} s: {_last_line(said)}") from None
+            raise TimedOut(doing, f"{words[0]} has not ended within {deadline:g} s: {_reason(said)}") from None
         finally:
             with suppress(ProcessLookupError):  # also what it left behind
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
         if code not in (0, NO_SUCH_VOLUME):
             ended = f"ended with {code}" if code > 0 else f"was killed by signal {-code}"
-            raise Unavailable(doing, f"{words[0]} {ended}: {_last_line(said)}")
+            raise Unavailable(doing, f"{words[0]} {ended}: {_reason(said)}")
         return code == 0
 
 
-def _last_line(said: IO[bytes]) -> str:
+def _reason(said: IO[bytes]) -> str:
     size = said.seek(0, os.SEEK_END)
     said.seek(max(0, size - _TOLD))
-    lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return last_reason(said.read().decode(errors="replace")) or "it said nothing"

@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections import defaultdict
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import asyncssh
 
-from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.errors import PreconditionFailed, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import CONNECTING, logged_in
+from quarterdeck.sites.ssh.reaching import Client
 from quarterdeck.sites.ssh.script import script, script_digest
 from quarterdeck.sites.ssh.session import Session
+from quarterdeck.sites.ssh.shells import Link, Shell, broke, last_words, was_cut
 
 #: Where it is on a host, as root's.
 INSTALLED = "/usr/local/lib/quarterdeck/host"
-#: Seconds for which whoever asks waits for a connection, and for which where the last try came to nothing.
+#: Seconds for which whoever asks waits for a connection; for one to a host whose sshd answers, and which is only slow
+#: to let the user in; and where the last try came to nothing.
 PATIENCE = 4.0
+PATIENCE_ALIVE = 30.0
 AGAIN = 0.3
+#: Seconds for sudo, which may wait for the resolver of its host several times.
+BECOMING_ROOT = 60.0
+#: Seconds from which on a host is said to be slow to let the user in.
+SLOW = 3.0
 #: Seconds between two tries.
 _PAUSE = 1.0
+_INSTALLING = 60.0
+_ALLOWING = 15.0
 
-_AS_ROOT = 'if [ "$(id -u)" = 0 ]; then s=; else s="sudo -n"; fi; exec $s '
+AS_ROOT = 'if [ "$(id -u)" = 0 ]; then s=; else s="sudo -n"; fi\n'
 _PUT = (
-    f"/bin/sh -c 'umask 022; mkdir -p {PurePosixPath(INSTALLED).parent} && cat > {INSTALLED}.new-$$ &&"
+    f"exec $s /bin/sh -c 'umask 022; mkdir -p {PurePosixPath(INSTALLED).parent} && cat > {INSTALLED}.new-$$ &&"
     f" chmod 755 {INSTALLED}.new-$$ && mv -f {INSTALLED}.new-$$ {INSTALLED}'"
 )
+#: How the answer of the script begins.
+_GREETINGS = {"quarterdeck", "other", "owned", "no-systemd", "unprepared"}
 
 
 @dataclass(eq=False)
@@ -42,10 +53,13 @@ class Connection:
     login: Login
     owner: str
     _session: Session | None = None
-    _transport: asyncssh.SSHClientConnection | None = None
+    _link: Link | None = None
+    _client: Client = field(default_factory=Client)
     _connecting: asyncio.Task[Session] | None = None
     _failed: QuarterdeckError | None = None
     _tried: float = 0.0
+    _stage: str = ""
+    _took: dict[str, float] = field(default_factory=dict)
     packing: str = "gzip"
     #: What is known of the host since this connection was made: it may be another one the next time.
     known: set[str] = field(default_factory=set)
@@ -55,6 +69,12 @@ class Connection:
     def silent(self) -> bool:
         """Whether nothing was heard since somebody waited in vain."""
         return self._failed is not None or (self._session is not None and self._session.silent)
+
+    @property
+    def slowness(self) -> str:
+        """What took long when the user was let in ("" if nothing did), for people."""
+        slow = [f"{stage} took {took:.0f} s" for stage, took in self._took.items() if took > SLOW]
+        return ", ".join(slow)
 
     @property
     def name(self) -> str:
@@ -84,11 +104,9 @@ class Connection:
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(_looked_at)
         # It goes on when nobody waits for it: a handshake over a long way takes several round trips.
-        left = 0.0 if self._failed is not None else PATIENCE - (now - self._tried)
-        await asyncio.wait((self._connecting,), timeout=max(AGAIN, left))
+        await self._waited_for(self._connecting, now - self._tried)
         if not self._connecting.done():
-            seen = self._failed.seen if self._failed is not None else f"no connection within {PATIENCE:g} s"
-            raise Unavailable(doing, f"{self.name}: {seen}")
+            raise Unavailable(doing, f"{self.name}: {self._waiting_for(time.monotonic() - self._tried)}")
         if self._connecting.cancelled():
             raise Unavailable(doing, f"the connection to {self.name} was closed")
         if (error := self._connecting.exception()) is None:
@@ -97,106 +115,111 @@ class Connection:
             raise type(error)(doing, f"{self.name}: {error.seen}", error.next_step)
         raise error
 
+    async def _waited_for(self, connecting: asyncio.Task[Session], tried_for: float) -> None:
+        """A host whose sshd answers is alive, and waited for longer; the first time, not for ever."""
+        if self._failed is not None:
+            await asyncio.wait((connecting,), timeout=AGAIN)
+            return
+        await asyncio.wait((connecting,), timeout=max(AGAIN, PATIENCE - tried_for))
+        if not connecting.done() and self._client.greeted:
+            await asyncio.wait((connecting,), timeout=max(AGAIN, PATIENCE_ALIVE - max(PATIENCE, tried_for)))
+
+    def _waiting_for(self, tried_for: float) -> str:
+        if self._client.greeted:
+            return f"its sshd answers, and {self._stage} has taken {tried_for:.0f} s so far"
+        return self._failed.seen if self._failed is not None else f"no connection within {PATIENCE:g} s"
+
     async def _connect(self) -> Session:
         try:
-            async with asyncio.timeout(CONNECTING):
-                await self._drop()
-                self.known.clear()
-                self._transport = await logged_in(self.login)
-                self._session = await self._served(self._transport)
-        except TimeoutError:
-            self._failed = Unavailable("connecting", f"no answer within {CONNECTING:.0f} s")
-            raise self._failed from None
+            await self._drop()
+            self.known.clear()
+            self._took = {}
+            self._client = Client()
+            with self._timed("logging in"):
+                self._link = await Link.made(self.login, self._client)
+            self._session = await self._served(self._link)
         except QuarterdeckError as error:
             self._failed = error
+            await self._drop()
             raise
-        except (asyncssh.Error, OSError) as error:
-            self._failed = _broke("connecting", error)
-            raise self._failed from None
-        except ValueError as error:
-            self._failed = Unavailable("connecting", f"it said what makes no sense ({error})")
-            raise self._failed from None
+        except BaseException:
+            await self._drop()
+            raise
         self._failed = None
         return self._session
 
-    async def _served(self, transport: asyncssh.SSHClientConnection) -> Session:
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        self._stage, began = stage, time.monotonic()
+        try:
+            yield
+        finally:
+            self._took[stage] = self._took.get(stage, 0.0) + time.monotonic() - began
+
+    async def _served(self, link: Link) -> Session:
         digest = await asyncio.to_thread(script_digest)
-        session = await self._begun(transport, digest)
+        session = await self._begun(link, digest)
         if session is None:
-            await self._install(transport)
-            session = await self._begun(transport, digest)
+            await self._install(link)
+            session = await self._begun(link, digest)
         if session is None:
             raise Unavailable("starting its script", "it was replaced meanwhile: another quarterdeck uses this host")
         return session
 
-    async def _begun(self, transport: asyncssh.SSHClientConnection, digest: str) -> Session | None:
+    async def _begun(self, link: Link, digest: str) -> Session | None:
         """A session; None where the host has no script, or an older one."""
-        command = f"{_AS_ROOT}{INSTALLED} serve {digest} {self.owner} $SSH_CONNECTION"
-        process: asyncssh.SSHClientProcess[bytes] = await transport.create_process(
-            f"exec /bin/sh -c {shlex.quote(command)}", encoding=None
-        )
-        said = (await process.stdout.readline()).decode(errors="replace").split()
-        match said:
-            case ["quarterdeck", _, uptime, packing]:
-                self.packing = packing
-                return Session(self.name, process.stdout, process.stdin.write, process.close, float(uptime))
-            case ["other", protocol, _] if int(protocol) > wire.PROTOCOL:
-                seen = "a newer quarterdeck has set it up"
-                raise PreconditionFailed("starting its script", seen, "use that one, or a newer one")
-            case ["other", *_]:
-                return None
-            case ["owned", owner]:
-                seen = f"it belongs to another home of quarterdeck ({owner})"
-                raise PreconditionFailed("starting its script", seen, "forget it there, or see docs/ssh.md")
-            case ["no-systemd"]:
-                raise PreconditionFailed("starting its script", "systemd does not run it", "use a host with systemd")
-            case ["unprepared", *why]:
-                seen = f"its folders and users cannot be made: {' '.join(why)}"
-                raise Unavailable("starting its script", seen, "see 'quarterdeck site check'")
-        complaint = (await process.stderr.read()).decode(errors="replace").strip()
-        await process.wait()
-        if _was_cut(process.returncode):
-            raise Unavailable("starting its script", complaint or "the session was cut before it said anything")
-        if process.returncode in (126, 127) or "command not found" in complaint or "No such file" in complaint:
-            return None
-        raise PreconditionFailed(
-            "becoming root", complaint or f"the session ended at once ({process.returncode})", _SUDO
-        )
+        with self._timed("its login shell"):
+            shell = await link.start(f'{AS_ROOT}exec $s {INSTALLED} serve "$@" $SSH_CONNECTION', (digest, self.owner))
+        try:
+            with self._timed("sudo" if self.login.user != "root" else "its script"):
+                words = await _greeting(shell)
+            if words[:1] == ["quarterdeck"]:
+                return self._session_of(words, shell)
+            await (_refused(words, shell) if words else _ended_early(shell))
+        except BaseException:
+            shell.close()
+            raise
+        return None
 
-    async def _install(self, transport: asyncssh.SSHClientConnection) -> None:
-        done = await transport.run(
-            f"exec /bin/sh -c {shlex.quote(_AS_ROOT + _PUT)}",
-            input=await asyncio.to_thread(script),
-            encoding=None,
-        )
-        if _was_cut(done.returncode):
-            raise Unavailable("putting its script there", "the session was cut")
-        if done.returncode != 0:
-            complaint = _text(done.stderr)
-            raise PreconditionFailed("putting its script there", complaint or "it failed without a word", _SUDO)
+    def _session_of(self, words: Sequence[str], shell: Shell) -> Session:
+        try:
+            _, _, uptime, self.packing = words
+            since_boot = float(uptime)
+        except ValueError:
+            raise _unread(words) from None
+        return Session(self.name, shell, shell.write, shell.close, since_boot)
+
+    async def _install(self, link: Link) -> None:
+        doing = "putting its script there"
+        with self._timed("installing its script"):
+            done = await link.run(
+                AS_ROOT + _PUT, doing=doing, deadline=_INSTALLING, body=await asyncio.to_thread(script)
+            )
+        if done.code != 0:
+            raise PreconditionFailed(doing, f"it ended with {done.code}{last_words(done.stderr, done.stdout)}", _SUDO)
 
     async def allow(self, doing: str, words: tuple[str, ...]) -> None:
         """Let volumes be kept below these paths of the host, and its edge have these addresses."""
-        await self._connected(doing)
-        assert self._transport is not None
-        command = f"{_AS_ROOT}{INSTALLED} allow {' '.join(map(shlex.quote, words))}"
+        missing = (await self.ask("allowed", *words, doing=doing, deadline=_ALLOWING)).decode().split()
+        if not missing:
+            return
+        assert self._link is not None
+        command = f'{AS_ROOT}exec $s {INSTALLED} allow "$@"'
         try:
-            done = await self._transport.run(f"exec /bin/sh -c {shlex.quote(command)}", encoding=None)
-        except (asyncssh.Error, OSError) as error:
-            raise _broke(doing, error, f"{self.name}: ") from None
-        if _was_cut(done.returncode):
-            raise Unavailable(doing, f"{self.name}: the session was cut", "do it again")
-        if done.returncode != 0:
-            complaint = _text(done.stderr)
-            raise PreconditionFailed(doing, f"{self.name}: {complaint}", _SUDO)
+            done = await self._link.run(command, missing, doing=doing, deadline=BECOMING_ROOT)
+        except QuarterdeckError as error:
+            raise type(error)(doing, f"{self.name}: {error.seen}", error.next_step) from None
+        if done.code != 0:
+            seen = f"{self.name}: {', '.join(missing)} cannot be allowed there{last_words(done.stderr, done.stdout)}"
+            raise PreconditionFailed(doing, seen, f"have root run '{INSTALLED} allow {' '.join(missing)}' there")
 
     async def _drop(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
-        if self._transport is not None:
-            self._transport.abort()
-            self._transport = None
+        if self._link is not None:
+            self._link.abort()
+            self._link = None
 
     async def close(self) -> None:
         """End it; it is made again when it is needed again."""
@@ -208,23 +231,67 @@ class Connection:
         await self._drop()
 
 
+async def _greeting(shell: Shell) -> list[str]:
+    """The first words of the script; [] if it ended without. PAM modules of sudo may print something before."""
+    heard = b""
+    try:
+        async with asyncio.timeout(BECOMING_ROOT):
+            while True:
+                line = await shell.readuntil(b"\n")
+                words = line.decode(errors="replace").split()
+                if words and words[0] in _GREETINGS:
+                    return words
+                heard = line
+    except TimeoutError:
+        seen = f"nothing within {BECOMING_ROOT:.0f} s{last_words(heard.decode(errors='replace'))}"
+        step = "see why sudo is slow there: 'sudo -n true' (often the host cannot resolve its own name)"
+        raise TimedOut("becoming root", seen, step) from None
+    except asyncio.IncompleteReadError:
+        return []
+    except (asyncssh.Error, OSError) as error:
+        raise broke("becoming root", error) from None
+
+
+async def _refused(words: Sequence[str], shell: Shell) -> None:
+    """Judge what the script answered instead of a session; returns where it is an older one, which has ended."""
+    doing = "starting its script"
+    match words:
+        case ["other", protocol, _] if protocol.isdecimal():
+            if int(protocol) > wire.PROTOCOL:
+                seen = "a newer quarterdeck has set it up"
+                raise PreconditionFailed(doing, seen, "use that one, or a newer one")
+            await shell.complaint()  # sshd may grant no further session before this one has ended
+        case ["owned", owner]:
+            seen = f"it belongs to another home of quarterdeck ({owner})"
+            raise PreconditionFailed(doing, seen, "forget it there, or see docs/ssh.md")
+        case ["no-systemd"]:
+            raise PreconditionFailed(doing, "systemd does not run it", "use a host with systemd")
+        case ["unprepared", *why]:
+            seen = f"its folders and users cannot be made: {' '.join(why)}"
+            raise Unavailable(doing, seen, "see 'quarterdeck site check'")
+        case _:
+            error = _unread(words)
+            raise Unavailable(error.doing, f"{error.seen}{last_words(await shell.complaint())}")
+
+
+def _unread(words: Sequence[str]) -> Unavailable:
+    return Unavailable("starting its script", f"its answer cannot be read: {' '.join(words)}")
+
+
+async def _ended_early(shell: Shell) -> None:
+    """Judge a session that ended without a word of the script: returns where the host has none."""
+    complaint = await shell.complaint()
+    if was_cut(shell.code):
+        raise Unavailable("starting its script", complaint or "the session was cut before it said anything")
+    if shell.code in (126, 127) or "command not found" in complaint or "No such file" in complaint:
+        return
+    raise PreconditionFailed("becoming root", f"it ended with {shell.code}{last_words(complaint)}", _SUDO)
+
+
 def _looked_at(task: asyncio.Task[Session]) -> None:
     """Whoever asks next is told, which may be nobody."""
     if not task.cancelled():
         task.exception()
-
-
-def _was_cut(code: int | None) -> bool:
-    """Whether a program did not end by itself: the connection did, or a signal ended it (asyncssh: returncode)."""
-    return code is None or code < 0
-
-
-def _broke(doing: str, error: Exception, who: str = "") -> Unavailable:
-    return Unavailable(doing, f"{who}the connection broke ({str(error) or type(error).__name__})")
-
-
-def _text(said: bytes | str | None) -> str:
-    return (said.decode(errors="replace") if isinstance(said, bytes) else said or "").strip()
 
 
 _SUDO = "let the user run sudo without a password, or see 'quarterdeck site bootstrap'"

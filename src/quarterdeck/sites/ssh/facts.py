@@ -32,7 +32,9 @@ class HostFacts:
     ``script`` (that alone), ``none`` or ``no-sudo``. Memory in bytes. ``clock``: how far it is ahead of this host's
     (seconds). ``tables``: what listens, as the kernel lists it, by protocol. ``processes``: programs of control planes
     that are not quarterdeck's, with their process id. ``units``: how many services of quarterdeck's run.
-    ``keepalived``: its version ("": there is none); ``ip``: whether iproute2 is there.
+    ``keepalived``: its version ("": there is none); ``ip``: whether iproute2 is there. ``refused``: what sudo said when
+    it refused; ``script``: what the installed script answered to a user who may run that alone; ``login_took``,
+    ``sudo_took``: seconds.
     """
 
     rights: str = "none"
@@ -52,6 +54,10 @@ class HostFacts:
     processes: tuple[tuple[str, str], ...] = ()
     keepalived: str = ""
     ip: bool = False
+    refused: str = ""
+    script: str = ""
+    login_took: float = 0.0
+    sudo_took: float = 0.0
 
     def listening(self, address: str, protocol: str = "tcp") -> frozenset[int]:
         """The ports at which something listens at an address of the host."""
@@ -121,6 +127,9 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
             processes=tuple(processes),
             keepalived=_first(found, "keepalived"),
             ip=_first(found, "ip") == "yes",
+            refused=_first(found, "refused"),
+            script=_first(found, "script"),
+            sudo_took=int(_first(found, "sudo") or 0) / 1000,
         )
     except (ValueError, KeyError, IndexError) as error:
         raise not_parsed(doing, line, error) from error
@@ -147,8 +156,10 @@ def read_ways(doing: str, said: str) -> Mapping[str, Way]:
                     ports.setdefault(name, {})[int(port)] = how
                 case [("came" | "lost") as how, name]:
                     bulk[name] = how == "came"
-                case other:
+                case [("open" | "silent" | "refused" | "came" | "lost"), *_] as other:
                     raise ValueError(f"{other}")
+                case _:
+                    continue  # what a program of the login shell prints besides
     except ValueError as error:
         raise not_parsed(doing, line, error) from error
     return {

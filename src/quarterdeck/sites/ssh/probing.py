@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -15,7 +14,7 @@ from pathlib import Path
 import asyncssh
 
 from quarterdeck.components.coredns import LOW_PORTS
-from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.findings import LOGIN, Checked, Finding, HostFinding, Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.checks import (
@@ -33,27 +32,50 @@ from quarterdeck.sites.ssh.connections import INSTALLED
 from quarterdeck.sites.ssh.facts import HostFacts, Way, read_facts, read_ways
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
-from quarterdeck.sites.ssh.reaching import logged_in
+from quarterdeck.sites.ssh.shells import Link
 from quarterdeck.sites.ssh.trials import Trials, judge_trials, read_trials
 
-#: Seconds: for what a host is, with the writes that are timed; for all connections from one.
-_FACTS = 60.0
-_WAYS = 60.0
-_LISTENING = 15.0
+#: Seconds: for what a host is, with the writes that are timed; for all connections from one. Each has room for a slow
+#: sudo.
+_FACTS = 150.0
+_WAYS = 90.0
+_LISTENING = 45.0
 _CONNECT = 3.0
 _PIECES = Path(__file__).with_name("check")
 
-#: Runs a script as root where that may be, and says as what. Its words are the script's.
-_RUN = f"""\
-rights=none s=
-if [ "$(id -u)" = 0 ]; then rights=root
-elif ! command -v sudo > /dev/null; then rights=no-sudo
-elif sudo -n true 2> /dev/null; then rights=sudo s="sudo -n"
-elif sudo -n -l {INSTALLED} serve - - > /dev/null 2>&1; then rights=script
-fi
-printf 'rights\\t%s\\n' $rights
-command -v bash > /dev/null || exit 0
-exec $s bash -c "$0" check "$@"
+#: Runs a script as root where that may be, and says as what. The user's rights are tried, not asked for: by the
+#: commands that a session and the installation of its script take. The piece of check/*.sh comes as the first word.
+_TRY_RIGHTS = f"""\
+piece=$1; shift
+told() {{  # RIGHTS, WHAT SUDO SAID
+  printf 'rights\\t%s\\n' "$1"
+  [ -z "${{2:-}}" ] || printf 'refused\\t%s\\n' "$(printf %s "$2" | tr '\\n\\t' '; ')"
+}}
+as_user() {{ command -v bash > /dev/null || exit 0; exec bash -c "$piece" check "$@"; }}
+if [ "$(id -u)" = 0 ]; then told root; as_user "$@"; fi
+if ! command -v sudo > /dev/null; then told no-sudo; as_user "$@"; fi
+began=$(date +%s%N)
+why=$(sudo -n {INSTALLED} serve - - 2>&1 < /dev/null) && serves=yes || serves=no
+printf 'sudo\\t%s\\n' "$(( ($(date +%s%N) - began) / 1000000 ))"
+case $serves:$why in
+  *"command not found"*) serves=missing ;;  # it may be run, once it is there
+  yes:*"Permission denied"*) serves=no ;;  # it may start no program (noexec)
+esac
+root=$(sudo -n /bin/sh -c '/usr/bin/env true && echo as-root' 2>&1 < /dev/null) || :
+case $serves:$root in
+  no:*as-root*) told none "$why"; as_user "$@" ;;
+  *:*as-root*) told sudo; s="sudo -n" ;;
+  yes:*) told script; printf 'script\\t%s\\n' "$(printf '%s' "$why" | tail -n 1)"; as_user "$@" ;;
+  no:*) told none "$why"; as_user "$@" ;;
+  *) told none "$root"; as_user "$@" ;;
+esac
+exec $s /bin/sh -c 'command -v bash > /dev/null || exit 0; exec bash -c "$@"' sh "$piece" check "$@"
+"""
+#: Runs another one by the rights that were found: ``sudo`` or none.
+_RUN = """\
+piece=$1 rights=$2; shift 2
+s=; [ "$rights" != sudo ] || s="sudo -n"
+exec $s bash -c "$piece" check "$@"
 """
 
 
@@ -62,7 +84,7 @@ class _Reached:
     """A host that answers. ``ours``: where it listens for this check."""
 
     host: Host
-    connection: asyncssh.SSHClientConnection
+    link: Link
     facts: HostFacts
     identity: Identity
     trials: Trials
@@ -109,28 +131,32 @@ async def checked(settings: SshSettings, here: Here, others: Sequence[SshSetting
 async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> _Reached | HostFinding:
     doing = f"looking at host {host.name}"
     try:
-        connection = await logged_in(host.login)
-        stack.callback(connection.abort)
+        began = time.monotonic()
+        link = await Link.made(host.login)
+        stack.callback(link.abort)
+        login_took = time.monotonic() - began
         own = MachineRole.CONTROL in host.roles
         words = (
             [f"{each.name}={each.path}" for each in settings.storage_classes if each.commands is None] if own else []
         )
         before = time.time()
-        said = await _said(connection, ("identity", "trial", "facts"), words, doing, _FACTS)
+        pieces = _piece("identity", "trial", "facts")
+        done = await link.run(_TRY_RIGHTS, (pieces, *words), doing=doing, deadline=_FACTS)
+        facts = read_facts(doing, done.stdout, before, time.time())
         return _Reached(
             host=host,
-            connection=connection,
-            facts=read_facts(doing, said, before, time.time()),
-            identity=read_identity(doing, said, _shown_key(connection)),
-            trials=read_trials(said),
+            link=link,
+            facts=replace(facts, login_took=login_took),
+            identity=read_identity(doing, done.stdout, _shown_key(link)),
+            trials=read_trials(done.stdout),
         )
     except QuarterdeckError as error:
         return HostFinding(host.name, Finding(LOGIN, Verdict.REFUSE, error.seen, error.next_step))
 
 
-def _shown_key(connection: asyncssh.SSHClientConnection) -> str:
+def _shown_key(link: Link) -> str:
     """The host key that the host showed, in base64."""
-    key = connection.get_server_host_key()
+    key = link.connection.get_server_host_key()
     return key.export_public_key().decode().split()[1] if key is not None else ""
 
 
@@ -145,13 +171,14 @@ async def _identified_elsewhere(
 
     async def identified(host: Host, site: str) -> Identified | str:
         try:
-            connection = await logged_in(host.login)
+            link = await Link.made(host.login)
             try:
                 doing = f"looking at host {host.name} of site {site}"
-                said = await _said(connection, ("identity",), (), doing, _FACTS)
-                identity = read_identity(doing, said, _shown_key(connection))
+                script = (_piece("identity"), "none")  # any user may read it
+                done = await link.run(_RUN, script, doing=doing, deadline=_FACTS)
+                identity = read_identity(doing, done.stdout, _shown_key(link))
             finally:
-                connection.abort()
+                link.abort()
         except QuarterdeckError:
             return f"{host.name} of site {site}"
         return Identified(host=host, identity=identity, site=site)
@@ -174,36 +201,33 @@ async def _listening(reached: _Reached, settings: SshSettings, stack: AsyncExitS
     ports = sorted(each for each in wanted if root or each >= LOW_PORTS)
     if not ports or "systemd-socket-activate" in reached.facts.missing:
         return reached
-    listens = await stack.enter_async_context(_listener(reached.connection, reached.host.address, ports))
+    listens = await stack.enter_async_context(_listener(reached, ports))
     return replace(reached, ours=tuple(ports)) if listens else reached
 
 
 @asynccontextmanager
-async def _listener(
-    connection: asyncssh.SSHClientConnection, address: str, ports: Sequence[int]
-) -> AsyncIterator[bool]:
+async def _listener(reached: _Reached, ports: Sequence[int]) -> AsyncIterator[bool]:
     """Whether it listens there. It ends with its standard input."""
-    words = (address, *map(str, ports))
+    words = (_piece("listen"), reached.facts.rights, reached.host.address, *map(str, ports))
     try:
-        process: asyncssh.SSHClientProcess[str] = await connection.create_process(_command(("listen",), words))
-    except (asyncssh.Error, OSError):  # the connections that are tried next say that it is lost
+        shell = await reached.link.start(_RUN, words)
+    except (Unavailable, PreconditionFailed):  # the connections that are tried next say that it is lost
         yield False
         return
-    said = ""
-    with suppress(TimeoutError):
+    listens = False
+    with suppress(TimeoutError, asyncio.IncompleteReadError, asyncssh.Error, OSError):
         async with asyncio.timeout(_LISTENING):
-            while said not in ("listening", "failed"):
-                line = await process.stdout.readline()
-                if not line:
-                    break
-                said = line.strip()
+            while (line := (await shell.readuntil(b"\n")).strip()) not in (b"listening", b"failed"):
+                pass  # what else is printed there
+            listens = line == b"listening"
     try:
-        yield said == "listening"
+        yield listens
     finally:
-        process.stdin.write_eof()
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, asyncssh.Error, OSError):
+            shell.process.stdin.write_eof()
             async with asyncio.timeout(_CONNECT):
-                await process.wait()
+                await shell.process.wait_closed()
+        shell.close()
 
 
 async def _ways(
@@ -219,8 +243,11 @@ async def _ways(
                 words += (target.host.name, target.host.address, ",".join(map(str, ports)), bulk)
         doing = f"connecting from host {source.host.name}"
         try:
-            said = await _said(source.connection, ("connect",), words, doing, _WAYS) if words else ""
-            return read_ways(doing, said.partition("\n")[2])  # the first line says as whom it runs
+            if not words:
+                return {}
+            script = (_piece("connect"), source.facts.rights, *words)
+            done = await source.link.run(_RUN, script, doing=doing, deadline=_WAYS)
+            return read_ways(doing, done.stdout)
         except QuarterdeckError as error:
             return HostFinding(source.host.name, Finding("network", Verdict.REFUSE, error.seen, error.next_step))
 
@@ -278,26 +305,7 @@ def _wanted(settings: SshSettings, reached: Sequence[_Reached], here: Here) -> d
     return found
 
 
-async def _said(
-    connection: asyncssh.SSHClientConnection, scripts: Sequence[str], words: Sequence[str], doing: str, deadline: float
-) -> str:
-    """What scripts say that run one after the other, in one session."""
-    try:
-        async with asyncio.timeout(deadline):
-            done = await connection.run(_command(scripts, words), stdin=asyncssh.DEVNULL)
-    except TimeoutError:
-        raise TimedOut(doing, f"not done within {deadline:.0f} s", "see why it is slow") from None
-    except (asyncssh.Error, OSError) as error:
-        raise Unavailable(doing, str(error) or "the connection broke") from error
-    return str(done.stdout or "")
-
-
-def _command(scripts: Sequence[str], words: Sequence[str]) -> str:
-    """What a host is given to run: whatever its user's shell is."""
-    script = "\n".join(map(_piece, scripts))
-    return f"exec /bin/sh -c {shlex.join((_RUN, script, *words))}"
-
-
 @cache
-def _piece(name: str) -> str:
-    return (_PIECES / f"{name}.sh").read_text()
+def _piece(*names: str) -> str:
+    """Scripts that run one after the other, in one session."""
+    return "\n".join((_PIECES / f"{name}.sh").read_text() for name in names)

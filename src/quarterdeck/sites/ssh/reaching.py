@@ -5,59 +5,150 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.sites.ssh import wire
+from quarterdeck.sites.ssh.configuration import (
+    ClientConfiguration,
+    client_configuration,
+    default_identities,
+    known_hosts_of,
+)
 from quarterdeck.sites.ssh.hosts import Login
 
-#: Seconds for a connection with its login.
+#: Seconds until sshd must have sent its version; a host whose sshd has sent it is alive, and may take this long to let
+#: the user in (reverse DNS look-ups and PAM modules of the host take their time).
 CONNECTING = 15.0
-#: Where ssh looks for keys of hosts, and for its own.
-_KNOWN = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
-_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
+LOGGING_IN = 60.0
 
 
-@dataclass
-class _Seen(asyncssh.SSHClient):
-    """Remembers the key that a host has and that is not known to be its own."""
+@dataclass(eq=False)
+class Client(asyncssh.SSHClient):
+    """What sshd has said to this client. ``unknown``: host keys that are not those of ``known_hosts``; ``remarks``: its
+    debug messages, which name the restrictions of the key; ``tunnel``: the connection to the last jump host.
+    """
 
     unknown: list[tuple[str, str, int, asyncssh.SSHKey]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    tunnel: asyncssh.SSHClientConnection | None = None
+    _connection: asyncssh.SSHClientConnection | None = None
+
+    @property
+    def greeted(self) -> bool:
+        """Whether sshd has sent its version: the host runs."""
+        return self._connection is not None and bool(self._connection.get_extra_info("server_version"))
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        """See asyncssh."""
+        self._connection = conn
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncssh. A jump host serves this connection alone."""
+        if self.tunnel is not None:
+            self.tunnel.abort()
+
+    def debug_msg_received(self, msg: str, lang: str, always_display: bool) -> None:
+        """See asyncssh."""
+        self.remarks.append(msg)
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        """Nobody is there to be asked."""
+        """See asyncssh: there is no person who could be asked."""
         self.unknown.append((host, addr, port, key))
         return False
 
 
-async def logged_in(login: Login) -> asyncssh.SSHClientConnection:
-    """A connection to a host. Raises Unavailable when it cannot be reached, PreconditionFailed when it is not the host
-    that is known, or lets nobody in.
+async def logged_in(login: Login, client: Client | None = None) -> asyncssh.SSHClientConnection:
+    """A connection to a host, whose ``client`` hears what sshd says. Raises Unavailable when it cannot be reached,
+    PreconditionFailed when it is not the host that is known, or lets nobody in.
     """
-    seen = _Seen()
+    client = client or Client()
+    configuration = await client_configuration(login)
+    for jump in configuration.jumps:
+        client.tunnel = await _jumped(jump, client.tunnel)
     try:
-        return await asyncssh.connect(
-            login.host,
-            port=login.port or (),
-            username=login.user or (),
-            client_keys=[login.identity] if login.identity else (),
-            client_factory=lambda: seen,
-            keepalive_interval=wire.HEARTBEAT,
-            keepalive_count_max=3,
-            connect_timeout=CONNECTING,
-        )
+        return await _connected(login, configuration, client)
+    except BaseException:
+        if client.tunnel is not None:
+            client.tunnel.abort()
+        raise
+
+
+async def _jumped(jump: Login, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
+    """A connection to a jump host; the jumps of its own configuration do not count (ssh_config(5), ProxyJump)."""
+    try:
+        return await _connected(jump, await client_configuration(jump), Client(tunnel=tunnel))
+    except (Unavailable, PreconditionFailed) as error:
+        if tunnel is not None:
+            tunnel.abort()
+        raise type(error)(error.doing, f"jump host {jump.host}: {error.seen}", error.next_step) from None
+
+
+async def _connected(login: Login, configuration: ClientConfiguration, client: Client) -> asyncssh.SSHClientConnection:
+    options: dict[str, Any] = {**configuration.options, "tunnel": client.tunnel or ()}
+    options["known_hosts"] = await asyncio.to_thread(known_hosts_of, configuration.known_hosts)
+    if keys := await asyncio.to_thread(_readable_keys, configuration.identities):
+        options["client_keys"] = keys
+    connecting = asyncio.create_task(_dialed(configuration.host, client, options))
+    try:
+        await asyncio.wait((connecting,), timeout=CONNECTING)
+        if not connecting.done() and client.greeted:
+            await asyncio.wait((connecting,), timeout=LOGGING_IN - CONNECTING)
+        if not connecting.done():
+            raise _too_slow(client)
+        return connecting.result()
     except asyncssh.HostKeyNotVerifiable as error:
-        raise await asyncio.to_thread(_strange, login, seen, str(error)) from None
+        raise await asyncio.to_thread(_strange, login, configuration, client, str(error)) from None
     except asyncssh.PermissionDenied as error:
-        raise await asyncio.to_thread(_denied, login, str(error)) from None
+        raise await asyncio.to_thread(_denied, login, configuration, str(error)) from None
     except (asyncssh.KeyEncryptionError, asyncssh.KeyImportError) as error:
         raise _locked(login.identity or "the key", str(error)) from None
     except (asyncssh.Error, OSError, ValueError) as error:
         raise _unreached(login, error) from None
+    finally:
+        await _given_up(connecting)
+
+
+async def _dialed(host: str, client: Client, options: Mapping[str, Any]) -> asyncssh.SSHClientConnection:
+    return await asyncssh.connect(
+        host,
+        client_factory=lambda: client,
+        keepalive_interval=wire.HEARTBEAT,
+        keepalive_count_max=3,
+        login_timeout=LOGGING_IN,
+        **options,
+    )
+
+
+async def _given_up(connecting: asyncio.Task[asyncssh.SSHClientConnection]) -> None:
+    if not connecting.done():
+        connecting.cancel()
+        await asyncio.gather(connecting, return_exceptions=True)
+
+
+def _too_slow(client: Client) -> Unavailable:
+    if client.greeted:
+        seen = f"its sshd answers, and has not let the user in within {LOGGING_IN:.0f} s"
+        return Unavailable("logging in", seen, "see why logins take so long there (UseDNS, PAM)")
+    return Unavailable(
+        "connecting", f"no answer within {CONNECTING:.0f} s", "see that it is on, and what filters its port"
+    )
+
+
+def _readable_keys(files: Sequence[Path]) -> list[asyncssh.SSHKeyPair]:
+    """The keys that need no passphrase: ssh skips the other ones, and files that do not exist."""
+    found: list[asyncssh.SSHKeyPair] = []
+    for file in files:
+        try:
+            found += asyncssh.load_keypairs([str(file)])
+        except (asyncssh.KeyEncryptionError, asyncssh.KeyImportError, OSError):
+            continue
+    return found
 
 
 def _unreached(login: Login, error: Exception) -> Unavailable:
@@ -81,46 +172,44 @@ def _unreached(login: Login, error: Exception) -> Unavailable:
     return Unavailable(doing, seen, f"see what 'ssh {login.host}' says")
 
 
-def _strange(login: Login, seen: _Seen, said: str) -> PreconditionFailed:
+def _strange(login: Login, configuration: ClientConfiguration, client: Client, said: str) -> PreconditionFailed:
     """A host whose key is not the one that is known, or of which none is."""
     doing = "connecting"
-    if not seen.unknown:
+    if not client.unknown:
         return PreconditionFailed(doing, said, f"see what 'ssh {login.host}' says")
-    host, addr, port, key = seen.unknown[-1]
+    host, addr, port, key = client.unknown[-1]
     print_of = key.get_fingerprint()
     named = host if port == 22 else f"[{host}]:{port}"  # as known_hosts writes it
-    if any(_known_keys(Path(file).expanduser(), host, addr, port) for file in _KNOWN):
-        return PreconditionFailed(
-            doing,
-            f"its host key has CHANGED: it shows {print_of}",
-            f"if it was installed anew, run 'ssh-keygen -R {named}' and compare the new one with its console; else"
-            " somebody stands in between",
-        )
+    first = configuration.known_hosts[0] if configuration.known_hosts else Path("~/.ssh/known_hosts")
+    for file in configuration.known_hosts:
+        if _knows(file, host, addr, port):
+            where = "" if file == Path("~/.ssh/known_hosts").expanduser() else f"-f {file} "
+            return PreconditionFailed(
+                doing,
+                f"its host key has CHANGED: it shows {print_of}, and {file} has another one",
+                f"if it was installed anew, run 'ssh-keygen {where}-R {named}' and compare the new one with its"
+                " console; else somebody stands in between",
+            )
     return PreconditionFailed(
         doing,
         f"its host key is not known: it shows {print_of}",
-        f"compare it with its console, and log in once by 'ssh {login.host}', or add it to ~/.ssh/known_hosts",
+        f"compare it with its console, and log in once by 'ssh {login.host}', or add it to {first}",
     )
 
 
-def _known_keys(file: Path, host: str, addr: str, port: int) -> bool:
+def _knows(file: Path, host: str, addr: str, port: int) -> bool:
     """Whether a file of known hosts has any key of a host."""
-    if not file.is_file():
-        return False
-    at = None if port == 22 else port
-    try:
-        keys, *_ = asyncssh.match_known_hosts(str(file), host, addr, at)
-    except ValueError:  # a line that cannot be read, which ssh passes over
-        return False
-    return bool(keys)
+    keys, _, revoked, *_ = known_hosts_of((file,)).match(host, addr, None if port == 22 else port)
+    return bool(keys or revoked)
 
 
-def _denied(login: Login, said: str) -> PreconditionFailed:
-    locked = [str(each) for each in _own_keys(login) if _is_locked(each)]
+def _denied(login: Login, configuration: ClientConfiguration, said: str) -> PreconditionFailed:
+    locked = [str(each) for each in _own_keys(configuration) if _is_locked(each)]
     agent = bool(os.environ.get("SSH_AUTH_SOCK"))
     if locked and not agent:
         return _locked(locked[0], "there is no agent that has it")
-    who = f"user {login.user}" if login.user else "the user"
+    user = login.user or configuration.options.get("username") or ""
+    who = f"user {user}" if user else "the user"
     step = f"see that 'ssh {login.host}' asks for nothing; the agent, or a key without a passphrase, must be let in"
     return PreconditionFailed("logging in", f"no key of {who} is accepted ({said})", step)
 
@@ -129,12 +218,8 @@ def _locked(key: str, why: str) -> PreconditionFailed:
     return PreconditionFailed("logging in", f"{key} has a passphrase: {why}", "add it to an ssh agent ('ssh-add')")
 
 
-def _own_keys(login: Login) -> Iterator[Path]:
-    if login.identity:
-        yield Path(login.identity).expanduser()
-        return
-    for name in _KEYS:
-        yield Path("~/.ssh").expanduser() / name
+def _own_keys(configuration: ClientConfiguration) -> Iterator[Path]:
+    yield from configuration.identities or default_identities()
 
 
 def _is_locked(file: Path) -> bool:

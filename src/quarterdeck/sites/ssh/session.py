@@ -17,6 +17,8 @@ from quarterdeck.sites.ssh import wire
 
 #: Seconds: who has not answered a heartbeat for so long is not there any more.
 _SILENCE = 3 * wire.HEARTBEAT
+#: Bytes of a line that is no answer which people are shown.
+_SHOWN = 200
 
 
 class Reader(Protocol):
@@ -45,6 +47,8 @@ class Session:
         self._number = 0
         self._waiting: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
         self._ended = ""
+        #: The last line that was no answer.
+        self._noise = ""
         self._tasks = (asyncio.create_task(self._listen()), asyncio.create_task(self._beat()))
 
     @property
@@ -87,7 +91,8 @@ class Session:
             self._missed = time.monotonic()
             await self._cancel(number, cancels)
             kind = TimedOut if cancels else Unavailable
-            raise kind(doing, f"{self._name} has not answered within {deadline:g} s") from None
+            heard = f"; it said: {self._noise}" if self._noise else ""
+            raise kind(doing, f"{self._name} has not answered within {deadline:g} s{heard}") from None
         except asyncio.CancelledError:
             await asyncio.shield(self._cancel(number, cancels))
             raise
@@ -129,18 +134,23 @@ class Session:
         try:
             pieces: defaultdict[int, bytes] = defaultdict(bytes)
             while True:
-                line = wire.answer(await self._read.readuntil(b"\n"))
+                said = await self._read.readuntil(b"\n")
+                try:
+                    line = wire.answer(said)
+                except ValueError:  # a program that the login shell left behind prints there as well
+                    self._noise = said[-_SHOWN:].decode(errors="replace").strip() or self._noise
+                    continue
+                if not 0 < line.id <= self._number:
+                    continue
                 pieces[line.id] += line.text
                 self._heard = time.monotonic()
                 if line.code is None:
                     continue
-                said, waiting = wire.text_of(pieces.pop(line.id)), self._waiting.get(line.id)
+                text, waiting = wire.text_of(pieces.pop(line.id)), self._waiting.get(line.id)
                 if waiting is not None and not waiting.done():
-                    waiting.set_result((line.code, said))
+                    waiting.set_result((line.code, text))
         except asyncio.IncompleteReadError:
             self._end(f"the connection to {self._name} ended")
-        except ValueError as error:
-            self._end(f"{self._name} said what makes no sense ({error})")
         except (OSError, asyncssh.Error) as error:
             self._end(f"the connection to {self._name} broke ({error})")
 

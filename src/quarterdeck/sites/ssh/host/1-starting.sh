@@ -64,3 +64,11 @@ call_allow() {
     list paths "$each"
   done
 }
+
+ask_allowed() {  # PATH or ADDRESS...: prints those that root has yet to allow
+  local each file
+  for each in "$@"; do
+    if [[ $each =~ ^$IPV4$ ]]; then file=addresses; else file=paths; fi
+    is_listed "$file" "$each" || printf '%s\n' "$each"
+  done
+}

@@ -111,14 +111,20 @@ is_as_written() {  # $1: unit whose record was read: nobody else has changed its
 
 seal() { (cd "$UNITS/$1" && cat record spec.json env "$SYSTEMD/quarterdeck-$1.service" 2> /dev/null | sha256sum); }
 
-class_root() {  # $1: CLASS=PATH, or CLASS=@PATH where each volume is mounted by itself: sets CLASS, ROOT and MOUNTS
+class_root() {  # $1 as for read_root: fails where volumes may not be kept there
+  read_root "$1"
+  is_allowed || fail $PRECONDITION "root has not allowed volumes below $ROOT"
+}
+
+read_root() {  # $1: CLASS=PATH, or CLASS=@PATH where each volume is mounted by itself: sets CLASS, ROOT and MOUNTS
   CLASS=${1%%=*} ROOT=${1#*=} MOUNTS=no
   require_name "$CLASS"
   if [[ $ROOT == @* ]]; then MOUNTS=yes ROOT=${ROOT#@}; fi
   [ -n "$ROOT" ] || { ROOT=$LIB/volumes/$CLASS; return 0; }
   require_path "$ROOT"
-  is_listed paths "$ROOT" || fail $PRECONDITION "not-allowed $ROOT"
 }
+
+is_allowed() { [ "$ROOT" = "$LIB/volumes/$CLASS" ] || is_listed paths "$ROOT"; }
 
 is_away() {  # a disk that is not mounted is not lost data, but not known
   [ $MOUNTS = no ] && [ "$ROOT" != "$LIB/volumes/$CLASS" ] && [ -e "$LIB/classes/$CLASS" ] && [ ! -e "$ROOT/.quarterdeck" ]
@@ -131,8 +137,8 @@ look_volumes() {
   [ "$below" = - ] || require_path "/$below"
   shopt -s nullglob dotglob
   for each in "$@"; do
-    class_root "$each"
-    if is_away; then printf 'away\t%s\n' "$CLASS"; continue; fi
+    read_root "$each"
+    if ! is_allowed || is_away; then printf 'away\t%s\n' "$CLASS"; continue; fi
     if [ $MOUNTS = yes ]; then look_attached "$below"; continue; fi
     for volume in "$ROOT"/*/; do
       volume=${volume%/}; name=${volume##*/} arriving=no

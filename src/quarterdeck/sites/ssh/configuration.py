@@ -1,0 +1,202 @@
+"""The configuration of the ssh client for one host, as ``ssh`` itself evaluates it.
+
+``ssh -G HOST`` prints it after all Host and Match blocks, Include and CanonicalizeHostname (ssh(1), ssh_config(5)).
+Where no ssh client is installed, asyncssh reads the same files, without what it does not support.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import shutil
+import socket
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.sites.ssh.hosts import Login
+
+_FILES = ("~/.ssh/config", "/etc/ssh/ssh_config")
+_USER_KNOWN = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
+_SYSTEM_KNOWN = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+_KEYS = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
+#: Seconds for ``ssh -G``, which may run commands of ``Match exec`` and look up names.
+_READING = 15.0
+_FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfiguration:
+    """How the ssh client connects to a host. ``jumps``: the hosts of ProxyJump, the first one first.
+    ``options``: further arguments of ``asyncssh.connect``.
+    """
+
+    host: str
+    identities: tuple[Path, ...]
+    known_hosts: tuple[Path, ...]
+    jumps: tuple[Login, ...]
+    options: Mapping[str, Any]
+
+
+async def client_configuration(login: Login) -> ClientConfiguration:
+    """The configuration for a host. Raises PreconditionFailed if ssh cannot read its own."""
+    program = shutil.which("ssh")
+    if program is None or _home_of_user() is None:  # ssh does nothing for users without an entry
+        return _without_ssh(login)
+    return _configuration(login, await _evaluated(program, login))
+
+
+async def _evaluated(program: str, login: Login) -> Mapping[str, list[str]]:
+    argv, config = [program, "-G"], ""
+    if (home := os.environ.get("HOME", "")) and home != _home_of_user():
+        # ssh takes the home from the password database: these are the files of HOME, in the order of ssh
+        argv += ["-F", "/dev/stdin"]
+        known = " ".join(f"{home}/{each[2:]}" for each in _USER_KNOWN)
+        config = f"Include {home}/.ssh/config\nInclude {_FILES[1]}\nHost *\nUserKnownHostsFile {known}\n"
+    if login.user:
+        argv += ["-l", login.user]
+    if login.port is not None:
+        argv += ["-p", str(login.port)]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*argv, "--", login.host, stdin=pipe, stdout=pipe, stderr=pipe)
+    try:
+        async with asyncio.timeout(_READING):
+            said, complaint = await process.communicate(config.encode())
+    except TimeoutError:
+        raise _unreadable(login, f"ssh -G has not ended within {_READING:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise _unreadable(login, complaint.decode(errors="replace").strip().replace("\r\n", "; ").replace("\n", "; "))
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for line in said.decode(errors="replace").splitlines():
+        key, _, value = line.partition(" ")
+        found[key.lower()].append(value)
+    return found
+
+
+def _home_of_user() -> str | None:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return None
+
+
+def _unreadable(login: Login, seen: str) -> PreconditionFailed:
+    return PreconditionFailed(
+        "reading the configuration of ssh", seen, f"correct it: 'ssh -G {login.host}' must succeed"
+    )
+
+
+def _configuration(login: Login, found: Mapping[str, list[str]]) -> ClientConfiguration:
+    def value(key: str) -> str:
+        return next(iter(found.get(key, ())), "")
+
+    host, port, user = value("hostname") or login.host, int(value("port") or 22), value("user")
+    files = [login.identity] if login.identity else found.get("identityfile", [])
+    identities = tuple(_expanded(each) for each in files if each.lower() != "none")
+    options: dict[str, Any] = {"config": None, "port": port, "username": user}
+    if alias := value("hostkeyalias"):
+        options["host_key_alias"] = alias
+    if (family := _FAMILIES.get(value("addressfamily"))) is not None:
+        options["family"] = family
+    if (address := value("bindaddress")) and address != "none":
+        options["local_addr"] = (address, 0)
+    if (agent := value("identityagent")) and agent != "SSH_AUTH_SOCK":
+        options["agent_path"] = None if agent == "none" else str(_expanded(agent))
+    if certificates := [str(each) for each in map(_expanded, found.get("certificatefile", ())) if each.is_file()]:
+        options["client_certs"] = certificates
+    if value("identitiesonly") == "yes":
+        options["agent_identities"] = _public(identities)
+        if not options["agent_identities"]:
+            options["agent_path"] = None
+    if (command := value("proxycommand")) and command != "none":
+        tokens = {"%h": host, "%p": str(port), "%r": user, "%n": login.host, "%%": "%"}
+        options["proxy_command"] = ["/bin/sh", "-c", "exec " + _filled(command, tokens)]
+    known = [*value("userknownhostsfile").split(), *value("globalknownhostsfile").split()]
+    jump = value("proxyjump")
+    return ClientConfiguration(
+        host=host,
+        identities=identities,
+        known_hosts=tuple(map(_expanded, known)),
+        jumps=tuple(map(_jump, jump.split(","))) if jump and jump != "none" else (),
+        options=options,
+    )
+
+
+def _without_ssh(login: Login) -> ClientConfiguration:
+    files = [each for each in map(_expanded, _FILES) if each.is_file()]
+    options: dict[str, Any] = {
+        "config": [str(each) for each in files],
+        "port": login.port or (),
+        "username": login.user or (),
+    }
+    return ClientConfiguration(
+        host=login.host,
+        identities=(_expanded(login.identity),) if login.identity else (),
+        known_hosts=tuple(map(_expanded, (*_USER_KNOWN, *_SYSTEM_KNOWN))),
+        jumps=(),
+        options=options,
+    )
+
+
+def default_identities() -> tuple[Path, ...]:
+    """The keys that ssh tries if its configuration names none."""
+    return tuple(_expanded(f"~/.ssh/{name}") for name in _KEYS)
+
+
+def known_hosts_of(files: Sequence[Path]) -> asyncssh.SSHKnownHosts:
+    """The host keys of several files. Lines that cannot be read are skipped, as by ssh. May block."""
+    known = asyncssh.import_known_hosts("")
+    for file in files:
+        try:
+            text = file.read_text(errors="replace")
+        except OSError:  # most of the default files do not exist; ssh skips what it cannot read
+            continue
+        for line in text.splitlines():
+            try:
+                known.load(line)
+            except ValueError:
+                continue
+    return known
+
+
+def _expanded(path: str) -> Path:
+    return Path(path.strip('"')).expanduser()
+
+
+def _public(identities: Sequence[Path]) -> list[str]:
+    """The public halves of keys: an agent is asked for no other ones with IdentitiesOnly."""
+    halves = (each if each.suffix == ".pub" else Path(f"{each}.pub") for each in identities)
+    return [str(each) for each in halves if each.is_file()]
+
+
+def _filled(command: str, tokens: Mapping[str, str]) -> str:
+    """The command with its tokens replaced (ssh_config(5), TOKENS)."""
+    pieces, at = [], 0
+    while at < len(command):
+        token = command[at : at + 2]
+        pieces.append(tokens.get(token, command[at]))
+        at += 2 if token in tokens else 1
+    return "".join(pieces)
+
+
+def _jump(text: str) -> Login:
+    """A host of ProxyJump: ``[user@]host[:port]`` or ``ssh://[user@]host[:port]``."""
+    user, _, rest = text.strip().removeprefix("ssh://").rpartition("@")
+    if rest.startswith("["):
+        host, _, port = rest[1:].partition("]")
+        port = port.removeprefix(":")
+    elif rest.count(":") == 1:
+        host, _, port = rest.partition(":")
+    else:
+        host, port = rest, ""
+    return Login(host=host, user=user, port=int(port) if port else None)

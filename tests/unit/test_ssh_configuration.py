@@ -1,0 +1,127 @@
+"""The configuration of the ssh client: as ``ssh`` evaluates it, and as far as possible without it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.sites.ssh.configuration import client_configuration, known_hosts_of
+from quarterdeck.sites.ssh.hosts import Login
+from quarterdeck.sites.ssh.reaching import logged_in
+
+needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="it takes an ssh client")
+
+
+class Jump(asyncssh.SSHServer):
+    """Lets everybody in, and on to other hosts."""
+
+    def begin_auth(self, username: str) -> bool:
+        return False
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+        return True
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / ".ssh").mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return tmp_path / ".ssh"
+
+
+@needs_ssh
+async def test_what_ssh_evaluates_counts(home: Path) -> None:
+    (home / "config").write_text(
+        f"Include {home}/config.d/*\nHost *\n  User deck\n  ProxyCommand nc -X %% %h %p %r %n\n"
+    )
+    (home / "config.d").mkdir()
+    (home / "config.d/one").write_text(
+        "Host one\n  HostName 192.0.2.1\n  Port 2222\n  HostKeyAlias alias\n  AddressFamily inet\n"
+        f"  IdentityFile ~/.ssh/own\n  IdentitiesOnly yes\n  UserKnownHostsFile {home}/others\n"
+        "Match originalhost two user deck\n  ProxyJump admin@jump:2200,[::1]:22\n  IdentityAgent none\n"
+    )
+    one = await client_configuration(Login(host="one"))
+    assert (one.host, one.options["port"], one.options["username"]) == ("192.0.2.1", 2222, "deck")
+    assert one.options["host_key_alias"] == "alias"
+    assert one.options["proxy_command"] == ["/bin/sh", "-c", "exec nc -X % 192.0.2.1 2222 deck one"]
+    assert one.identities == (home / "own",)
+    assert one.options["agent_path"] is None, "an agent has no key that may be used"
+    assert one.known_hosts[0] == home / "others"
+    assert Path("/etc/ssh/ssh_known_hosts") in one.known_hosts
+    given = await client_configuration(Login(host="one", user="root", port=22, identity="/keys/mine"))
+    assert (given.options["port"], given.options["username"]) == (22, "root")
+    assert given.identities == (Path("/keys/mine"),)
+    two = await client_configuration(Login(host="two", user="deck"))
+    assert two.jumps == (Login(host="jump", user="admin", port=2200), Login(host="::1", port=22))
+    assert two.options["agent_path"] is None
+    assert two.known_hosts[0] == home / "known_hosts"
+
+
+@needs_ssh
+async def test_a_configuration_that_ssh_does_not_read_is_shown_with_its_words(home: Path) -> None:
+    (home / "config").write_text("Host one\n  NoSuchOption yes\n")
+    with pytest.raises(PreconditionFailed, match=r"config.*line 2.*[Bb]ad configuration option.*ssh -G one"):
+        await client_configuration(Login(host="one"))
+
+
+async def test_without_an_ssh_client_the_files_are_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    (home / "config").write_text("Host one\n  HostName 192.0.2.1\n")
+    found = await client_configuration(Login(host="one", user="deck"))
+    assert str(home / "config") in found.options["config"]
+    assert (found.host, found.options["username"]) == ("one", "deck")
+
+
+def test_lines_of_known_hosts_that_cannot_be_read_are_passed_over(home: Path) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
+    (home / "known_hosts").write_text(f"one what-is-this AAAA\n\n@odd x y\none {key}\n")
+    keys, *_ = known_hosts_of((home / "nowhere", home / "known_hosts")).match("one", "", None)
+    assert len(keys) == 1
+
+
+@needs_ssh
+async def test_a_changed_key_is_called_changed_whichever_file_has_the_former_one(home: Path) -> None:
+    key, other = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+    async with await asyncssh.listen("127.0.0.1", 0, server_factory=Jump, server_host_keys=[key]) as server:
+        port = server.get_port()
+        (home / "config").write_text(f"UserKnownHostsFile {home}/known_hosts {home}/more\n")
+        (home / "more").write_text(f"[127.0.0.1]:{port} {other.export_public_key().decode()}")
+        login = Login(host="127.0.0.1", port=port, user="deck")
+        with pytest.raises(PreconditionFailed) as caught:
+            await logged_in(login)
+        assert "its host key has CHANGED" in caught.value.seen
+        assert f"{home}/more has another one" in caught.value.seen
+        assert f"ssh-keygen -f {home}/more -R [127.0.0.1]:{port}" in caught.value.next_step
+        (home / "config").write_text(f"HostKeyAlias east\nUserKnownHostsFile {home}/more\n")
+        (home / "more").write_text(f"[east]:{port} {key.export_public_key().decode()}")
+        (await logged_in(login)).abort()
+
+
+@needs_ssh
+async def test_jump_hosts_are_logged_in_to_by_their_own_configuration(home: Path) -> None:
+    keys = [asyncssh.generate_private_key("ssh-ed25519") for _ in range(2)]
+    async with (
+        await asyncssh.listen("127.0.0.1", 0, server_factory=Jump, server_host_keys=[keys[0]]) as jump,
+        await asyncssh.listen("127.0.0.1", 0, server_factory=Jump, server_host_keys=[keys[1]]) as target,
+    ):
+        ports = jump.get_port(), target.get_port()
+        (home / "config").write_text(
+            f"Host gate\n  HostName 127.0.0.1\n  Port {ports[0]}\n  User jumper\n  HostKeyAlias gate\n"
+            f"Host one\n  HostName 127.0.0.1\n  Port {ports[1]}\n  User deck\n  HostKeyAlias one\n  ProxyJump gate\n"
+        )
+        lines = [
+            f"[{name}]:{port} {key.export_public_key().decode()}"
+            for name, port, key in zip(("gate", "one"), ports, keys, strict=True)
+        ]
+        (home / "known_hosts").write_text(lines[1])
+        with pytest.raises(PreconditionFailed, match="jump host gate: its host key is not known"):
+            await logged_in(Login(host="one"))
+        (home / "known_hosts").write_text("".join(lines))
+        connection = await logged_in(Login(host="one"))
+        assert connection.get_extra_info("username") == "deck"
+        connection.abort()
