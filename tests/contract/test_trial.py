@@ -23,6 +23,7 @@ from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.drivers import trials as module
 from quarterdeck.drivers.trials import LocalTrials
 from quarterdeck.engine.drive import PROGRAMS
+from quarterdeck.files import remove_folder
 from quarterdeck.model.components import Component
 from quarterdeck.upstream.catalog import Versions
 from quarterdeck.upstream.upstream import Upstream
@@ -231,13 +232,16 @@ asyncio.run(LocalTrials(cache=Path(sys.argv[4])).failures(plane, [Component.ETCD
 def test_no_process_outlives_a_trial_whose_quarterdeck_is_killed(tmp_path: Path) -> None:
     """The program writes down its process, and runs for ever."""
     program, written = tmp_path / "etcd", tmp_path / "pid"
-    program.write_text(f'#!/bin/sh\necho $$ > "{written}.new"; mv "{written}.new" "{written}"; exec sleep 600\n')
+    program.write_text(f'#!/bin/sh\necho "$$ $*" > "{written}.new"; mv "{written}.new" "{written}"; exec sleep 600\n')
     program.chmod(0o755)
     argv = (sys.executable, "-c", KILLED, PLANE.kubernetes, PLANE.etcd, str(program), str(tmp_path / "cache"))
     process = subprocess.Popen(argv)
     until(written.exists, "the program to run")
-    pid = int(written.read_text())
-    os.kill(pid, 0)
+    pid, *flags_given = written.read_text().split()
+    folder = next(Path(each.partition("=")[2]).parents[1] for each in flags_given if each.startswith("--data-dir="))
+    assert folder.name.startswith("quarterdeck-trial-")
+    os.kill(int(pid), 0)
     process.kill()
     process.wait()
     until(lambda: not Path(f"/proc/{pid}").exists(), "the program to end")
+    remove_folder(folder)  # the next trial would, when it is ten minutes old
