@@ -247,6 +247,7 @@ async def test_a_shell_that_does_not_come_to_an_end_is_named(host: FakeHost, mon
 
 async def test_a_shell_that_prints_without_end_is_named(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shells, "MOST_NOISE", 2**20)
+    host.shell = ends(0, NOISE)  # it leaves no process behind that outlives the test
     error = await refusal(host)
     assert "more than 1 MiB come before a command runs" in error.seen
     assert "~/.bashrc" in error.next_step
