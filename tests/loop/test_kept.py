@@ -434,7 +434,7 @@ def test_a_plane_whose_etcd_somebody_has_authenticate_is_left_as_it_is_and_named
         cluster.authenticates = False
         life.world.touch()
 
-        assert await life.until(lambda: _ready(life), 120) <= 60
+        assert await life.until(lambda: _is_as_wanted(life), 120) <= 60
         assert await _stalled(life) == ""
 
     kept(lived)
@@ -456,7 +456,7 @@ def test_a_plane_whose_etcd_somebody_has_authenticate_can_be_deleted() -> None:
     kept(lived)
 
 
-async def _ready(life: Kept) -> bool:
+async def _is_as_wanted(life: Kept) -> bool:
     found = find_condition((await life.plane()).status.conditions, READY)
     return found is not None and found.status == "True"
 
@@ -470,7 +470,7 @@ def test_what_a_person_does_with_etcdctl_but_for_the_membership_ends_as_wanted_o
         urls = [each.address.client_url for each in cluster.nodes if each.address is not None]
 
         async def well() -> bool:
-            return not cluster.alarms and await _ready(life)
+            return not cluster.alarms and await _is_as_wanted(life)
 
         # Leadership goes to another member, history is forgotten, members are defragmented.
         leader = next(each for each in cluster.nodes if each.id == cluster.leader)
