@@ -24,6 +24,7 @@ from quarterdeck.engine.addon_duty import KEPT_PATIENCE, AddonDuty
 from quarterdeck.engine.conditions import CONTROLLERS_LEAD, READY, RECONCILING, STALLED
 from quarterdeck.engine.keeper import CADENCE
 from quarterdeck.engine.manager import Manager
+from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
@@ -433,11 +434,7 @@ def test_a_plane_whose_etcd_somebody_has_authenticate_is_left_as_it_is_and_named
         cluster.authenticates = False
         life.world.touch()
 
-        async def well() -> bool:
-            found = find_condition((await life.plane()).status.conditions, READY)
-            return found is not None and found.status == "True"
-
-        assert await life.until(well, 120) <= 60
+        assert await life.until(lambda: _is_as_wanted(life), 120) <= 60
         assert await _stalled(life) == ""
 
     kept(lived)
@@ -455,5 +452,63 @@ def test_a_plane_whose_etcd_somebody_has_authenticate_can_be_deleted() -> None:
             return not await life.world.store.list(ControlPlane)
 
         await life.until(gone, 120)
+
+    kept(lived)
+
+
+async def _is_as_wanted(life: Kept) -> bool:
+    found = find_condition((await life.plane()).status.conditions, READY)
+    return found is not None and found.status == "True"
+
+
+def test_what_a_person_does_with_etcdctl_but_for_the_membership_ends_as_wanted_or_named() -> None:
+    async def lived(life: Kept) -> None:
+        await asyncio.sleep(20)
+        etcd, cluster = life.world.etcd(), life.world.clusters[Cluster.MAIN].cluster
+        replicas = [each.name for each in (await life.plane()).status.memory.replicas]
+        nodes = {each.id for each in cluster.nodes}
+        urls = [each.address.client_url for each in cluster.nodes if each.address is not None]
+
+        async def well() -> bool:
+            return not cluster.alarms and await _is_as_wanted(life)
+
+        # Leadership goes to another member, history is forgotten, members are defragmented.
+        leader = next(each for each in cluster.nodes if each.id == cluster.leader)
+        other = next(each for each in cluster.nodes if each is not leader)
+        assert leader.address is not None
+        await etcd.move_leader(leader.address.client_url, other.id)
+        life.world.clusters[Cluster.MAIN].moved_on_purpose()
+        await etcd.compact(urls, cluster.index - cluster.keyless)
+        for url in urls:
+            await etcd.defragment(url)
+        life.world.touch()
+        await life.until(well, 60)
+
+        # An alarm without a cause is turned off, one with a cause is raised again until there is room.
+        cluster.alarms.append(Alarm(AlarmKind.NOSPACE, other.id))
+        life.world.touch()
+        assert await life.until(well, 120) <= 60
+        cluster.quota = 16 << 20
+        with pytest.raises(EtcdFault, match="no space"):
+            for _ in range(100):
+                cluster.overwrite(1 << 20)
+        await etcd.disarm(urls, AlarmKind.NOSPACE)
+        life.world.touch()
+
+        # Members that are said to differ are left as they are, and named, until a person turns the alarm off.
+        cluster.alarms.append(Alarm(AlarmKind.CORRUPT, other.id))
+        life.world.touch()
+
+        async def named() -> bool:
+            return await _stalled(life) == "Alarm"
+
+        assert await life.until(named, 120) <= 60
+        await asyncio.sleep(300)
+        assert {each.id for each in cluster.nodes} == nodes
+        await etcd.disarm(urls, AlarmKind.CORRUPT)
+        life.world.touch()
+        assert await life.until(well, 200) <= 120
+        cluster.overwrite(1 << 20)
+        assert [each.name for each in (await life.plane()).status.memory.replicas] == replicas
 
     kept(lived)

@@ -327,8 +327,6 @@ LARGER_QUOTA = (
     Search(replicas=1, to=1, change=_restarts(Component.ETCD), roomy=True, faults=1, kinds=FULL),
     Search(replicas=1, to=3, change=_restarts(Component.ETCD), roomy=True, faults=1, kinds=FULL),
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), roomy=True, faults=1, kinds=FULL),
-    sampled(Search(replicas=1, to=1, change=_restarts(Component.ETCD), roomy=True, faults=2, kinds=AND_MORE), SEED),
-    sampled(Search(replicas=3, to=3, change=_restarts(Component.ETCD), roomy=True, faults=2, kinds=AND_MORE), SEED),
 )
 NO_ROOM = (
     Search(replicas=3, to=3, faults=1, kinds=FULL),
