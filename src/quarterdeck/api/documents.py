@@ -71,7 +71,7 @@ def single(text: str, source: str) -> JsonValue:
 
 def dump_yaml(resources: Sequence[Resource]) -> str:
     """YAML that ``load`` reads back, one document for each resource."""
-    return dumped_all([_plain(resource) for resource in resources], sort_keys=False)
+    return dumped_all(_plain(resource) for resource in resources)
 
 
 def dump_json(resources: Sequence[Resource]) -> str:

@@ -15,15 +15,17 @@ _WIDTH = 110
 
 
 def dumped(document: object, *, sort_keys: bool = True) -> str:
-    """A document as YAML."""
-    return dumped_all([document], sort_keys=sort_keys)
-
-
-def dumped_all(documents: Iterable[object], *, sort_keys: bool = True) -> str:
-    """Documents as YAML, with ``---`` between them."""
+    """A document as YAML. Files of replicas are written so: another layout would be another revision of theirs."""
     import yaml
 
-    return str(yaml.dump_all(documents, Dumper=_dumper(), sort_keys=sort_keys, allow_unicode=True, width=_WIDTH))
+    return str(yaml.dump(document, Dumper=_dumper(), sort_keys=sort_keys))
+
+
+def dumped_all(documents: Iterable[object]) -> str:
+    """Documents as YAML for people, with ``---`` between them."""
+    import yaml
+
+    return str(yaml.dump_all(documents, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=_WIDTH))
 
 
 def _dumper() -> type[yaml.SafeDumper]:
