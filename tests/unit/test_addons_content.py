@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -38,15 +39,30 @@ def made(name: str, *manifests: dict[str, Any], within: str = "default") -> Cont
 
 def test_yaml_is_read_as_kubernetes_reads_it() -> None:
     (found,) = parsed(
-        "apiVersion: v1\nkind: X\nmetadata: {name: a, uid: b}\ndata: {x: =, y: 12:30, z: 2020-01-01}", "f"
+        "apiVersion: v1\nkind: X\nmetadata: {name: a, uid: b}\ndata: {x: =, time: 12:30, z: 2020-01-01}", "f"
     )
-    assert found["data"] == {"x": "=", "y": "12:30", "z": "2020-01-01"}
+    assert found["data"] == {"x": "=", "time": "12:30", "z": "2020-01-01"}
     assert found["metadata"] == {"name": "a"}, "what the apiserver writes is no wish"
 
 
 def test_a_list_and_empty_documents_are_what_is_in_them() -> None:
     listed = "---\n---\nkind: List\napiVersion: v1\nitems: [{apiVersion: v1, kind: A, metadata: {name: a}}]\n---\n# end"
     assert [each["kind"] for each in parsed(listed, "f")] == ["A"]
+
+
+def test_what_has_items_and_a_name_is_an_object_of_a_kind_of_somebody() -> None:
+    kind = "apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: a}\n"
+    for listed in ("[a, b]", "[{host: a}]", "{a: 1}", "null"):
+        (found,) = parsed(f"{kind}items: {listed}\n", "f")
+        assert found["kind"] == "AllowList"
+
+
+def test_lists_in_lists_are_what_is_in_them() -> None:
+    inner = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: A, metadata: {name: a}}]}"
+    (found,) = parsed(f"apiVersion: v1\nkind: List\nmetadata: {{name: x}}\nitems: [{inner}]\n", "f")
+    assert found["metadata"] == {"name": "a"}
+    with pytest.raises(InvalidInput, match=r"reading f, document 1 \(line 1\), item 2: kind: required, but missing"):
+        parsed("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: []}, {apiVersion: v1}]", "f")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +79,7 @@ def test_a_list_and_empty_documents_are_what_is_in_them() -> None:
         ("apiVersion: v1\nkind: A\nmetadata: {name: 7}", r"metadata.name: 7 is no name in this A"),
         ("a: 1\na: 2", "'a' is there twice in one mapping"),
         ("- 1", "an object must be a mapping, not list"),
-        ("a: !!binary aGk=", "it holds what JSON cannot"),
+        ("a: !!binary /w==", "line 1, column 4: not valid YAML: !!binary holds bytes that are not text"),
         ("{" * 5000, "."),
     ],
 )
@@ -228,6 +244,7 @@ async def test_a_folder_is_all_its_manifests_by_name_and_nothing_below_it(tmp_pa
 async def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"\xff")
     (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "pipe.yaml")
     cases = [
         (
             Addon(name="x", file=tmp_path / "none.yaml"),
@@ -239,7 +256,8 @@ async def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
             r"spec.addons\[x\].folder: .*there is no file that ends with .yaml",
         ),
         (Addon(name="x", folder=tmp_path / "none"), "No such file or directory"),
-        (Addon(name="x", file=tmp_path), "Is a directory"),
+        (Addon(name="x", file=tmp_path / "pipe.yaml"), r"spec.addons\[x\].file: .*pipe.yaml: it is a pipe, not a file"),
+        (Addon(name="x", file=tmp_path), "it is a directory, not a file"),
     ]
     for wanted, says in cases:
         with pytest.raises(InvalidInput, match=says):

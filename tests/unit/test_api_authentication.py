@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from pydantic import JsonValue
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.documents import parse
 from quarterdeck.errors import InvalidInput
+from quarterdeck.pki.authority import create_authority
 
-#: Throw-away, of no key that anybody has.
-PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+PEM = create_authority("test-ca", datetime.now(UTC)).certificate.decode()
 ISSUER: dict[str, Any] = {
     "issuer": {
         "url": "https://login.example/realm",
@@ -80,7 +81,7 @@ def test_what_upstream_documents_is_taken_and_written_as_it_was() -> None:
         ("issuer.url", "https://login.example?a=b", "must not have a query or a fragment"),
         ("issuer.url", "https://kubernetes.default.svc.cluster.local", "issuer of the plane's own service accounts"),
         ("issuer.discoveryURL", "https://login.example/realm/", "issuer.discoveryURL: is the same as url"),
-        ("issuer.certificateAuthority", "secret", "issuer.certificateAuthority: is not a list of certificates in PEM"),
+        ("issuer.certificateAuthority", "secret", "issuer.certificateAuthority: has no certificate in PEM"),
         ("issuer.audiences", [], "issuer.audiences: "),
         ("issuer.audiences", ["a", "a"], "issuer.audiences: names an audience twice"),
         ("issuer.audienceMatchPolicy", None, "issuer.audienceMatchPolicy: must be MatchAny"),
@@ -158,3 +159,63 @@ def test_other_nonsense_is_refused_by_path(spec: dict[str, JsonValue], says: str
     with pytest.raises(InvalidInput) as refused:
         read(**spec)
     assert says in str(refused.value)
+
+
+KEY = create_authority("test-ca", datetime.now(UTC)).key.decode()
+
+
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        f"# the old one\n{PEM}\n# the new one, until 2031\n{PEM}",
+        f"subject=CN = test-ca\nissuer=CN = test-ca\n{PEM}",
+        PEM.replace("\n", "\r\n"),
+        f"Bag Attributes\n    friendlyName: a\n{PEM}\n\n",
+    ],
+)
+def test_a_bundle_of_certificates_may_have_comments(bundle: str) -> None:
+    plane = read(authentication={"jwt": [changed("issuer.certificateAuthority", bundle)]})
+    assert plane.spec.authentication is not None
+    assert plane.spec.authentication.jwt[0].issuer.certificate_authority == bundle
+
+
+@pytest.mark.parametrize(
+    ("bundle", "says"),
+    [
+        (
+            f"{PEM}-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+            "block 2 (line {after}) is not a certificate: ",
+        ),
+        (
+            f"{PEM}-----BEGIN CERTIFICATE-----\n???\n-----END CERTIFICATE-----\n",
+            "block 2 (line {after}) is not a certificate: what",
+        ),
+        (f"# a\n{KEY}", "block 1 (line 2) is not a certificate but EC PRIVATE KEY; remove it"),
+        (
+            f"{PEM}-----BEGIN X509 CRL-----\nAA==\n-----END X509 CRL-----",
+            "block 2 (line {after}) is not a certificate but X509 CRL",
+        ),
+        (PEM.replace("-----END", "----END"), "block 1 (line 1) has no line -----END CERTIFICATE-----"),
+        (PEM.replace("-----END CERTIFICATE-----", "") + PEM, "block 1 (line 1) has no line -----END CERTIFICATE-----"),
+        ("# nothing", "has no certificate in PEM"),
+    ],
+)
+def test_a_block_that_is_no_certificate_is_named_with_its_line(bundle: str, says: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(authentication={"jwt": [changed("issuer.certificateAuthority", bundle)]})
+    wanted = says.format(after=PEM.count("\n") + 1)
+    assert f"spec.authentication.jwt[0].issuer.certificateAuthority: {wanted}" in str(refused.value)
+
+
+def test_optional_texts_that_are_empty_are_not_set() -> None:
+    """As an apiserver reads them: Go has no other text that is not there."""
+    empty = copy.deepcopy(ISSUER)
+    empty["issuer"] |= {"certificateAuthority": "", "discoveryURL": "", "audiences": ["a"], "audienceMatchPolicy": ""}
+    empty["claimValidationRules"] = [{"claim": "hd", "requiredValue": "", "expression": "", "message": ""}]
+    empty["claimMappings"]["groups"] = {"claim": "", "expression": "claims.roles.split(',')"}
+    plane = read(authentication={"jwt": [empty]})
+    assert plane.spec.authentication is not None
+    (issuer,) = plane.spec.authentication.jwt
+    assert (issuer.issuer.certificate_authority, issuer.issuer.discovery_url) == (None, None)
+    assert issuer.claim_validation_rules[0].required_value is None
+    assert issuer.claim_mappings.username.prefix == "", "an empty prefix says that there is none"

@@ -38,7 +38,7 @@ def refusal(text: str) -> str:
 def problem(spec: str) -> str:
     """What is said of a spec that has one problem."""
     line = refusal(plane(spec))
-    prefix = "reading ControlPlane 'alpha' in plane.yaml: "
+    prefix = "reading ControlPlane 'alpha' in plane.yaml, document 1 (line 1): "
     assert line.startswith(prefix)
     return line.removeprefix(prefix)
 
@@ -276,22 +276,31 @@ def test_the_longest_name_still_fits() -> None:
     [
         ("", "reading plane.yaml: there is no resource in it"),
         ("---\n---\n", "reading plane.yaml: there is no resource in it"),
-        ("[1]", "reading plane.yaml: a resource must be a mapping, not 1"),
-        ("hello", "reading plane.yaml: a resource must be a mapping, not 'hello'"),
-        ("kind: ControlPlan", "reading plane.yaml: kind: unknown kind 'ControlPlan'; did you mean 'ControlPlane'?"),
+        ("[1]", "reading plane.yaml, document 1 (line 1), item 1: a resource must be a mapping, not 1"),
+        ("hello", "reading plane.yaml, document 1 (line 1): a resource must be a mapping, not 'hello'"),
+        (
+            "kind: ControlPlan",
+            "reading plane.yaml, document 1 (line 1): kind: unknown kind 'ControlPlan'; did you mean 'ControlPlane'?",
+        ),
         ("kind: PlaneSecrets", "unknown kind 'PlaneSecrets'"),
-        ("a: 1", "reading plane.yaml: kind: required, but missing; there are ControlPlane, Site, Operation"),
+        (
+            "a: 1",
+            "plane.yaml, document 1 (line 1): kind: required, but missing; there are ControlPlane, Site, Operation",
+        ),
         ("kind: Site", "apiVersion: required, but missing"),
         ("kind: Site\napiVersion: v1", "apiVersion: must be 'quarterdeck.dev/v1alpha1', not 'v1'"),
-        ("a: 1\na: 2", "'a' is there twice in one mapping (line 2)"),
+        ("a: 1\na: 2", "plane.yaml, document 1, line 2, column 1: not valid YAML: 'a' is there twice in one mapping"),
         ('{"a": 1, "a": 2}', "'a' is there twice in one mapping"),
         ("a: [", "not valid YAML: "),
-        ("a: !!python/object:os.system {}", "not valid YAML: "),
-        ("a: &a [*a]\nkind: Site\napiVersion: quarterdeck.dev/v1alpha1", "Circular"),
+        ("a: !!python/object:os.system {}", "kind: required, but missing"),  # a tag of a mapping says nothing
+        (
+            "a: &a [*a]\nkind: Site\napiVersion: quarterdeck.dev/v1alpha1",
+            "line 1, column 8: not valid YAML: &a contains itself",
+        ),
         ("? [1, 2]\n: 3", "not valid YAML"),
         ("\x00", "not valid YAML"),
         ("[" * 5_000, "it is nested too deeply"),
-        (plane() + "---\n" + plane(), "reading document 2 of plane.yaml: ControlPlane 'alpha' was there before"),
+        (plane() + "---\n" + plane(), "reading plane.yaml, document 2 (line 6): ControlPlane 'alpha' was there before"),
         ('{"kind": "List", "items": 3}', "items: a List needs a list of resources here"),
     ],
 )
@@ -301,7 +310,7 @@ def test_a_bad_document_is_refused_in_one_line(text: str, said: str) -> None:
 
 def test_of_several_documents_the_bad_one_is_named() -> None:
     line = refusal(plane() + "---\n" + plane(name="beta", spec="placement: {site: 3}"))
-    assert line.startswith("reading ControlPlane 'beta' in document 2 of plane.yaml: spec.placement.site: ")
+    assert line.startswith("reading ControlPlane 'beta' in plane.yaml, document 2 (line 6): spec.placement.site: ")
 
 
 def test_json_and_yaml_are_read_alike_and_what_is_dumped_loads_again() -> None:
@@ -335,3 +344,45 @@ def test_a_plane_built_in_code_is_checked_alike() -> None:
         explained("creating 'a'", ControlPlane),
     ):
         new_control_plane("a", site="east", replicas=2)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "replicas: null, placement: {site: east, zones: null, storageClass: ''}",
+        "extraArgs: null, audit: , etcd: {storageClass: '', heartbeatMilliseconds: null}, placement: {site: east}",
+        "endpoint: {mode: null, name: '', ttl: }, placement: {site: east}",
+        "placement: {site: east}, replicas: 3e0, etcd: {electionMilliseconds: 1e+03}",
+    ],
+)
+def test_what_is_left_open_is_not_set(spec: str) -> None:
+    """As for a custom resource: null is pruned before defaults are set. Numbers are as helm writes them."""
+    left_open = one(plane(spec))
+    assert left_open.spec.replicas == 3
+    without = left_open.model_dump(exclude={"spec": {"etcd": {"election_milliseconds"}}})
+    assert without == one(plane()).model_dump(exclude={"spec": {"etcd": {"election_milliseconds"}}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("placement: {site: ''}", "spec.placement.site: '' is not a DNS label"),
+        ("placement: {site: null}", "spec.placement.site: must be text (in quotes), not None"),
+        ("placement: {site: y}", "spec.placement.site: must be text (in quotes), not True (that is what y, yes, on"),
+        ("placement: {site: east}, extraArgs: {etcd: {debug: null}}", "spec.extraArgs.etcd.debug"),
+        ("placement: {site: east}, replicas: ''", "spec.replicas: must be 1, 3, 5 or 7, not ''"),
+        ('placement: {site: east}, ? "re\\u00a0plicas" : 1', "spec.re<U+00A0 (no-break space)>plicas: unknown field"),
+    ],
+)
+def test_what_must_be_set_is_not_left_open(spec: str, says: str) -> None:
+    assert problem(spec).startswith(says)
+
+
+def test_errors_name_the_file_the_document_and_the_line() -> None:
+    listed = "apiVersion: v1\nkind: List\nitems:\n- kind: Nothing\n"
+    assert refusal(f"# a comment\n---\n{plane()}---\n{listed}").startswith(
+        "reading plane.yaml, document 3 (line 8), item 1: kind: unknown kind 'Nothing'"
+    )
+    assert refusal('{"kind": "Site"}\n{"kind": "Nothing"}').startswith(
+        "reading plane.yaml, document 1 (line 1): apiVersion"
+    )

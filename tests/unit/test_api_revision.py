@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -53,12 +54,33 @@ def test_the_policy_is_part_of_the_revision_and_its_file_is_not(tmp_path: Path) 
     assert str(file) not in ReplicaTemplate.model_dump_json(made)
 
 
+def test_a_policy_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "policy.yaml")
+    with pytest.raises(InvalidInput, match=r"spec\.audit\.policyFile: .*policy\.yaml: it is a pipe, not a file"):
+        audit_wanted(plane(audit=Audit(policy_file=PurePosixPath(tmp_path / "policy.yaml"))))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\napiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n---\n",
+        "apiVersion: audit.k8s.io/v1\t# tab\nkind: Policy\nrules: [{level: None}]\n---\nkind: Second\n---\n",
+        "\ufeffapiVersion: audit.k8s.io/v1\nkind: Policy\nx: &x {level: None}\nrules: [{<<: *x, level: Metadata}]\n",
+        '{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}',
+    ],
+)
+def test_a_policy_that_an_apiserver_reads_is_taken(tmp_path: Path, text: str) -> None:
+    (tmp_path / "policy.yaml").write_text(text)
+    made = audit_wanted(plane(audit=Audit(policy_file=PurePosixPath(tmp_path / "policy.yaml"))))
+    assert made.policy == text.removeprefix("\ufeff")
+
+
 @pytest.mark.parametrize(
     ("content", "seen"),
     [
         (None, "No such file or directory"),
-        (b"\xff\xfe", "it is not text"),
-        (b"a: [", "it is not YAML"),
+        (b"\xff", "it is no text: byte 1 is not UTF-8"),
+        (b"a: [", "line 2, column 1: not valid YAML: "),
         (b"kind: ConfigMap", "it is no Policy of audit.k8s.io/v1"),
         (b"kind: Policy\n" + b"#" * 2**20, "it is larger than 1 MiB"),
     ],
@@ -71,5 +93,6 @@ def test_a_policy_that_is_none_is_refused_when_it_is_asked_for(
         file.write_bytes(content)
     with pytest.raises(InvalidInput) as refused:
         audit_wanted(plane(audit=Audit(policy_file=PurePosixPath(file))))
-    assert f"spec.audit.policyFile: {file}: {seen}" in str(refused.value)
+    assert f"spec.audit.policyFile: {file}" in str(refused.value)
+    assert seen in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1

@@ -66,7 +66,6 @@ def plane(spec: str, name: str = "demo") -> str:
         ),
         ("{placement: {site: east}, cloudControllerManager: {program: /a, provider: 'a b'}}", ("provider", "aws")),
         ("{placement: {site: east}, cloudControllerManager: {image: 'a b'}}", ("image", "not the name of an image")),
-        ("{placement: {site: east}, cloudControllerManager: {program: /a, config: ''}}", ("config",)),
         ("{placement: {site: east}, kubernetesVersion: latest}", ("spec.kubernetesVersion", "latest")),
     ],
 )

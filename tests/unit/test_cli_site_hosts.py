@@ -65,7 +65,7 @@ def test_a_site_is_made_of_an_inventory_and_shown_as_apply_reads_it(cli: Cli) ->
         ("hosts: [{address: 192.0.2.1, zone: a, role: control, port: 70000}]", ("hosts[0].port", "65535")),
         (
             "hosts: [{name: x, address: 192.0.2.1, zone: a, role: control},"
-            " {name: y, address: 192.0.2.1, zone: b, role: control}]",
+            " {name: z, address: 192.0.2.1, zone: b, role: control}]",
             ("hosts[1].address: 192.0.2.1 is that of hosts[0] already",),
         ),
         (

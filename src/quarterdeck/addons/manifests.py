@@ -1,26 +1,20 @@
-"""Manifests as people write them: YAML of many documents, or JSON; what is none is said with document and line."""
+"""Manifests as people write them, read as kubectl reads them: errors name document and line."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
 from quarterdeck.addons.objects import Manifest
 from quarterdeck.api.names import shortened
 from quarterdeck.errors import InvalidInput
-
-if TYPE_CHECKING:
-    import yaml
+from quarterdeck.yaml_text.streams import documents
 
 #: What the apiserver writes, and nobody declares.
 _ITS_OWN = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink")
-#: What YAML 1.1 takes for more than Kubernetes' own readers do: ``=``, dates, and 12:30 as a number of base 60.
-_TEXT = ("tag:yaml.org,2002:value", "tag:yaml.org,2002:timestamp")
-_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+#: Metadata that says nothing.
+_UNSET = (None, "")
 
 
 def parsed(text: str, source: str) -> tuple[Manifest, ...]:
@@ -29,20 +23,35 @@ def parsed(text: str, source: str) -> tuple[Manifest, ...]:
     Raises InvalidInput that names the document and the line.
     """
     found: list[Manifest] = []
-    for place, document in _documents(text, source):
-        for number, each in enumerate(_flat(document), start=1):
-            where = place if each is document else f"{place}, item {number}"
-            found.append(_checked(each, where))
+    for document in documents(text, source):
+        found += [_checked(each, place) for place, each in _flat(document.value, document.place)]
     return tuple(found)
 
 
-def _flat(document: JsonValue) -> Iterator[JsonValue]:
-    if isinstance(document, dict) and str(document.get("kind", "")).endswith("List"):
-        listed = document.get("items")
-        if isinstance(listed, list):
-            yield from listed
-            return
-    yield document
+def _flat(document: JsonValue, place: str) -> Iterator[tuple[str, JsonValue]]:
+    """The objects of a list, or the object itself. As for kubectl, what has ``items`` is a list, whatever its kind is
+    called, and an item without kind and version has those of the list's name (apimachinery: unstructured/helpers.go).
+    An object with ``items`` and a name is of a kind of somebody's own: lists have no names.
+    """
+    if not isinstance(document, dict) or not _is_list(document):
+        yield place, document
+        return
+    kind = str(document.get("kind", "")).removesuffix("List")
+    listed = document["items"] or ()
+    assert isinstance(listed, list | tuple), "a list's items are a list"
+    for number, each in enumerate(listed, start=1):
+        item = each
+        if isinstance(each, dict) and not each.get("kind") and not each.get("apiVersion") and kind:
+            item = {**each, "apiVersion": document.get("apiVersion"), "kind": kind}
+        yield from _flat(item, f"{place}, item {number}")
+
+
+def _is_list(document: Mapping[str, JsonValue]) -> bool:
+    if "items" not in document or not isinstance(document["items"], list | None):
+        return False
+    metadata = document.get("metadata")
+    named = isinstance(metadata, dict) and metadata.get("name") is not None
+    return document.get("kind") == "List" or not named
 
 
 def _checked(document: JsonValue, place: str) -> Manifest:
@@ -59,7 +68,7 @@ def _checked(document: JsonValue, place: str) -> Manifest:
         raise InvalidInput(doing, f"metadata: required, but missing in this {document['kind']}")
     for field in ("name", "namespace"):
         value = metadata.get(field)
-        if value is None and field == "namespace":
+        if not value and isinstance(value, str | None) and field == "namespace":
             continue
         if not isinstance(value, str) or not value or "/" in value:
             seen = "required, but missing" if value is None else f"{shortened(value)} is no name"
@@ -68,98 +77,5 @@ def _checked(document: JsonValue, place: str) -> Manifest:
         if not isinstance(metadata.get(field, {}), dict | None):
             raise InvalidInput(doing, f"metadata.{field}: must be a mapping")
     plain: dict[str, JsonValue] = {key: value for key, value in document.items() if key != "status"}
-    plain["metadata"] = {key: value for key, value in metadata.items() if key not in _ITS_OWN and value is not None}
+    plain["metadata"] = {key: value for key, value in metadata.items() if key not in _ITS_OWN and value not in _UNSET}
     return plain
-
-
-def _documents(text: str, source: str) -> Iterator[tuple[str, JsonValue]]:
-    """Each document, with what to call its place."""
-    if text.lstrip().startswith(("{", "[")):
-        try:
-            yield source, json.loads(text)
-        except json.JSONDecodeError:
-            pass  # YAML has braces and brackets too; if it is neither, YAML's error tells more
-        except RecursionError as error:
-            raise InvalidInput(f"reading {source}", "it is nested too deeply") from error
-        else:
-            return
-    yield from _yaml_documents(text, source)
-
-
-def _yaml_documents(text: str, source: str) -> Iterator[tuple[str, JsonValue]]:
-    import yaml
-
-    loader, number = _loader(yaml, text, source), 0
-    try:
-        while loader.check_node():
-            number += 1
-            node = loader.get_node()
-            document = loader.construct_document(node)
-            if document is not None:
-                line = node.start_mark.line + 1 if node is not None else 1
-                yield f"{source}, document {number} (line {line})", _plain(document, source, number)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        seen = " ".join((error.problem or error.context or "it is no YAML").split())
-        raise InvalidInput(f"reading {source}, document {max(number, 1)}{line}", f"not valid YAML: {seen}") from error
-    except yaml.YAMLError as error:
-        seen = " ".join(str(error).split())
-        raise InvalidInput(f"reading {source}, document {max(number, 1)}", f"not valid YAML: {seen}") from error
-    except RecursionError as error:
-        raise InvalidInput(f"reading {source}, document {max(number, 1)}", "it is nested too deeply") from error
-    finally:
-        loader.dispose()
-
-
-def _plain(document: Any, source: str, number: int) -> JsonValue:
-    """What YAML may hold and JSON does not is refused: keys that are no text, numbers that are none, binary data."""
-    try:
-        plain: JsonValue = json.loads(json.dumps(document, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        seen = f"it holds what JSON cannot: {error}"
-        raise InvalidInput(f"reading {source}, document {number}", seen) from error
-    return plain
-
-
-def _loader(library: Any, text: str, source: str) -> yaml.SafeLoader:
-    """A loader of the fast kind where there is one: definitions of kinds have megabytes."""
-    base = getattr(library, "CSafeLoader", library.SafeLoader)
-
-    class Loader(base):  # type: ignore[misc,valid-type]
-        """YAML as Kubernetes reads it; a key that is there twice is refused."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            seen: set[object] = set()
-            for key, _ in node.value:
-                if isinstance(key, library.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                    if key.value in seen:
-                        raise library.constructor.ConstructorError(
-                            None, None, f"{key.value!r} is there twice in one mapping", key.start_mark
-                        )
-                    seen.add(key.value)
-            made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-            return made
-
-        def construct_number(self, node: Any) -> object:
-            value = str(self.construct_scalar(node))
-            if _BASE_60.fullmatch(value):
-                return value
-            kind = library.constructor.SafeConstructor
-            return (
-                kind.construct_yaml_int(self, node)
-                if node.tag.endswith(":int")
-                else kind.construct_yaml_float(self, node)
-            )
-
-    Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag not in _TEXT]
-        for first, resolvers in base.yaml_implicit_resolvers.items()
-    }
-    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_number)
-    Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_number)
-    try:
-        made: yaml.SafeLoader = Loader(text)
-    except library.YAMLError as error:  # characters that YAML does not allow are found before anything is read
-        raise InvalidInput(f"reading {source}", f"not valid YAML: {' '.join(str(error).split())}") from error
-    return made

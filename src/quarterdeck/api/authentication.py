@@ -6,7 +6,6 @@ would refuse when it starts is refused before. CEL expressions are only looked a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -15,15 +14,16 @@ from pydantic import AfterValidator, Field, model_validator
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import dns_name, shortened
+from quarterdeck.api.pem import certificates
 from quarterdeck.api.problems import refuse_if_any
 from quarterdeck.api.schema import HTTPS, InSchema
+from quarterdeck.api.unset import EMPTY_MEANS_SOMETHING
 
 #: Upstream reads no more.
 ISSUERS_MAX = 64
 #: The issuer of the plane's own service accounts.
 OWN_ISSUER = "https://kubernetes.default.svc.cluster.local"
 _RESERVED = ("k8s.io", "kubernetes.io")
-_PEM = re.compile(r"\s*(-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+")
 
 
 def _https(text: str) -> str:
@@ -34,12 +34,6 @@ def _https(text: str) -> str:
         raise ValueError("must not hold a user name or a password")
     if parsed.query or parsed.fragment:
         raise ValueError(f"{shortened(text)} must not have a query or a fragment")
-    return text
-
-
-def _certificates(text: str) -> str:
-    if not _PEM.fullmatch(text):
-        raise ValueError("is not a list of certificates in PEM")
     return text
 
 
@@ -65,7 +59,7 @@ class Issuer(Model):
 
     url: HttpsUrl
     discovery_url: Annotated[HttpsUrl | None, Field(alias="discoveryURL")] = None
-    certificate_authority: Annotated[str, AfterValidator(_certificates), _IS_PEM] | None = None
+    certificate_authority: Annotated[str, AfterValidator(certificates), _IS_PEM] | None = None
     audiences: Annotated[tuple[Text, ...], Field(min_length=1)]
     audience_match_policy: Literal["MatchAny"] | None = None
 
@@ -107,7 +101,7 @@ class PrefixedClaim(Model):
     """A claim with a prefix ("" for none), or an expression."""
 
     claim: Text | None = None
-    prefix: str | None = None
+    prefix: Annotated[str | None, EMPTY_MEANS_SOMETHING] = None
     expression: Text | None = None
 
     @model_validator(mode="after")

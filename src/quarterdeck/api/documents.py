@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Hashable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
 
-import yaml
 from pydantic import JsonValue
 
 from quarterdeck.api.base import API_VERSION, Model, R, Resource
@@ -16,7 +15,10 @@ from quarterdeck.api.errors import explained
 from quarterdeck.api.names import shortened
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Site
+from quarterdeck.api.unset import without_unset
 from quarterdeck.errors import InvalidInput
+from quarterdeck.yaml_text import dumped_all
+from quarterdeck.yaml_text.streams import documents
 
 M = TypeVar("M", bound=Model)
 
@@ -30,12 +32,11 @@ def load(text: str, source: str) -> tuple[Declared, ...]:
 
     Raises InvalidInput that names every problem of the first bad document, with its path.
     """
-    documents = _documents(text, f"reading {source}")
-    if not documents:
+    found = _documents(text, source)
+    if not found:
         raise InvalidInput(f"reading {source}", "there is no resource in it")
     resources: list[Declared] = []
-    for number, document in enumerate(documents, start=1):
-        place = source if len(documents) == 1 else f"document {number} of {source}"
+    for place, document in found:
         resource = _declared(document, place)
         if any(each.kind == resource.kind and each.name == resource.name for each in resources):
             raise InvalidInput(f"reading {place}", f"{resource.kind} {resource.name!r} was there before")
@@ -51,28 +52,26 @@ def parse(kind: type[R], document: JsonValue, doing: str) -> R:
 def parse_part(kind: type[M], document: JsonValue, doing: str) -> M:
     """``parse`` for what is no resource. Raises InvalidInput."""
     try:
-        text = json.dumps(document)
+        text = json.dumps(without_unset(document, kind))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(doing, f"it holds what JSON cannot: {error}") from error
     with explained(doing, kind):
         return kind.model_validate_json(text, by_alias=True, by_name=False)
 
 
-def single(text: str, doing: str) -> JsonValue:
+def single(text: str, source: str) -> JsonValue:
     """The only document in a text. Raises InvalidInput."""
-    found = [document for document in _parsed(text, doing) if document is not None]
+    found = list(documents(text, source))
     if len(found) != 1:
-        raise InvalidInput(
-            doing, "there is nothing in it" if not found else f"{len(found)} documents are in it, not one"
-        )
-    return found[0]
+        seen = f"{len(found)} documents are in it, not one" if found else "there is nothing in it"
+        raise InvalidInput(f"reading {source}", seen)
+    value: JsonValue = found[0].value
+    return value
 
 
 def dump_yaml(resources: Sequence[Resource]) -> str:
     """YAML that ``load`` reads back, one document for each resource."""
-    return yaml.safe_dump_all(
-        [_plain(resource) for resource in resources], sort_keys=False, allow_unicode=True, width=110
-    )
+    return dumped_all(_plain(resource) for resource in resources)
 
 
 def dump_json(resources: Sequence[Resource]) -> str:
@@ -111,76 +110,18 @@ def _declared(document: JsonValue, place: str) -> Declared:
     return parse(kinds[kind], document, f"reading {kind}{called} in {place}")
 
 
-def _documents(text: str, doing: str) -> list[JsonValue]:
-    found = [document for document in _parsed(text, doing) if document is not None]
-    flat: list[JsonValue] = []
+def _documents(text: str, source: str) -> list[tuple[str, JsonValue]]:
+    """All resources of a text, those of a List or of a list each by itself, with what to call each one's place."""
+    found = list(documents(text, source))
+    flat: list[tuple[str, JsonValue]] = []
     for document in found:
-        if isinstance(document, dict) and document.get("kind") == "List":
-            items = document.get("items")
-            if not isinstance(items, list):
-                raise InvalidInput(doing, "items: a List needs a list of resources here")
-            flat.extend(items)
-        elif isinstance(document, list):
-            flat.extend(document)
-        else:
-            flat.append(document)
+        value = document.value
+        if isinstance(value, dict) and value.get("kind") == "List":
+            value = value.get("items")
+            if not isinstance(value, list):
+                raise InvalidInput(f"reading {document.place}", "items: a List needs a list of resources here")
+        if not isinstance(value, list):
+            flat.append((document.place, value))
+            continue
+        flat += [(f"{document.place}, item {number}", each) for number, each in enumerate(value, start=1)]
     return flat
-
-
-def _parsed(text: str, doing: str) -> list[JsonValue]:
-    if text.lstrip().startswith(("{", "[")):
-        try:
-            return [json.loads(text, object_pairs_hook=_once)]
-        except json.JSONDecodeError:
-            pass  # YAML has braces and brackets too; if it is neither, YAML's error tells more
-        except _TwiceError as error:
-            raise InvalidInput(doing, str(error)) from error
-        except RecursionError as error:
-            raise InvalidInput(doing, "it is nested too deeply") from error
-    try:
-        return list(yaml.load_all(text, Loader=_Loader))
-    except (yaml.YAMLError, _TwiceError) as error:
-        raise InvalidInput(doing, f"not valid YAML: {_in_one_line(error)}") from error
-    except RecursionError as error:
-        raise InvalidInput(doing, "it is nested too deeply") from error
-    except ValueError as error:  # a number that Python refuses to read
-        raise InvalidInput(doing, f"not valid YAML: {error}") from error
-
-
-def _in_one_line(error: Exception) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        return f"{error.problem or error.context} (line {mark.line + 1}, column {mark.column + 1})"
-    return " ".join(str(error).split())
-
-
-class _TwiceError(Exception):
-    """A mapping has a key twice: which one was meant?"""
-
-
-def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    seen: dict[str, JsonValue] = {}
-    for key, value in pairs:
-        if key in seen:
-            raise _TwiceError(f"{key!r} is there twice in one mapping")
-        seen[key] = value
-    return seen
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as JSON has it: no dates (they stay text), no key twice."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - declared so by PyYAML
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[object] = set()
-        for key_node, _ in node.value:
-            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
-                if key_node.value in seen:
-                    line = key_node.start_mark.line + 1
-                    raise _TwiceError(f"{key_node.value!r} is there twice in one mapping (line {line})")
-                seen.add(key_node.value)
-        return super().construct_mapping(node, deep=deep)

@@ -16,6 +16,7 @@ from quarterdeck.api.names import shortened
 from quarterdeck.api.problems import PROBLEMS
 from quarterdeck.api.unsupported import FIELDS
 from quarterdeck.errors import InvalidInput
+from quarterdeck.yaml_text.invisible import visible
 
 _PLAIN = {
     "missing": "required, but missing",
@@ -65,14 +66,22 @@ def _problems(detail: ErrorDetails, root: type[BaseModel]) -> list[str]:
     if kind == "missing":
         return [f"{_path(where)}: {_PLAIN[kind]}"]
     said = _PLAIN.get(kind) or detail["msg"].replace("Input should be", "must be", 1)
-    return [f"{_path(where)}: {said}, not {shortened(detail['input'])}"]
+    return [f"{_path(where)}: {said}, not {_seen(detail['input'])}"]
+
+
+def _seen(value: object) -> str:
+    """A value, and why it is not what it looks like."""
+    if isinstance(value, bool):
+        words = "y, yes, on and true" if value else "n, no, off and false"
+        return f"{value} (that is what {words} mean without quotes)"
+    return shortened(value)
 
 
 def _path(where: tuple[int | str, ...]) -> str:
     """``("spec", "zones", 0)`` as ``spec.zones[0]``."""
     text = ""
     for part in where:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        text += f"[{part}]" if isinstance(part, int) else f".{visible(part)}" if text else visible(part)
     return text or "document"
 
 

@@ -89,7 +89,7 @@ def load_inventory(text: str, source: str, *, whole: bool = True) -> Inventory:
     """
     doing = f"reading {source}"
     kind: type[Inventory] = WholeInventory if whole else Inventory
-    return parse_part(kind, single(text, doing), doing)
+    return parse_part(kind, single(text, source), doing)
 
 
 def site_of(name: str, inventory: Inventory, source: str) -> Site:

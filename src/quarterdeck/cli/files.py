@@ -1,22 +1,21 @@
-"""Files that a person names."""
+"""Files that a person names on the command line."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from quarterdeck.errors import InvalidInput
+from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_standard_input, read_text
+
+#: Inline add-ons are in it; see ``quarterdeck.addons.content.TOTAL_MAX``.
+_LARGEST_BYTES = 32 * 2**20
 
 
 def text_of(file: Path) -> str:
-    """What a file says, or standard input for ``-``. Raises InvalidInput for what is no text."""
-    doing = f"reading {file}"
+    """What a file or a pipe says, or standard input for ``-``. Raises InvalidInput for what is no text."""
     try:
-        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise InvalidInput(doing, str(error.strerror), "name a file that can be read") from error
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        seen = f"it is no text: byte {error.start + 1} is not UTF-8"
-        raise InvalidInput(doing, seen, "name a file with YAML or JSON") from error
+        if str(file) == "-":
+            return read_standard_input(_LARGEST_BYTES)
+        return read_text(file, _LARGEST_BYTES, pipe_silence_s=PIPE_SILENCE_S)
+    except UnreadableFileError as error:
+        raise InvalidInput(f"reading {file}", str(error), "name a file with YAML or JSON that can be read") from error

@@ -23,11 +23,13 @@ from quarterdeck.endpoint.promoted import PromotedAddress
 from quarterdeck.endpoint.records import DnsServer
 from quarterdeck.endpoint.unmanaged import UnmanagedDns, system_servers
 from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.input_files import UnreadableFileError, read_bytes
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.package import python_path
 from quarterdeck.sites.port import Site
 
 DNS_UNIT = "coredns"
+_SECRET_MAX = 2**20  # bytes of a file with a key
 _USUAL_PORT = 53  # of DNS: resolvers ask at no other
 #: Where the DNS servers of mode ``hosts`` listen. On this host not at 53, which needs rights; a hub's machine has an
 #: address of its own there.
@@ -140,13 +142,15 @@ def _updated(settings: Rfc2136) -> Dns:
 def _tsig_secret(file: Path) -> str:
     """The secret in a file that only its owner may use, as ssh wants it of a key's."""
     doing = f"reading the TSIG secret {file}"
+
+    def require_private(seen: os.stat_result) -> None:
+        mode = stat.S_IMODE(seen.st_mode)
+        if mode & 0o077:
+            raise InvalidInput(doing, f"its mode is {mode:04o}: others may use it too", f"run 'chmod 600 {file}'")
+
     try:
-        with file.open("rb") as stream:
-            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
-            if mode & 0o077:
-                raise InvalidInput(doing, f"its mode is {mode:04o}: others may use it too", f"run 'chmod 600 {file}'")
-            return stream.read().decode().strip()
-    except OSError as error:
-        raise InvalidInput(doing, str(error.strerror), "put the key there, 0600") from error
+        return read_bytes(file, _SECRET_MAX, require=require_private).decode().strip()
+    except UnreadableFileError as error:
+        raise InvalidInput(doing, str(error), "put the key there, 0600") from error
     except UnicodeDecodeError:
         raise InvalidInput(doing, "it is not text", "put the key's secret there, in base64") from None

@@ -17,6 +17,7 @@ from quarterdeck.api.addons import Addon, Chart
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.errors import InvalidInput, PreconditionFailed, TimedOut
 from quarterdeck.files import file_errors
+from quarterdeck.input_files import UnreadableFileError, read_text
 from quarterdeck.upstream.process import Outcome, run
 
 #: Seconds for ``helm``, which may have to fetch the chart.
@@ -63,16 +64,9 @@ def _files(addon: Addon, where: str) -> Iterator[Path]:
 
 def _text(path: Path, where: str) -> str:
     try:
-        with path.open("rb") as stream:
-            content = stream.read(TOTAL_MAX + 1)
-    except OSError as error:
-        raise _unusable(where, path, str(error.strerror)) from error
-    if len(content) > TOTAL_MAX:
-        raise _unusable(where, path, f"it is larger than {TOTAL_MAX // 2**20} MiB")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _unusable(where, path, f"it is no text: byte {error.start + 1} is not UTF-8") from error
+        return read_text(path, TOTAL_MAX)
+    except UnreadableFileError as error:
+        raise _unusable(where, path, str(error)) from error
 
 
 def _unusable(where: str, path: Path, seen: str) -> InvalidInput:

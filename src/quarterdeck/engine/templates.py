@@ -13,7 +13,8 @@ from quarterdeck.components.audit_rules import policy_problems
 from quarterdeck.components.controller_sets import at_rest
 from quarterdeck.components.settings import Baseline
 from quarterdeck.errors import InvalidInput
-from quarterdeck.yaml_text import loaded
+from quarterdeck.input_files import UnreadableFileError, read_text
+from quarterdeck.yaml_text.streams import first_document
 
 #: Larger policies are no policies.
 _LARGEST = 2**20
@@ -38,17 +39,10 @@ def audit_wanted(plane: ControlPlane) -> AuditTemplate:
 def _policy(name: str, wanted: Audit) -> str:
     path = Path(wanted.policy_file)
     try:
-        with path.open("rb") as stream:
-            text = stream.read(_LARGEST + 1).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        seen = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise _unusable(name, f"{path}: {seen}") from error
-    if len(text) > _LARGEST:
-        raise _unusable(name, f"{path}: it is larger than {_LARGEST // 2**20} MiB")
-    try:
-        document = loaded(text)
-    except ValueError as error:
-        raise _unusable(name, f"{path}: it is not YAML") from error
+        text = read_text(path, _LARGEST)
+    except UnreadableFileError as error:
+        raise _unusable(name, f"{path}: {error}") from error
+    document = first_document(text, f"the audit policy of plane {name}: spec.audit.policyFile: {path}")
     if not isinstance(document, dict) or document.get("kind") != "Policy":
         raise _unusable(name, f"{path}: it is no Policy of audit.k8s.io/v1")
     if problems := policy_problems(document):

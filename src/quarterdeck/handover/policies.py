@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.errors import InvalidInput
 from quarterdeck.handover.clients import client_of
-from quarterdeck.yaml_text import loaded
+from quarterdeck.yaml_text.streams import first_document
 
 #: By controller: verbs, and resources of the core group.
 _WRITES: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -30,8 +31,8 @@ _ANSWERED = "ResponseComplete"
 def left_out(policy: str, sets: Iterable[ControllerSet]) -> tuple[str, ...]:
     """What of the sets' writes is not, or may not be, in a log that is written by this policy, in sentences."""
     try:
-        document = loaded(policy)
-    except ValueError:
+        document = first_document(policy, "the audit policy")
+    except InvalidInput:
         document = None
     if not isinstance(document, dict):
         return ("the audit policy cannot be read",)

@@ -6,17 +6,29 @@ import base64
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.input_files import UnreadableFileError, read_bytes, text_in
 from quarterdeck.kube.locks import KubeLocks
 from quarterdeck.pki.tls import client_context
-from quarterdeck.yaml_text import loaded
+from quarterdeck.yaml_text.streams import first_document
+
+#: Larger files are no kubeconfigs, certificates or tokens.
+_LARGEST_BYTES = 16 * 2**20
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, given: object) -> object:
+        """As for Kubernetes' clients, a field of null is one that is not there."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class _Cluster(_Part):
@@ -69,17 +81,17 @@ def locks_of(path: Path, namespace: str = "kube-system") -> KubeLocks:
     """
     doing = f"reading the kubeconfig {path}"
     try:
-        config = _Config.model_validate(loaded(path.read_text()))
+        config = _Config.model_validate(first_document(text_in(_read(path, doing)), f"the kubeconfig {path}"))
         context = next(each.context for each in config.contexts if each.name == config.current)
         cluster = next(each.cluster for each in config.clusters if each.name == context.cluster)
         user = next(each.user for each in config.users if each.name == context.user)
-        authority = _content(path, cluster.authority, cluster.authority_file)
-        certificate = _content(path, user.certificate, user.certificate_file)
-        key = _content(path, user.key, user.key_file)
+        authority = _content(path, cluster.authority, cluster.authority_file, doing)
+        certificate = _content(path, user.certificate, user.certificate_file, doing)
+        key = _content(path, user.key, user.key_file, doing)
         token = _token(path, user)
-        known = bool(token() or key)
-    except FileNotFoundError as error:
-        raise NotFound(doing, f"there is no {error.filename}") from error
+        known = bool(key or user.token or (user.token_file and _read(path.parent / user.token_file, doing).strip()))
+    except UnreadableFileError as error:
+        raise InvalidInput(doing, str(error)) from error
     except StopIteration:
         raise InvalidInput(doing, "its current context names what it does not have") from None
     except (ValidationError, ValueError) as error:
@@ -90,14 +102,23 @@ def locks_of(path: Path, namespace: str = "kube-system") -> KubeLocks:
     return KubeLocks(cluster.server, tls, namespace=namespace, token=token)
 
 
-def _content(path: Path, data: str, file: str) -> bytes:
+def _content(path: Path, data: str, file: str, doing: str) -> bytes:
     if data:
-        return base64.b64decode(data, validate=True)
-    return (path.parent / file).read_bytes() if file else b""
+        return base64.b64decode("".join(data.split()), validate=True)
+    return _read(path.parent / file, doing) if file else b""
 
 
 def _token(path: Path, user: _User) -> Callable[[], str]:
     if user.token_file:
         file = path.parent / user.token_file
-        return lambda: file.read_text().strip()
+        return lambda: read_bytes(file, _LARGEST_BYTES).decode().strip()
     return lambda: user.token
+
+
+def _read(path: Path, doing: str) -> bytes:
+    if not path.exists():
+        raise NotFound(doing, f"there is no {path}")
+    try:
+        return read_bytes(path, _LARGEST_BYTES)
+    except UnreadableFileError as error:
+        raise InvalidInput(doing, f"{path}: {error}") from error

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.addon_manifests import AddonManifests
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
+from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_bytes
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _KIND, _NAME = "Seal", "store"
 _CHECK = "quarterdeck"
 #: scrypt's cost: 32 MiB and 0.1 s, once for each command (RFC 7914; OWASP's least is half of it).
 _COST = {"n": 2**15, "r": 8, "p": 1}
-_SHORTEST = 16
+_SHORTEST, _LONGEST = 16, 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +49,17 @@ class Key:
 def read_key(path: Path) -> Key:
     """The key in a file. Raises PreconditionFailed unless the file is the user's own and nobody else may read it."""
     doing = f"reading the key file {path}"
+
+    def require_private(seen: os.stat_result) -> None:
+        if seen.st_uid != os.geteuid():
+            raise PreconditionFailed(doing, f"it belongs to user {seen.st_uid}", "use a file of your own")
+        if seen.st_mode & 0o077:
+            raise PreconditionFailed(doing, "others may read or change it", f"chmod 600 {path}")
+
     try:
-        with path.open("rb") as stream:
-            seen = os.fstat(stream.fileno())
-            secret = stream.read().strip()
-    except OSError as error:
-        raise PreconditionFailed(doing, str(error.strerror), f"put it there, or unset {KEY_FILE}") from error
-    if seen.st_uid != os.geteuid():
-        raise PreconditionFailed(doing, f"it belongs to user {seen.st_uid}", "use a file of your own")
-    if seen.st_mode & 0o077:
-        raise PreconditionFailed(doing, "others may read or change it", f"chmod 600 {path}")
+        secret = read_bytes(path, _LONGEST, pipe_silence_s=PIPE_SILENCE_S, require=require_private).strip()
+    except UnreadableFileError as error:
+        raise PreconditionFailed(doing, str(error), f"put it there, or unset {KEY_FILE}") from error
     if len(secret) < _SHORTEST:
         raise PreconditionFailed(
             doing, f"it holds {len(secret)} bytes, too few to protect anything", f"give {_SHORTEST} or more"
