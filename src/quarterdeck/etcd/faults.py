@@ -182,7 +182,7 @@ _NEXT: dict[Reason, str] = {
     Reason.BAD_TRANSFEREE: "name a voter",
     Reason.NO_SPACE: "compact, defragment every member, then disarm the alarm",
     Reason.CORRUPT: "compare the members' hashes before anything else is done",
-    Reason.DENIED: "disable its authentication with 'quarterdeck etcd disable-auth NAME'",
+    Reason.DENIED: "turn off its authentication: 'quarterdeck status' has the command",
 }
 
 
