@@ -29,7 +29,7 @@ from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.upstream.catalog import Program
 from quarterdeck.upstream.upstream import Upstream
-from quarterdeck.yaml_text import loaded
+from quarterdeck.yaml_text.streams import first_document
 
 ETCD, API, KCM, SCHEDULER, CLOUD = (
     Component.ETCD,
@@ -233,7 +233,7 @@ def test_what_there_is_not_is_refused_with_its_path(spec: str, words: str) -> No
 
 
 def problems(text: str, head: str = "apiVersion: audit.k8s.io/v1\nkind: Policy\n") -> str:
-    document = loaded(head + text)
+    document = first_document(head + text, "a policy")
     assert isinstance(document, dict)
     return "; ".join(policy_problems(document))
 
@@ -264,7 +264,7 @@ def test_audit_policies_of_another_version_or_without_rules_are_refused_and_good
     assert problems("rules: []").startswith("rules: must be a list with at least one rule")
     assert problems("").startswith("rules: must be")
     for bodies in (True, False):
-        document = loaded(default_audit_policy(node_bodies=bodies))
+        document = first_document(default_audit_policy(node_bodies=bodies), "the policy")
         assert isinstance(document, dict)
         assert policy_problems(document) == ()
 
