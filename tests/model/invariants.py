@@ -287,7 +287,7 @@ def _check_room(world: World, plan: Plan) -> None:
         return
     claim(len(about) == 1, f"15: {names(tuple(about))} at once")
     claim(not any("CORRUPT" in each for each in world.membership.alarms), "15: members that disagree are touched")
-    voters = [each for each in world.membership.voters if each.health is not Health.DOWN]
+    voters = [each for each in world.membership.voters if each.replica and each.health is not Health.DOWN]
     match about[0]:
         case Compact() as step:
             has = [each.revision for each in voters if each.revision is not None]
@@ -299,6 +299,10 @@ def _check_room(world: World, plan: Plan) -> None:
             others = [each for each in voters if each.replica != step.replica]
             ill = [each.replica for each in others if not _has_all(world, each)]
             claim(not ill, f"15: {step.replica} is defragmented while {ill} are not well")
+            all_ours = all(each.replica for each in world.membership.voters)
+            able = sum(each.health is Health.HEALTHY for each in others)
+            enough = 2 * able > len(world.membership.voters)
+            claim(all_ours or enough, f"1: {step.replica} is defragmented beside a stray voter, without a quorum")
             claim(
                 world.membership.leader != step.replica or not others, f"15: {step.replica} is defragmented as it leads"
             )

@@ -407,6 +407,8 @@ PEOPLE = (
     replace(APART[5], faults=1, kinds=NOBODY_JOINS),
     denser(replace(APART[6], faults=1, kinds=MEMBERSHIP_BY_HAND), SEED),
     sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE - FULL | MEMBERSHIP_BY_HAND), SEED),
+    # A person adds a member, and there is no room left, in whatever order.
+    Search(replicas=3, to=3, still=True, faults=2, kinds=FULL | {Kind.VOTER_ADDED, Kind.LEARNER_ADDED}),
 )
 
 

@@ -265,6 +265,37 @@ def test_who_is_down_is_not_waited_for_but_who_does_not_say_how_full_it_is() -> 
     assert "east-3 to say how full it is" in waits(full(FREE, FREE, None))
 
 
+@pytest.mark.parametrize("health", [Health.DOWN, Health.SUSPECT, Health.UNREACHABLE])
+def test_beside_a_voter_that_belongs_to_no_replica_rule_1_decides_and_not_what_it_says(health: Health) -> None:
+    def beside(world: World, count: int) -> World:
+        assert world.membership is not None
+        unknown = (MemberFact(id=0x90 + each, replica="", learner=False, health=health) for each in range(count))
+        members = (*world.membership.members, *unknown)
+        return replace(world, plane_name="demo", membership=replace(world.membership, members=members))
+
+    said = waits(beside(full(FREE, FREE, FREE), 1))
+    assert said == (
+        "voter 90 (not started) of etcd to be removed: it belongs to no replica ('quarterdeck etcd remove-member demo"
+        " 90')"
+    )
+    five = full(*(FREE,) * 5)
+    assert isinstance(step(beside(five, 1)), Defragment), "4 of 6 are a quorum"
+    assert "voter 90" in does(beside(five, 3)).waiting[0], "4 of 8 are none"
+    history = step(beside(full(CRAMPED, CRAMPED, CRAMPED), 1))
+    assert isinstance(history, Compact), "that stops no member"
+    assert isinstance(step(beside(full(ROOM, ROOM, ROOM), 1)), Disarm)
+
+
+def test_a_learner_that_belongs_to_no_replica_goes_before_members_are_defragmented() -> None:
+    world = full(FREE, FREE, FREE)
+    assert world.membership is not None
+    unknown = MemberFact(id=0x90, replica="", learner=True, health=Health.DOWN, lag=10**6)
+    members = (*world.membership.members, unknown)
+    found = step(replace(world, membership=replace(world.membership, members=members)))
+    assert isinstance(found, RemoveMember)
+    assert found.member == 0x90
+
+
 def test_the_leader_is_defragmented_where_nobody_else_can_lead() -> None:
     assert isinstance(step(full(FREE, ROOM, ROOM)), TransferLeadership)
     alone = changed(full(FREE, ROOM, None), "east-2", lambda each: replace(each, health=Health.DOWN))
@@ -277,10 +308,7 @@ def test_the_leader_is_defragmented_where_nobody_else_can_lead() -> None:
 
 def test_nobody_is_defragmented_while_a_member_copies_and_a_learner_without_room_goes() -> None:
     def beside(learner: MemberFact) -> World:
-        world = full(FREE, FREE, ROOM)
-        assert world.membership is not None
-        members = (*world.membership.members, learner)
-        return replace(world, membership=replace(world.membership, members=members))
+        return changed(full(FREE, FREE, ROOM, ROOM), "east-4", lambda _: learner)
 
     copies = replace(member(4, None, learner=True), lag=10**6, health=Health.SUSPECT)
     assert waits(beside(copies)) == "learner east-4 to catch up"

@@ -7,8 +7,8 @@ from __future__ import annotations
 from quarterdeck.model.clusters import Full
 from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
 from quarterdeck.model.world import Health, MemberFact
-from quarterdeck.planner.members import has_the_data, raised
-from quarterdeck.planner.membership import hand_over
+from quarterdeck.planner.members import can_spare, has_the_data, raised, stray_voters
+from quarterdeck.planner.membership import hand_over, remove_strays
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.space import NOSPACE, has_no_room, is_cramped, lacks_quota
 from quarterdeck.planner.view import View
@@ -27,7 +27,10 @@ def make_room(view: View) -> Outcome:
         return Outcome((gone,)) if full is not None else Outcome()
     if len(alarms) > 1:
         return Outcome()
-    counted = [each for each in view.membership.voters if each.health is not Health.DOWN]
+    unknown = remove_strays(view)
+    if unknown.steps:
+        return unknown
+    counted = [each for each in view.membership.voters if each.replica and each.health is not Health.DOWN]
     silent = tuple(f"member {each.told} to say how full it is" for each in counted if each.space is None)
     if silent:
         return Outcome(waiting=silent)
@@ -78,6 +81,7 @@ def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> O
 def _defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
     """One member at a time gives its free room back, who leads last, and not before it has handed over: a member serves
     nobody until that is done. All others must be well; who is down is not waited for, since nothing is written anyway.
+    Beside voters that belong to no replica rule 1 holds: the others are a quorum without the member.
     """
     leader = view.membership.leader
     turn = sorted(
@@ -92,6 +96,9 @@ def _defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
     ill = [each.replica for each in counted if each is not first and not _is_well(view, each)]
     if ill:
         return Outcome(waiting=(f"{', '.join(ill)} to be well before {first.replica} is defragmented",))
+    unknown = stray_voters(view.world, view.cluster)
+    if unknown and not can_spare(view.world, view.world.memory.replica(first.replica)):
+        return Outcome(waiting=unknown)
     step = relieved(view) if first.replica == leader else None
     return Outcome((step or defragmented(view, first, "it has free room, and no other member is held up meanwhile"),))
 
