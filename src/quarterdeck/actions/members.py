@@ -47,8 +47,12 @@ async def promote(plane: Plane, step: Promote, world: World) -> None:
 
 
 async def readdress_member(plane: Plane, step: ReaddressMember, world: World) -> None:
-    """Tell etcd where the member is."""
-    url = peer_url(plane, plane.memory.replica(step.replica), step.cluster)
+    """Tell etcd where the member is. While another member has that peer URL, this one gets its own client URL for the
+    time: no peer finds it there, and no other member may have that URL.
+    """
+    record, member = plane.memory.replica(step.replica), world.member(step.replica, step.cluster)
+    displaced = member is not None and member.displaced_by is not None
+    url = (client_url if displaced else peer_url)(plane, record, step.cluster)
     await plane.etcd.readdress(healthy_urls(plane, world, step.cluster), step.member, url)
 
 

@@ -37,13 +37,14 @@ _BEGINS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """A member that etcd lists, and the replica that it belongs to, if one is recorded. ``misplaced``: that one is not
-    where the others look for it.
+    """A member that etcd lists, and the replica that it belongs to, if one is recorded. ``misplaced`` and
+    ``displaced_by`` as in ``MemberFact``.
     """
 
     member: ListedMember
     record: Replica | None
     misplaced: bool = False
+    displaced_by: int | None = None
 
     @property
     def replica(self) -> str:
@@ -208,11 +209,14 @@ class EtcdObserver:
         if found is None:
             return ()
         owner = owners(self.plane, self.cluster, found)
-        return tuple(self._placed(each, owner.get(each.id)) for each in found)
+        return tuple(self._placed(each, owner.get(each.id), found) for each in found)
 
-    def _placed(self, member: ListedMember, record: Replica | None) -> _Listed:
-        placed = record is None or peer_url(self.plane, record, self.cluster) in member.peer_urls
-        return _Listed(member=member, record=record, misplaced=not placed)
+    def _placed(self, member: ListedMember, record: Replica | None, members: Sequence[ListedMember]) -> _Listed:
+        if record is None:
+            return _Listed(member=member, record=None)
+        url = peer_url(self.plane, record, self.cluster)
+        there = next((each.id for each in members if url in each.peer_urls and each.id != member.id), None)
+        return _Listed(member=member, record=record, misplaced=member.peer_urls != (url,), displaced_by=there)
 
     async def _leaderless(self, urls: Sequence[str]) -> bool:
         """Whether members answer, and none of them knows a leader."""
@@ -321,6 +325,7 @@ class EtcdObserver:
             space=self._space(said.status) if said.status is not None else None,
             revision=said.status.revision if said.status is not None else None,
             misplaced=listed.misplaced,
+            displaced_by=listed.displaced_by,
             lagging=self._lagging(listed, said, leader, lag),
         )
 

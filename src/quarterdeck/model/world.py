@@ -50,7 +50,8 @@ class MemberFact:
     have, if it does not answer itself; None when unknown.
     ``published``: etcd has known its name for a while. A member that starts serves clients as soon as it has applied
     that. ``space`` and ``revision`` (of the newest key) are its own word on itself; None when it gave none.
-    ``misplaced``: the others look for it elsewhere than its replica is. ``lagging``: it is heard, has been far behind
+    ``misplaced``: the others look for it elsewhere than its replica is. ``displaced_by``: the id of the member that has
+    the peer URL of its replica instead (None: none has). ``lagging``: it is heard, has been far behind
     the same leader for a while, and comes no nearer (None: not known; ``engine/lagging.py`` says when which).
     """
 
@@ -65,6 +66,7 @@ class MemberFact:
     space: Space | None = None
     revision: int | None = None
     misplaced: bool = False
+    displaced_by: int | None = None
     lagging: bool | None = None
 
     @property

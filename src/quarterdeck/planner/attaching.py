@@ -8,10 +8,12 @@ as for volumes that are local.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from quarterdeck.model.memory import LeftBehind, Replica
 from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import World
+from quarterdeck.model.world import MemberFact, World
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.machines import busy, machine_for
 from quarterdeck.planner.outcome import Outcome
@@ -56,20 +58,43 @@ def leave(world: World) -> tuple[tuple[LeaveMachine, ...], tuple[LeftBehind, ...
 
 
 def readdress(view: View) -> Outcome:
-    """The others look for a member where its replica is."""
+    """The others look for a member where its replica is, and nowhere else.
+
+    etcd lets no two members have one peer URL. A member that is displaced by another one of ours waits for that one to
+    be moved; where they displace each other in a circle, one of them gives up its URL for the time. A learner that
+    belongs to no replica is removed, a voter is named for a person.
+    """
+    records = ((record, view.member(record)) for record in view.world.memory.replicas)
+    moved = [(record, member) for record, member in records if member is not None and member.misplaced]
+    free = [(record, member) for record, member in moved if member.displaced_by is None]
+    if free:
+        return Outcome(tuple(_readdress(view, *each, f"it is on machine {each[0].machine} now") for each in free))
+    displaced = {member.id: member.displaced_by for _, member in moved}
+    for record, member in moved:
+        if _in_circle(member.id, displaced):
+            why = "members have each other's peer URLs, and it gives up the one that it has"
+            return Outcome((_readdress(view, record, member, why),))
     return Outcome(
-        tuple(
-            ReaddressMember(
-                site=record.site,
-                why=f"it is on machine {record.machine} now",
-                replica=record.name,
-                member=member.id,
-                cluster=view.cluster,
-            )
-            for record in view.world.memory.replicas
-            if (member := view.member(record)) is not None and member.misplaced
+        waiting=tuple(
+            f"the peer URL of {record.name}, which member {other.told} has"
+            for record, member in moved
+            for other in view.membership.members
+            if other.id == member.displaced_by and not other.replica
         )
     )
+
+
+def _readdress(view: View, record: Replica, member: MemberFact, why: str) -> ReaddressMember:
+    return ReaddressMember(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster)
+
+
+def _in_circle(member: int, displaced: Mapping[int, int | None]) -> bool:
+    """Whether a member is displaced by one that is displaced by another, and so on, by the member itself."""
+    passed, at = set[int](), displaced[member]
+    while at is not None and at not in {member, *passed}:
+        passed.add(at)
+        at = displaced.get(at)
+    return at == member
 
 
 def attached(view: View, record: Replica, why: str, taken: frozenset[str] = frozenset()) -> AttachVolumes | None:
