@@ -126,7 +126,7 @@ def _initial_cluster(
         raise PreconditionFailed(
             f"starting {CALLED[cluster]} of {record.name}",
             f"member {unknown[0].told} belongs to no replica, and a member that joins must list all others",
-            f"'quarterdeck etcd remove-member {plane.name} {unknown[0].id:x}'",
+            f"remove it with 'quarterdeck etcd remove-member {plane.name} {unknown[0].id:x}'",
         )
     known = (member for member in members if member not in unknown)
     listed = tuple((member.replica, peer_url(plane, memory.replica(member.replica), cluster)) for member in known)

@@ -1,0 +1,47 @@
+"""The members that an etcd is started with, beside one that belongs to no replica."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.small_plane import NAME, SmallPlane, small_plane
+
+from quarterdeck.actions.status import write_status
+from quarterdeck.actions.units import _initial_cluster
+from quarterdeck.components.settings import ClusterState
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.model.world import Health, MemberFact, World
+
+STRANGER = MemberFact(
+    id=0x99, replica="", learner=False, health=Health.DOWN, name="east-1", peer_urls=("https://10.99.0.9:2380",)
+)
+
+
+def beside(small: SmallPlane) -> World:
+    """The plane's world, whose etcd a person has added a voter to, with the name of a replica."""
+    membership = small.world.membership
+    assert membership is not None
+    return replace(small.world, membership=replace(membership, members=(*membership.members, STRANGER)))
+
+
+async def test_a_member_that_has_data_starts_with_the_members_of_replicas() -> None:
+    small = await small_plane()
+    initial = _initial_cluster(small.plane, small.record("east-1"), beside(small))
+    assert (initial.state, initial.compares) == (ClusterState.EXISTING, True)
+    assert initial == _initial_cluster(small.plane, small.record("east-1"), small.world)
+    assert [name for name, _ in initial.members] == ["east-1", "east-2", "east-3"]
+
+
+async def test_a_member_that_joins_is_not_started_and_the_stranger_is_named() -> None:
+    small = await small_plane()
+    memory = small.plane.memory
+    records = (*memory.replicas[:2], replace(memory.replicas[2], started=False))
+    await write_status(small.plane, memory=replace(memory, replicas=records))
+    assert _initial_cluster(small.plane, small.record("east-3"), small.world).state is ClusterState.EXISTING
+    with pytest.raises(PreconditionFailed) as refused:
+        _initial_cluster(small.plane, small.record("east-3"), beside(small))
+    assert str(refused.value) == (
+        "starting etcd of east-3: member 99 (name east-1, https://10.99.0.9:2380) belongs to no replica, and a member"
+        f" that joins must list all others; remove it with 'quarterdeck etcd remove-member {NAME} 99'"
+    )

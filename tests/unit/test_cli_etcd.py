@@ -1,0 +1,106 @@
+"""What ``etcd remove-member`` prints, asks and refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.cli_lab import Cli
+from support.fake_plane import FakePlane
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.app import strays
+from quarterdeck.engine.home import Home
+from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.etcd.fake_cluster import Member
+from quarterdeck.model.world import World
+
+ID = "8e9e05c52164694d"
+URL = "https://10.99.0.9:2380"
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Plane ``demo``, whose etcd a person has added a voter to."""
+
+    cli: Cli
+    fake: FakePlane
+
+    @property
+    def members(self) -> list[str]:
+        return [f"{node.id:x}" for node in self.fake.etcd.cluster.nodes]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
+    made = Lab(Cli(tmp_path, monkeypatch, capsys), FakePlane())
+    made.fake.etcd.cluster.nodes.append(Member(id=int(ID, 16), peer_url=URL, learner=False))
+    made.cli.plane()
+
+    async def plane(*_: object) -> Plane:
+        return await made.fake.open()
+
+    async def observer_of(plane: Plane) -> object:
+        async def observe() -> World:
+            membership = await EtcdObserver(plane=plane).observe(plane.memory)
+            return World(slots=(), memory=plane.memory, now=0.0, plane_name=plane.name, membership=membership)
+
+        return SimpleNamespace(observe=observe)
+
+    monkeypatch.setattr(Home, "plane", plane)
+    monkeypatch.setattr(strays, "observer_of", observer_of)
+    return made
+
+
+def test_it_says_what_is_removed_and_how_many_voters_are_left(lab: Lab) -> None:
+    said = lab.cli("etcd", "remove-member", "demo", ID, "--yes")
+    assert (said.code, said.err) == (0, ""), said
+    assert said.out.splitlines() == [
+        f"voter {ID} (not started, {URL}) of etcd belongs to no replica of plane demo;"
+        " 3 of the 3 voters that are left are healthy",
+        f"member {ID} is removed",
+    ]
+    assert ID not in lab.members
+
+
+def test_it_asks_and_without_an_answer_nothing_is_removed(lab: Lab) -> None:
+    said = lab.cli("etcd", "remove-member", "demo", ID)
+    assert said.code != 0
+    assert said.err.splitlines() == [
+        f"error: remove member {ID} from the etcd of plane demo?: there is nobody to ask; add --yes"
+    ]
+    assert ID in lab.members
+
+
+def test_a_replicas_member_is_refused_with_what_to_do_instead(lab: Lab) -> None:
+    said = lab.cli("etcd", "remove-member", "demo", "1001", "--yes")
+    assert (said.code, said.out) == (5, ""), said
+    assert said.err.splitlines() == [
+        "error: removing member 1001 of etcd of plane demo: it is the member of replica east-1;"
+        " 'quarterdeck replica replace demo east-1' exchanges it"
+    ]
+    assert len(lab.members) == 4
+
+
+def test_an_id_that_is_not_listed_is_refused_with_those_that_may_be_meant(lab: Lab) -> None:
+    said = lab.cli("etcd", "remove-member", "demo", "99", "--yes")
+    assert said.code != 0
+    assert said.err.splitlines() == [
+        "error: removing member 99 of etcd of plane demo: etcd lists no such member; members that belong to no replica:"
+        f" {ID} (not started, {URL}) of etcd"
+    ]
+
+
+def test_where_the_others_would_be_no_quorum_it_is_refused(lab: Lab) -> None:
+    other = Member(id=0x77, peer_url="https://10.99.0.8:2380", learner=False, up=True, settled=True)
+    lab.fake.etcd.cluster.nodes.append(other)
+    lab.fake.etcd.cluster.stop(lab.fake.url("west-1"))
+    said = lab.cli("etcd", "remove-member", "demo", "77", "--yes")
+    assert said.code == 5, said
+    assert said.err.splitlines() == [
+        "error: removing member 77 of etcd of plane demo: without it 2 of 4 voters are healthy, which is no quorum;"
+        " have the others healthy first: see 'quarterdeck status demo'"
+    ]
+    assert len(lab.members) == 5
