@@ -136,6 +136,9 @@ class Truths:
                 events_data=f"{PLANE}-{record.name}-events-{epoch}" in volumes,
                 shapes=apart.get(record.name, ()),
             )
+        for name in {name for of in members.values() for name in of} - set(replicas):
+            member, events = (members[kind].get(name) for kind in (Cluster.MAIN, Cluster.EVENTS))
+            replicas[name] = SimReplica(member=member, events=events)
         return Truth(
             slots=wanted.slots,
             memory=wanted.memory,
@@ -171,7 +174,9 @@ class Truths:
         )
 
     def _members(self, kind: Cluster) -> dict[str, SimMember]:
-        """The members of a cluster by replica; of an epoch that is over nobody is one any more."""
+        """The members of a cluster by replica, or by id where they are no replica's; of an epoch that is over nobody is
+        one any more.
+        """
         found = {}
         wanted = self.wanted()
         memory = wanted.memory.of(kind) if wanted is not None else Memory()
@@ -181,12 +186,12 @@ class Truths:
             if name in former:
                 continue
             unserved = int(node.up and (node.address is None or not node.address.client_url))
-            found[name] = SimMember(
+            found[name or f"{node.id:x}"] = SimMember(
                 id=node.id,
                 learner=node.learner,
                 behind=int(node.behind > 0),
                 unserved=unserved,
-                misplaced=node.peer_url not in self.names(kind),
+                misplaced=self.names(kind).get(node.peer_url, "") != name,
             )
         return found
 
@@ -237,15 +242,16 @@ class Truths:
         return {seat.advertised(port).url(): name for name, seat in seats.items() if seat.has(port)}
 
     def name_of(self, kind: Cluster, node: Member) -> str:
-        """The replica of a member: the one where the others look for it or, where none is, the one that has its data.
-        "" for a member that is no replica's.
+        """The replica of a member: the one that has its data; of one without data, the one where the others look for
+        it, if that has no data either. "" for a member that is no replica's.
         """
-        found = self.names(kind).get(node.peer_url)
-        wanted = self.wanted()
-        if found is not None or wanted is None:
-            return found or ""
-        owners = (owner_of(path.parent.name) for path, member in self.world.data.items() if member == node.id)
-        return next((name for name in owners if name in wanted.machines), "")
+        wanted, events = self.wanted(), kind is Cluster.EVENTS
+        known = wanted.machines if wanted is not None else {}
+        volumes = {path.parent.name: member for path, member in self.world.data.items()}
+        owners = {owner_of(each): member for each, member in volumes.items() if ("-events-" in each) is events}
+        found = next((name for name, member in owners.items() if member == node.id and name in known), None)
+        there = self.names(kind).get(node.peer_url, "")
+        return ("" if there in owners else there) if found is None else found
 
     def record(self) -> str | None:
         """The site that the plane's name leads to."""
