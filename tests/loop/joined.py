@@ -252,7 +252,7 @@ class Joined:
     def remains(self) -> list[str]:
         """What is left of a plane on its machines."""
         units = [seen.spec.name for site in self.sites.values() for seen in site.everything()]
-        balancers = [f"the load balancer of {name}" for name, each in self.balancers.items() if each.running]
+        balancers = [f"the load balancer of {name}" for name, each in self.balancers.items() if each.there]
         return [*units, *map(str, self.data), *balancers, *self.dns.records]
 
     def at_moment(self, moment: float) -> bool:

@@ -16,9 +16,9 @@ from loop.units import PLANE, replica_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.engine.conditions import READY, STALLED
+from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.planner.rolling import FIRST_ENDS
 from quarterdeck.sites.fake_machines import Behaviour
 
 #: A flag that no program knows, and what each says of it.
@@ -133,7 +133,7 @@ class Patient(Mistaken):
     async def _corrected(self) -> None:
         began = self.world.clock.now
         assert not await self._driven()
-        assert self.world.clock.now - began > FIRST_ENDS / 2, "it is tried once more"
+        assert self.world.clock.now - began > Settings().first_start / 2, "it is tried once more"
         KNOWN.append(True)
         assert await self._driven()
         await self._after()

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from model.addresses import astray, dark
-from model.faults import Kind, clusters_of, healable, spared, stray_voters, whole
+from model.faults import Kind, clusters_of, given_up, healable, spared, stray_voters, unfit, whole
 from model.invariants import Broken, check_done, claim, names
 from model.refusals import claim_others, refusing
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.clusters import CALLED
+from quarterdeck.model.components import Component
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan, SetBackends
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.truth import Truth
 
 Budget = tuple[int, int, bool, bool]
 #: The way to a state: how the last step of it is called, and the way before it.
@@ -202,7 +204,10 @@ class Explorer:
                 claim_others(state.truth, state.refused, straight=straight)
             fine = whole(state.truth) or (straight and spared(state.truth, self._goal[0].site))
             fine = (fine or (straight and healable(state.truth))) and state.refused is None
-            claim(plan.done or not fine, f"10: waits for ever for {'; '.join(plan.waiting)}")
+            bad = unfit(state.truth)
+            if fine and bad is not None:
+                _claim_given_up(state.truth, bad)
+            claim(plan.done or not fine or bad is not None, f"10: waits for ever for {'; '.join(plan.waiting)}")
             _claim_strays_named(state, plan)
             # Nobody of an epoch that is over serves on: whose load balancer takes no others leads nowhere.
             unlit = state.truth.memory.epoch and state.refused is not None and state.refused.kind is SetBackends
@@ -210,6 +215,13 @@ class Explorer:
             claim(number not in self._acts, f"10: tries for ever: {names(plan.now)}")
         except Broken as broken:
             raise Broken(f"{broken}\n  {_tale(self._ways[number])}") from broken
+
+
+def _claim_given_up(truth: Truth, program: Component) -> None:
+    """The creation of a plane whose first revision does not run has failed, and it is said which program is why."""
+    rejected = truth.memory.rejected
+    claim(given_up(truth), f"13: {program} does not run, and the creation goes on")
+    claim(rejected is not None and f"{program} of " in rejected.why, f"13: {program} does not run, and is not named")
 
 
 def _claim_strays_named(state: State, plan: Plan) -> None:

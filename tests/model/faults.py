@@ -11,7 +11,7 @@ from model.apart import with_member, without_data
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NoteDiffering, Promote, RemoveMember
+from quarterdeck.model.steps import NoteDiffering, Promote, RemoveMember, RetryRevision
 from quarterdeck.planner.ailing import LOOKED_AFTER
 from quarterdeck.planner.parts import Fill, Power, SimMember, SimReplica
 from quarterdeck.planner.quorum import has_quorum
@@ -270,6 +270,27 @@ def new_driver(truth: Truth) -> Truth:
     """Another driver takes over: it does not know for how long members have been silent."""
     replicas = tuple((name, _heard(replica)) for name, replica in truth.replicas)
     return replace(truth, replicas=replicas) if replicas != truth.replicas else truth
+
+
+def unfit(truth: Truth) -> Component | None:
+    """The program that does not run as the first revision of a plane has it, while that is wanted."""
+    if truth.memory.proven or truth.deleting:
+        return None
+    return next((each for revision, each in truth.broken | truth.hanging if revision == truth.revision), None)
+
+
+def given_up(truth: Truth) -> bool:
+    """Whether the first revision of a plane was given up, which then is still wanted."""
+    rejected, memory = truth.memory.rejected, truth.memory
+    return not (memory.proven or truth.deleting) and rejected is not None and rejected.revision == truth.revision
+
+
+def retried(truth: Truth) -> Truth:
+    """Somebody drives the plane again: a first revision that was given up is tried once more."""
+    if not given_up(truth):
+        return truth
+    step = RetryRevision(site="", why="the plane is driven anew", revision=truth.revision)
+    return replace(truth, memory=remember(truth.memory, step, truth.now))
 
 
 def _heard(replica: SimReplica) -> SimReplica:

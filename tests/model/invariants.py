@@ -47,6 +47,7 @@ from quarterdeck.model.steps import (
     Disarm,
     LeadTo,
     LeaveMachine,
+    NoteProven,
     PlaceReplica,
     Plan,
     Promote,
@@ -720,10 +721,8 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
         case DecideBootstrap():
             old = [name for name in step.replicas if before.replica(name).data]
             claim(not old, f"9: {old} found a cluster with the data of another one")
-        case RejectRevision():
-            bad = (step.revision, step.component) in before.broken | before.hanging
-            bad = bad or step.component in before.replica(step.replica).hung | before.replica(step.replica).slow
-            claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
+        case RejectRevision() | NoteProven():
+            _check_verdict(before, step)
         case AddLearner():
             _check_seats(before, step)
             founds = step.replica in before.memory.bootstrap  # it may be removed before anybody has seen it
@@ -745,6 +744,18 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             claim(_as_many(before), f"7: {step.replica} is released before the exchange is done")
         case _:
             pass
+
+
+def _check_verdict(before: Truth, step: RejectRevision | NoteProven) -> None:
+    """A revision is given up for a program that does not run, and noted to run if all of its programs do."""
+    unfit = before.broken | before.hanging
+    if isinstance(step, NoteProven):
+        bad = any(revision == step.revision for revision, _ in unfit)
+        claim(not bad, f"13: {step.revision} is said to run, and a program of it does not")
+        return
+    there = before.replica(step.replica)
+    bad = (step.revision, step.component) in unfit or step.component in there.hung | there.slow
+    claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
 
 
 def _check_id(before: Truth, step: Promote | RemoveMember | TransferLeadership) -> None:
@@ -976,6 +987,7 @@ def check_done(truth: Truth, plan: Plan) -> None:
         claim(not truth.balancers + truth.seconds, "10: done, but a load balancer of the deleted plane is left")
         return
     claim(not (truth.full or truth.events_full), "15: done, but etcd takes no writes")
+    claim(truth.memory.proven, "13: done, but it is not noted that the revision runs")
     site = truth.slots[0].site
     door = truth.door
     claim(healthy_at(truth, truth.slots), "10: done, but not every slot has a replica that serves")

@@ -11,6 +11,7 @@ from model.faults import Kind
 from model.searches import (
     APART,
     DIFFERS,
+    FIRST,
     FLOATING,
     HANDED,
     HANGS,
@@ -816,6 +817,18 @@ def controllers_start_whatever_runs_elsewhere(patch: Patch) -> None:
     patch.setattr(View, "kept_from", lambda self, replica: ())
 
 
+def a_first_revision_is_never_given_up(patch: Patch) -> None:
+    _rule(patch, rolling.reject, lambda view: Outcome())
+
+
+def what_was_created_is_taken_to_run(patch: Patch) -> None:
+    patch.setattr(rolling, "settled", lambda view: Outcome())
+
+
+def another_spec_waits_for_programs_of_the_first_one(patch: Patch) -> None:
+    patch.setattr(revisions, "never_ready", lambda world, record: ())
+
+
 MUTATIONS = (
     Mutation(controllers_are_handed_on_at_once, 21, HANDED_ON),
     Mutation(controllers_start_whatever_runs_elsewhere, 21, BACK_AT_ONCE),
@@ -850,6 +863,9 @@ MUTATIONS = (
     Mutation(a_program_gets_no_time_to_become_ready, 13, ROLL_APISERVER),
     Mutation(all_replicas_are_exchanged_at_once, 11, ANEW),
     Mutation(a_crowded_machine_is_taken_though_another_is_free, 12, ANEW_FREE),
+    Mutation(a_first_revision_is_never_given_up, 13, FIRST[0]),
+    Mutation(what_was_created_is_taken_to_run, 13, FIRST[2]),
+    Mutation(another_spec_waits_for_programs_of_the_first_one, 10, FIRST[-2]),
     Mutation(the_lag_gate_is_dropped, 2, CALM),
     Mutation(a_member_rests_whatever_voters_belong_to_no_replica, 1, PEOPLE[3]),
     Mutation(nobody_is_told_of_voters_that_belong_to_no_replica, 22, PEOPLE[6]),

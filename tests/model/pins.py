@@ -33,6 +33,8 @@ ANY_SAMPLE = 200
 
 def least_of(search: Search) -> int:
     """The least number of states."""
+    if search.to is None and (search.broken or search.hangs):
+        return 60 if search.replicas > 1 else 15  # where etcd alone was started there is little that can happen
     if search.healing is not None or Kind.ALTERED in (search.kinds or ()):
         return 8 if search.still else 300
     if search.sample is not None:
@@ -57,6 +59,8 @@ def missing_of(search: Search) -> frozenset[Kind] | None:
     if not search.faults:
         return frozenset(Kind)
     if search.healing is not None or search.direct or search.promoted or search.wish == OTHERWISE:
+        return None
+    if search.to is None and (search.broken or search.hangs):
         return None
     if search.kinds is not None:
         return frozenset(Kind) - search.kinds if search.sample is None else None

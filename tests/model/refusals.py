@@ -16,6 +16,7 @@ from quarterdeck.model.steps import (
     Defragment,
     Disarm,
     NoteFull,
+    NoteProven,
     Plan,
     Promote,
     ReleaseReplica,
@@ -92,6 +93,8 @@ def _thing(step: Step) -> object:
     """What a step changes."""
     if isinstance(step, NoteFull | Compact | Defragment | Disarm):
         return "room", step.cluster
+    if isinstance(step, NoteProven):
+        return "revision", step.revision
     if isinstance(step, AddLearner | Promote | RemoveMember | TransferLeadership | Swap):
         return step.cluster
     return Refusal.of(step).replica, Refusal.of(step).site, Refusal.of(step).component, isinstance(step, StopBalancer)

@@ -15,6 +15,7 @@ from model.worlds import (
     ZONES,
     Endpoint,
     changing,
+    creating,
     empty,
     moving,
     moving_apart,
@@ -38,14 +39,14 @@ class Search:
     """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west.
     ``front``: the site of the fixed address that the plane is behind, if it has no name; ``kinds``: the classes of
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
-    there, which this is what it takes; ``broken``: the program that ends again and again as that has it, ``hangs``: the
-    one that runs and is never ready; ``per_zone``: how many machines a zone has; ``apart``: the revisions that keep
-    events apart, ``cloud`` those that have a cloud controller manager; ``handed``: its controllers must not
-    run beside those of the former one, ``together``: all of them may stop at once; ``roomy``: with it etcd has a larger
-    quota, without which it lacks room; ``twins``: the sites with two edges,
-    ``floating``: whose addresses float, ``shared``: those of them
-    that share one; ``direct``: the name leads to apiservers themselves; ``promoted``: all stays at east, behind an
-    address that leads to the only replica itself;
+    there, which this is what it takes; ``broken``: the program that ends again and again as that has it, or as the
+    first revision of a plane that is created has it, ``hangs``: the one that runs and is never ready; ``per_zone``: how
+    many machines a zone has; ``apart``: the revisions that keep events apart, ``cloud`` those that have a cloud
+    controller manager; ``handed``: its controllers must not run beside those of the former one, ``together``: all of
+    them may stop at once; ``roomy``: with it etcd has a larger quota, without which it lacks room; ``twins``: the sites
+    with two edges, ``floating``: whose addresses float, ``shared``: those of them that share one; ``direct``: the name
+    leads to apiservers themselves; ``promoted``: all stays at east, behind an address that leads to the only replica
+    itself;
     ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the
     only thing that the user may want instead (None: anything).
     ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
@@ -94,8 +95,9 @@ class Search:
             programs = sorted(self.change.restart | self.change.reload)
             what = "an exchange" if self.change.exchange else " and ".join(programs) or "nothing"
             how = "reloaded" if self.change.reload else "changed"
-            broken = f", {self.broken} broken" if self.broken else f", {self.hangs} hangs" if self.hangs else ""
-            between += f", {what} {how}{broken}, {self.per_zone} a zone"
+            between += f", {what} {how}{self._unfit}, {self.per_zone} a zone"
+        elif self.to is None:
+            between += self._unfit
         between += f", events apart as {' and '.join(sorted(self.apart))} has it" if self.apart else ""
         between += f", a cloud controller manager as {' and '.join(sorted(self.cloud))} has it" if self.cloud else ""
         between += ", with a larger quota" if self.roomy else ""
@@ -113,6 +115,10 @@ class Search:
                 return f"delete {self.replicas}, {between}"
             case _:
                 return f"{self.replicas} to {self.to}, {between}"
+
+    @property
+    def _unfit(self) -> str:
+        return f", {self.broken} broken" if self.broken else f", {self.hangs} hangs" if self.hangs else ""
 
     def start(self) -> State:
         truth = self._truth()
@@ -132,6 +138,8 @@ class Search:
                 return promoted(self.replicas, self.to)
             case _ if self.still:
                 return still(self.replicas, self.there, direct=self.direct, apart=self.apart)
+            case None if program := self.broken or self.hangs:
+                return creating(self.replicas, program, hangs=self.hangs is not None)
             case None:
                 return empty("east", self.replicas, **self._endpoint)
             case 0:
@@ -167,6 +175,8 @@ class Search:
         match self.to:
             case _ if self.still:
                 return Wish("west", wanted("west", self.replicas)), Wish("two more", wanted("east", self.replicas + 2))
+            case None if self.broken or self.hangs:
+                return Wish("it gone"), Wish("another spec", wanted("east", self.replicas), NEW)
             case None:
                 return Wish("it gone"), Wish("north", wanted("north", self.replicas))
             case 0:
@@ -306,6 +316,20 @@ HANGS = (
     Search(replicas=3, to=3, change=_restarts(Component.APISERVER), hangs=Component.APISERVER, data_loss=True),
     Search(replicas=1, to=1, change=_restarts(Component.APISERVER), hangs=Component.APISERVER, data_loss=True),
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), hangs=Component.ETCD),
+)
+
+
+#: What goes wrong while a plane is created, beside a first revision that does not run.
+BORN_AMID = frozenset({Kind.MACHINE_DIES, Kind.CRASH, Kind.UNSEEN_MACHINE, Kind.TAKEOVER, Kind.SOME_STEPS})
+FIRST_PROGRAMS = (Component.ETCD, Component.APISERVER, Component.SCHEDULER)
+#: A first revision, which there is no former one of, does not run: its creation fails, and goes on with another spec.
+FIRST = (
+    *(Search(replicas=3, to=None, broken=each, wishes=1) for each in FIRST_PROGRAMS),
+    *(Search(replicas=1, to=None, broken=each, faults=1, kinds=BORN_AMID) for each in FIRST_PROGRAMS),
+    *(fewer(Search(replicas=3, to=None, broken=each, faults=1, kinds=BORN_AMID, wishes=1)) for each in FIRST_PROGRAMS),
+    *(Search(replicas=each, to=None, hangs=Component.APISERVER, wishes=1) for each in (1, 3)),
+    # Nothing is wrong with the revision: whatever else is in the way, it comes up once that is mended.
+    Search(replicas=3, to=None, faults=1, kinds=BORN_AMID | {Kind.HANGS}),
 )
 
 
@@ -536,6 +560,7 @@ SEARCHES = (
     *(sampled(search, SEED) for search in MORE),
     *(replace(search, faults=1, data_loss=True) for search in INSIDE),
     *(replace(search, wishes=1) for search in INSIDE),
+    *FIRST,
     *(replace(search, faults=1) for search in HANGS),
     *(replace(search, wishes=1) for search in HANGS),
     *(sampled(replace(search, faults=2, wishes=1, data_loss=True), SEED) for search in INSIDE[:2]),

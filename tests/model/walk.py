@@ -17,6 +17,7 @@ from model.faults import (
     links,
     new_driver,
     repaired,
+    retried,
     survivable,
     whole,
 )
@@ -117,7 +118,8 @@ class State:
 
     def taken_over(self, late: Step | None = None) -> State:
         """Another driver takes over; ``late``: what the one before was about to do."""
-        return replace(self, truth=new_driver(self.truth), late=late or self.late, stamped=False, aside=None)
+        truth = retried(new_driver(self.truth))
+        return replace(self, truth=truth, late=late or self.late, stamped=False, aside=None)
 
     def after(self, before: Truth, step: Step, after: Truth) -> State:
         """The state after a step of the driver that there is now. A late call on the machines of a site, or to the
@@ -256,6 +258,8 @@ class Walker:
         yield from self.wished(state)
         if self.mended and not (whole(state.truth) and state.refused is None):
             yield Event(None, "all is repaired", state.mended())
+        if (again := retried(state.truth)) is not state.truth:
+            yield Event(None, "it is tried once more", replace(state, truth=again).settled())
         yield from self.landed(state)
         if state.faults:
             yield from self.failed(state, now)

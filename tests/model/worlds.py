@@ -54,7 +54,11 @@ def empty(site: str, replicas: int, *, sites: tuple[str, ...] = SITES, **endpoin
     """A plane that was just asked for."""
     there = machines(*sites)
     return Truth(
-        slots=wanted(site, replicas), memory=Memory(), machines=there, record=endpoint.get("front"), **endpoint
+        slots=wanted(site, replicas),
+        memory=Memory(proven=False),
+        machines=there,
+        record=endpoint.get("front"),
+        **endpoint,
     )
 
 
@@ -134,7 +138,7 @@ def changing(
     sites = ("east",) if per_zone == 1 else SITES
     start = Truth(
         slots=wanted("east", replicas),
-        memory=Memory(),
+        memory=Memory(proven=False),
         machines=machines(*sites, per_zone=per_zone),
         record=front,
         front=front,
@@ -154,6 +158,21 @@ def changing(
     return asked if condemned else replace(asked, revision=NEW)
 
 
+def creating(replicas: int, component: Component, *, hangs: bool = False) -> Truth:
+    """A plane that was just asked for, of whose first revision a program ends again and again, or (``hangs``) runs and
+    is never ready.
+    """
+    bad, none = frozenset({(FORMER, component)}), frozenset[tuple[str, Component]]()
+    change = Change(restart=frozenset({component}))
+    return replace(
+        empty("east", replicas),
+        revision=FORMER,
+        changes=tuple((*each, change) for each in permutations((FORMER, NEW), 2)),
+        broken=none if hangs else bad,
+        hanging=bad if hangs else none,
+    )
+
+
 def ages(since: tuple[tuple[str, float], ...], now: float, oldest: float) -> tuple[tuple[str, float], ...]:
     """Moments as ages, so that equal situations at different times are equal values. ``oldest``: the seconds past
     which nothing tells one age from another.
@@ -166,7 +185,7 @@ def normal(truth: Truth) -> Truth:
     memory, settings = truth.memory, truth.settings
     held = ages(memory.held, truth.now, settings.ttl + settings.drain)
     draining = ages(memory.draining, truth.now, _longest_drain(truth))
-    unready = ages(memory.unready, truth.now, settings.start)
+    unready = ages(memory.unready, truth.now, max(settings.start, settings.first_start))
     if (held, draining, unready) != (memory.held, memory.draining, memory.unready):
         memory = replace(memory, held=held, draining=draining, unready=unready)
     memory = _with_ages_of_room(memory, truth.now, settings.history)

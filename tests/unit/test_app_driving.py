@@ -126,10 +126,23 @@ async def test_a_plane_that_is_deleted_while_it_is_followed_needs_nothing_more(s
 
 
 async def test_patience_ends_whoever_drives(store: MemoryStore) -> None:
-    with pytest.raises(Unavailable, match="it is not yet as wanted; wait again"):
+    with pytest.raises(Unavailable, match=r"has not said why \(nobody drives it now\); see 'status alpha', then 'wait"):
         await Following(store, timeout=0.01).start(endless=True)
     async with hold_lease(store, lease_name("alpha"), OTHER, wait=0.0):
-        with pytest.raises(Unavailable, match=r"quarterdeck migrate alpha.* is still at it"):
+        with pytest.raises(Unavailable, match=r"quarterdeck migrate alpha\) drives it"):
+            await Following(store, timeout=0.01).start()
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["driven elsewhere", "driven here"])
+async def test_a_wait_whose_time_is_over_says_what_it_waited_for_and_what_to_do(store: MemoryStore, held: bool) -> None:
+    await so(store, RECONCILING, ConditionStatus.TRUE, "waiting for machine east-a1 of east-1 to answer")
+    said = r"waiting for machine east-a1 of east-1 to answer \(.*\); see 'status alpha', then 'wait alpha' to go on"
+    if not held:
+        with pytest.raises(Unavailable, match=said):
+            await Following(store, timeout=0.01).start(endless=True)
+        return
+    async with hold_lease(store, lease_name("alpha"), OTHER, wait=0.0):
+        with pytest.raises(Unavailable, match=said):
             await Following(store, timeout=0.01).start()
 
 

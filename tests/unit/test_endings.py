@@ -126,6 +126,24 @@ OTHERS = (
         "Failed at step EXEC spawning /opt/etcd: Permission denied\n",
         "Failed at step EXEC spawning /opt/etcd: Permission denied",
     ),
+    (
+        "[2026-11-25 21:45:40.030][1][warning][config] [source/f.cc:80] Filesystem config update rejected: "
+        "Error adding/updating listener(s) plane: cannot bind '127.0.0.1:24000': Address already in use\n"
+        "[2026-11-25 21:45:40.046][1][info][config] [source/l.cc:944] all dependencies initialized. starting workers\n"
+        "[2026-11-25 21:45:45.046][1][error][connection] [source/c.cc:1027] connect error: Connection refused\n",
+        "Filesystem config update rejected: Error adding/updating listener(s) plane: "
+        "cannot bind '127.0.0.1:24000': Address already in use",
+    ),
+    (
+        'E1125 21:43:20.782651   10835 controllermanager.go:270] "Error building controllers" err="no service CIDR"\n'
+        'E1125 21:43:20.782699   10835 controllermanager.go:343] "leaderelection lost"\n',
+        '"Error building controllers" err="no service CIDR"',
+    ),
+    (
+        "I1125 21:43:19.000000   10835 leaderelection.go:260] successfully acquired lease\n"
+        'E1125 21:43:20.782699   10835 controllermanager.go:343] "leaderelection lost"\n',
+        '"leaderelection lost"',
+    ),
     ("starting\nall is well\n", "all is well"),
     ("could not bind: address in use\nbye\n", "could not bind: address in use"),
     ("\n\n", ""),

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from quarterdeck.app.following import Onlooker, Progressed, ended, unled
+from quarterdeck.app.following import Onlooker, Progressed, ended, still_awaited, unled
 from quarterdeck.app.reach import manager_of, require_in_reach
 from quarterdeck.engine import facts, leases, operations
 from quarterdeck.engine.conditions import unled as why_unled
@@ -104,7 +104,7 @@ async def followed(
             _require_led(status)
             return
         if deadline is not None and clock() > deadline:
-            raise Unavailable(f"waiting for plane {name}", f"{holder} is still at it", "wait again")
+            raise await _waited_out(home, name, holder)
         await asyncio.sleep(_LOOK)
 
 
@@ -113,12 +113,25 @@ def _require_led(status: facts.Status) -> None:
         raise unled(status.plane.name, why_unled(status.world))
 
 
+async def _waited_out(home: Home, name: str, holder: str = "") -> Unavailable:
+    """What a command ends with whose time is over: what the plane still waits for, and who drives it (``holder``; "":
+    nobody does any more).
+    """
+    try:
+        plane = await operations.existing(home.store, name)
+    except NotFound:
+        return Unavailable(f"waiting for plane {name}", "the plane was deleted meanwhile", "nothing is left to do")
+    what = still_awaited(plane) or "the plane is not up to date yet, and its driver has not said why"
+    seen = f"{what} ({holder} drives it)" if holder else f"{what} (nobody drives it now)"
+    return Unavailable(f"waiting for plane {name}", seen, f"see 'status {name}', then 'wait {name}' to go on")
+
+
 async def _driven(home: Home, name: str, drive: Callable[[], Awaitable[None]], seconds: float | None) -> bool:
     """Whether this process has driven the plane to its end: another one may have been quicker to take it up."""
     try:
         await asyncio.wait_for(drive(), seconds)
     except TimeoutError:
-        raise Unavailable(f"waiting for plane {name}", "it is not yet as wanted", "wait again") from None
+        raise await _waited_out(home, name) from None
     except Conflict:
         if await home.store.lease(leases.lease_name(name)) is None:
             raise

@@ -132,6 +132,14 @@ def ended(plane: ControlPlane, operation: Operation | None) -> bool:
     return ready.status is ConditionStatus.TRUE
 
 
+def still_awaited(plane: ControlPlane) -> str:
+    """What a plane waits for, or what it needs a person for, as its driver last said; "" if that said nothing."""
+    if stalled := why_stalled(plane):
+        return stalled
+    so = find_condition(plane.status.conditions, RECONCILING)
+    return so.message if so is not None and so.status is ConditionStatus.TRUE else ""
+
+
 def unled(plane: str, why: str) -> Unavailable:
     """What a command ends with that has waited for a plane whose controllers nobody leads: no wait mends that."""
     return Unavailable(f"waiting for plane {plane}", f"it runs as declared, and {why}", f"see 'status {plane}'")

@@ -64,6 +64,13 @@ _REASONS = tuple(
 _EPILOGUE = re.compile(
     r"^(?:goroutine \d|\s|created by |exit status |Stopped\b|CPU usage|pid \d+ exited|Usage\b|#\d+: )"
 )
+#: k8s.io/kubernetes cmd/kube-controller-manager/app, Run: what it says when it has given its Lease up because its
+#: controllers could not be built, after it has said why. It says the same when another one took the Lease: then no line
+#: before it tells of a failure.
+_LEASE_LOST = "leaderelection lost"
+#: Envoy, source/common/listener_manager (listener_impl.cc, lds_api.cc): it runs on without a listener that it cannot
+#: have. The lines after it tell of backends that it cannot reach.
+_NO_LISTENER = re.compile(r"Error adding/updating listener|\bcannot bind '")
 _TROUBLE = re.compile(
     r"error|fail|cannot|can't|could not|unable|denied|refused|invalid|unknown|no such|not found|in use", re.IGNORECASE
 )
@@ -145,6 +152,8 @@ def _klog(line: str) -> tuple[int, str] | None:
     if found is None:
         return None
     severity, text = found.groups()
+    if _LEASE_LOST in text:
+        return _SAYS, text
     if text.startswith('"command failed"'):
         return _REASON, _fields(text, "err") or text
     if severity == "F":
@@ -159,6 +168,8 @@ def _envoy(line: str) -> tuple[int, str] | None:
     level, logger, text = found.groups()
     if level == "critical":
         return (_ANYTHING if logger == "backtrace" else _REASON), text
+    if level in ("warning", "error") and _NO_LISTENER.search(text):
+        return _REASON, text
     return (_FAILURE if level == "error" else _ANYTHING), text
 
 

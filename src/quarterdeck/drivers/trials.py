@@ -47,8 +47,6 @@ _REPLICA = f"{NAME}-1"
 #: APIs there are: with the default one it is ready after five seconds.
 _FIRST = {Component.CONTROLLER_MANAGER: ("--kube-api-qps=1000", "--kube-api-burst=1000")}
 _LAST = {Component.ETCD: ("--unsafe-no-fsync",)}
-#: What a controller manager says last when its controllers cannot be built, after it has said why.
-_EPILOGUE = '"leaderelection lost'
 #: What pflag says of a command line, before anything else is done.
 _BAD_FLAG = ("unknown flag: ", "unknown shorthand flag: ", "invalid argument ", "flag needs an argument: ")
 
@@ -208,8 +206,7 @@ class _Trial:
         """In the program's words, without the names of folders that are gone."""
         if not ended.started:
             return None
-        said = "\n".join(line for line in ended.output.splitlines() if _EPILOGUE not in line)
-        return why_it_ended(said, ended.exit_code).replace(f"{self.folder}/", "")
+        return why_it_ended(ended.output, ended.exit_code).replace(f"{self.folder}/", "")
 
     def _ready(self, port: PortName, path: str) -> Callable[[Http], Awaitable[bool]]:
         scheme = self.plane.metrics_scheme if port is PortName.ETCD_METRICS else "https"

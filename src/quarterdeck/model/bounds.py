@@ -41,6 +41,8 @@ class Settings:
     all takes longer, and nobody suffers meanwhile: so two and a half times as long. ``history``: of how many seconds
     before now history is kept when room is made in etcd: whoever watches has long got what was before. ``patience``:
     for how many seconds a quorum must have been lost before the plane is recovered without being asked for.
+    ``first_start``: for how long a program of a first revision ends again and again before that is given up: what it
+    needs may just be coming up, and there is nothing to go back to.
     """
 
     lag_bound: int = 1_000
@@ -49,6 +51,7 @@ class Settings:
     goes_back: bool = True
     together: bool = False
     start: float = 600.0
+    first_start: float = 15.0
     history: float = 5.0
     patience: float = 300.0
     healing: Healing = Healing()

@@ -113,7 +113,8 @@ def costs_nothing(world: World, record: Replica, stops: Collection[Component]) -
     if any(_of_use(world, record, component) for component in running):
         return False
     rejected = world.memory.rejected
-    given_up = never_ready(world, record) if rejected and rejected.revision == record.revision else ()
+    useless = not world.memory.proven or (rejected is not None and rejected.revision == record.revision)
+    given_up = never_ready(world, record) if useless else ()
     return not running or any(ends_by_itself(world, record, each) or each in given_up for each in running)
 
 

@@ -19,10 +19,6 @@ from quarterdeck.planner.serving import settled
 from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
 
-#: Seconds for which a program of a first revision ends again and again before that is given up: what it needs may just
-#: be coming up, and there is nothing to go back to.
-FIRST_ENDS = 15.0
-
 
 def roll(view: View) -> Outcome:
     """A replica that rests stops what has to stop: its controllers, then its apiserver once it has drained, then etcd
@@ -118,7 +114,7 @@ def watch(view: View) -> Outcome:
         if (not world.memory.proven and ends_by_itself(world, record, each))
         or (not served and each in never_ready(world, record))
     )
-    if units == tuple(name for name, _ in world.memory.unready):
+    if set(units) == {name for name, _ in world.memory.unready}:
         return Outcome()
     return Outcome((NoteUnready(site="", why="a program that never becomes ready is given up", units=units),))
 
@@ -135,10 +131,11 @@ def reject(view: View) -> Outcome:
     the creation has failed then, and its programs are still tried.
     """
     world, unready, proven = view.world, dict(view.world.memory.unready), view.world.memory.proven
+    first_start = world.settings.first_start
     for record, changed in on_trial(view):
         for component in changed:
             since = unready.get(unit(component, record), world.now)
-            if ends_by_itself(world, record, component) and (proven or world.now - since >= FIRST_ENDS):
+            if ends_by_itself(world, record, component) and (proven or world.now - since >= first_start):
                 why = f"{unit(component, record)} ends again and again"
             elif component in never_ready(world, record) and world.now - since >= world.settings.start:
                 why = f"{unit(component, record)} runs, and has not been ready for {world.settings.start:g} s"

@@ -94,7 +94,9 @@ class Truth:
     haunted: frozenset[tuple[str, str]] = frozenset()
     consent: Consent = field(default_factory=Consent)
     settings: Settings = field(
-        default_factory=lambda: Settings(ttl=2.0, drain=1.0, start=3.0, history=1.0, healing=Healing(budget=0))
+        default_factory=lambda: Settings(
+            ttl=2.0, drain=1.0, start=3.0, first_start=2.0, history=1.0, healing=Healing(budget=0)
+        )
     )
 
     @property

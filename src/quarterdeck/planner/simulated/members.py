@@ -75,7 +75,7 @@ def found(truth: Truth) -> Truth:
     names = truth.memory.bootstrap
     if truth.members or truth.memory.created or not names:
         return truth
-    up = [name for name in names if Component.ETCD in truth.replica(name).units and truth.replica(name).data]
+    up = [name for name in names if truth.replica(name).runs(Component.ETCD) and truth.replica(name).data]
     if len(up) < quorum(len(names)):
         return truth
     for index, name in enumerate(names):
