@@ -10,7 +10,9 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import asyncssh
 import pytest
@@ -277,6 +279,71 @@ async def test_an_sshd_that_grants_no_session_is_named_and_once_it_does_the_same
             await connection.ask("ping", doing="asking", deadline=5)
         host.most_sessions = 1
         assert await connection.ask("ping", doing="asking", deadline=5) == b"well"
+    finally:
+        await connection.close()
+
+
+class Tries:
+    """Somebody who asks a host each half second of a clock that stands still otherwise. ``at``: when the host was
+    tried, in seconds.
+    """
+
+    def __init__(self, host: FakeHost, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at: list[float] = []
+        self._now = 1000.0
+        monkeypatch.setattr(connections, "AGAIN", 20.0)
+        monkeypatch.setattr(connections, "time", SimpleNamespace(monotonic=lambda: self._now))
+        self._host, self._shell = host, shell
+        host.shell = self._counted
+
+    async def _counted(self, process: Process) -> None:
+        self.at.append(self._now)
+        await self._shell(process)
+
+    async def ask_for(self, seconds: int, connection: Connection) -> list[float]:
+        """Seconds from each try to the next one, rounded up to the half second of the question."""
+        self.at.clear()
+        for _ in range(2 * seconds):
+            with suppress(QuarterdeckError):
+                await connection.ask("ping", doing="asking", deadline=5)
+            self._now += 0.5
+        return [later - earlier for earlier, later in pairwise(self.at)]
+
+
+async def sudo_refuses(process: Process) -> None:
+    """The user is logged in, and may not become root."""
+    marker = marker_of(process)
+    process.stdout.write(marker + b"\n")
+    process.stderr.write(marker + b"\nsudo: a password is required\n")
+    process.exit(1)
+
+
+async def is_cut(process: Process) -> None:
+    """The network is lost."""
+    process.channel.get_connection().abort()
+
+
+async def test_after_refusals_a_host_is_tried_less_and_less_often_and_served_once_it_does(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries, connection = Tries(host, sudo_refuses, monkeypatch), Connection(host.login, "test")
+    try:
+        assert await tries.ask_for(75, connection) == [1, 2, 4, 8, 16, 20, 20]
+        with pytest.raises(PreconditionFailed, match="a password is required"):
+            await connection.ask("ping", doing="asking", deadline=5)
+        host.shell = answers()
+        await tries.ask_for(20, connection)
+        assert await connection.ask("ping", doing="asking", deadline=5) == b"well"
+    finally:
+        await connection.close()
+
+
+async def test_a_host_whose_connection_is_lost_is_tried_each_second(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries, connection = Tries(host, is_cut, monkeypatch), Connection(host.login, "test")
+    try:
+        assert await tries.ask_for(6, connection) == [1, 1, 1, 1, 1]
     finally:
         await connection.close()
 

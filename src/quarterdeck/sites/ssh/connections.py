@@ -32,8 +32,10 @@ AGAIN = 0.3
 BECOMING_ROOT = 60.0
 #: Seconds from which on a host is said to be slow to let the user in.
 SLOW = 3.0
-#: Seconds between two tries.
+#: Seconds between two tries. After a refusal they double, up to the longest: hosts log each try of a login and of sudo,
+#: and may lock the account; and what a person has corrected is to be found within half a minute.
 _PAUSE = 1.0
+_LONGEST_PAUSE = 20.0
 _INSTALLING = 60.0
 _ALLOWING = 15.0
 
@@ -58,6 +60,8 @@ class Connection:
     _connecting: asyncio.Task[Session] | None = None
     _failed: QuarterdeckError | None = None
     _tried: float = 0.0
+    #: Seconds between the start of the last try, which failed, and the next one.
+    _pause: float = 0.0
     _stage: str = ""
     _took: dict[str, float] = field(default_factory=dict)
     packing: str = "gzip"
@@ -98,7 +102,7 @@ class Connection:
         if self._session is not None and not self._session.ended:
             return self._session
         now = time.monotonic()
-        tried = self._failed is not None and now - self._tried < _PAUSE
+        tried = self._failed is not None and now - self._tried < self._pause
         if self._connecting is None or (self._connecting.done() and not tried):
             self._tried = now
             self._connecting = asyncio.create_task(self._connect())
@@ -139,13 +143,14 @@ class Connection:
                 self._link = await Link.made(self.login, self._client)
             self._session = await self._served(self._link)
         except QuarterdeckError as error:
-            self._failed = error
+            self._failed, refused = error, isinstance(error, PreconditionFailed)
+            self._pause = min(max(2 * self._pause, _PAUSE), _LONGEST_PAUSE) if refused else _PAUSE
             await self._drop()
             raise
         except BaseException:
             await self._drop()
             raise
-        self._failed = None
+        self._failed, self._pause = None, 0.0
         return self._session
 
     @contextmanager
