@@ -19,7 +19,7 @@ from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import Client
 from quarterdeck.sites.ssh.script import script, script_digest
 from quarterdeck.sites.ssh.session import Session
-from quarterdeck.sites.ssh.shells import Link, Shell, broke, last_words, was_cut
+from quarterdeck.sites.ssh.shells import Link, Shell, broke, last_words, printable, was_cut
 
 #: Where it is on a host, as root's.
 INSTALLED = "/usr/local/lib/quarterdeck/host"
@@ -205,7 +205,8 @@ class Connection:
 
     async def allow(self, doing: str, words: tuple[str, ...]) -> None:
         """Let volumes be kept below these paths of the host, and its edge have these addresses."""
-        missing = (await self.ask("allowed", *words, doing=doing, deadline=_ALLOWING)).decode().split()
+        said = await self.ask("allowed", *words, doing=doing, deadline=_ALLOWING)
+        missing = said.decode(errors="replace").split()
         if not missing:
             return
         assert self._link is not None
@@ -267,12 +268,12 @@ async def _refused(words: Sequence[str], shell: Shell) -> None:
                 raise PreconditionFailed(doing, seen, "use that one, or a newer one")
             await shell.complaint()  # sshd may grant no further session before this one has ended
         case ["owned", owner]:
-            seen = f"it belongs to another home of quarterdeck ({owner})"
+            seen = f"it belongs to another home of quarterdeck ({printable(owner)})"
             raise PreconditionFailed(doing, seen, "forget it there, or see docs/ssh.md")
         case ["no-systemd"]:
             raise PreconditionFailed(doing, "systemd does not run it", "use a host with systemd")
         case ["unprepared", *why]:
-            seen = f"its folders and users cannot be made: {' '.join(why)}"
+            seen = f"its folders and users cannot be made: {printable(' '.join(why))}"
             raise Unavailable(doing, seen, "see 'quarterdeck site check'")
         case _:
             error = _unread(words)
@@ -280,7 +281,7 @@ async def _refused(words: Sequence[str], shell: Shell) -> None:
 
 
 def _unread(words: Sequence[str]) -> Unavailable:
-    return Unavailable("starting its script", f"its answer cannot be read: {' '.join(words)}")
+    return Unavailable("starting its script", f"its answer cannot be read: {printable(' '.join(words))}")
 
 
 async def _ended_early(shell: Shell) -> None:
