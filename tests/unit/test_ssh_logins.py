@@ -18,7 +18,7 @@ import asyncssh
 import pytest
 
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.sites.ssh import connections, shells
+from quarterdeck.sites.ssh import connections, probing, shells
 from quarterdeck.sites.ssh.bootstrap import bootstrap_script
 from quarterdeck.sites.ssh.connections import Connection
 from quarterdeck.sites.ssh.hosts import Login
@@ -426,16 +426,44 @@ async def test_an_answer_that_is_no_session_is_shown_as_the_host_gave_it(
     assert words in error.seen
 
 
-def test_every_script_for_hosts_sets_the_locale_first() -> None:
-    scripts = {each.name: each.read_text() for each in CHECKS.glob("*.sh")}
+SUDO = """\
+#!/bin/sh
+shift
+case $1 in /usr/local/*) echo "sudo: $1: command not found" >&2; exit 1 ;; esac
+exec env -i PATH="$PATH" "$@"
+"""
+
+
+@pytest.mark.parametrize("runs_it", [probing._TRY_RIGHTS, probing._RUN])
+def test_pieces_of_the_check_have_the_locale_also_behind_a_sudo_that_resets_the_environment(
+    tmp_path: Path, runs_it: str
+) -> None:
+    for name, text in {"sudo": SUDO, "id": "#!/bin/sh\necho 1000\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    piece = f'{probing._piece()}\nprintenv LC_ALL; printf "%s\\n" "${{OUTSIDE-reset}}"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", runs_it, "sh", piece, "sudo"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LC_ALL": "POSIX", "OUTSIDE": "kept"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-2:] == ["C", "reset"]
+
+
+def test_every_script_for_hosts_sets_the_locale_before_it_runs_anything() -> None:
+    scripts = {name: probing._piece(name) for name in (each.stem for each in CHECKS.glob("*.sh"))}
     scripts["host"] = script().decode()
     scripts["bootstrap"] = bootstrap_script(user="deck", keys=(), script="true\n")
-    assert len(scripts) >= 6
+    scripts["installation"] = connections._PUT.partition("/bin/sh -c '")[2]
+    scripts["command"] = decoded(command_of("true", (), "marker"))
+    assert len(scripts) >= 9
     for name, text in scripts.items():
-        # identity.sh and trial.sh run before or behind others, of which the command sets the locale
-        lines = [line for line in text.splitlines()[:25] if "LC_ALL=C" in line]
-        assert lines or name in ("identity.sh", "trial.sh"), name
-    assert "LC_ALL=C; export LC_ALL" in decoded(command_of("true", (), "marker"))
+        commands = [line for line in text.splitlines() if line and not line.startswith("#")]
+        first = next(line for line in commands if not re.match(r"(set|umask) [^;&|]*$", line))
+        assert re.match(r"export LC_ALL=C\b|LC_ALL=C; export LC_ALL\b", first), name
 
 
 def decoded(command: str) -> str:

@@ -41,7 +41,8 @@ _ALLOWING = 15.0
 
 AS_ROOT = 'if [ "$(id -u)" = 0 ]; then s=; else s="sudo -n"; fi\n'
 _PUT = (
-    f"exec $s /bin/sh -c 'umask 022; mkdir -p {PurePosixPath(INSTALLED).parent} && cat > {INSTALLED}.new-$$ &&"
+    f"exec $s /bin/sh -c 'LC_ALL=C; export LC_ALL; umask 022; mkdir -p {PurePosixPath(INSTALLED).parent}"
+    f" && cat > {INSTALLED}.new-$$ &&"
     f" chmod 755 {INSTALLED}.new-$$ && mv -f {INSTALLED}.new-$$ {INSTALLED}'"
 )
 #: How the answer of the script begins.
