@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
 
-from quarterdeck.errors import PreconditionFailed
+from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.sites.ssh import configuration
 from quarterdeck.sites.ssh.configuration import client_configuration, known_hosts_of
 from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import logged_in
@@ -125,3 +127,103 @@ async def test_jump_hosts_are_logged_in_to_by_their_own_configuration(home: Path
         connection = await logged_in(Login(host="one"))
         assert connection.get_extra_info("username") == "deck"
         connection.abort()
+
+
+#: What an old sshd offers alone, as arguments of asyncssh, and the line of ssh's configuration that allows it.
+OLD: dict[str, tuple[dict[str, Any], str]] = {
+    "key exchange": ({"kex_algs": ["diffie-hellman-group1-sha1"]}, "KexAlgorithms +diffie-hellman-group1-sha1"),
+    "encryption": ({"encryption_algs": ["aes128-cbc"]}, "Ciphers +aes128-cbc"),
+    "MAC": ({"mac_algs": ["hmac-md5"], "encryption_algs": ["aes128-ctr"]}, "MACs ^hmac-md5"),
+}
+
+
+@needs_ssh
+@pytest.mark.filterwarnings("ignore:Diffie-Hellman over finite fields")
+@pytest.mark.parametrize("kind", [*OLD])
+async def test_a_host_with_an_old_algorithm_alone_is_reached_where_ssh_is_configured_for_it(
+    home: Path, kind: str
+) -> None:
+    offered, line = OLD[kind]
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    async with await asyncssh.listen("127.0.0.1", 0, server_factory=Jump, server_host_keys=[key], **offered) as server:
+        login = Login(host="127.0.0.1", port=server.get_port(), user="deck")
+        (home / "known_hosts").write_text(f"[127.0.0.1]:{login.port} {key.export_public_key().decode()}")
+        with pytest.raises(Unavailable, match=f"No matching {kind} algorithm"):
+            await logged_in(login)
+        (home / "config").write_text(f"Host 127.0.0.1\n{line}\n")
+        (await logged_in(login)).abort()
+
+
+@needs_ssh
+async def test_the_known_host_key_is_asked_for_whatever_the_order_of_the_configured_algorithms(home: Path) -> None:
+    keys = [asyncssh.generate_private_key(each) for each in ("ssh-ed25519", "ssh-rsa")]
+    async with await asyncssh.listen("127.0.0.1", 0, server_factory=Jump, server_host_keys=keys) as server:
+        login = Login(host="127.0.0.1", port=server.get_port(), user="deck")
+        (home / "known_hosts").write_text(f"[127.0.0.1]:{login.port} {keys[1].export_public_key().decode()}")
+        (await logged_in(login)).abort()
+        (home / "config").write_text("HostKeyAlgorithms +ssh-rsa\n")
+        (await logged_in(login)).abort()
+        (home / "config").write_text("HostKeyAlgorithms ssh-ed25519\n")
+        with pytest.raises(PreconditionFailed, match="host key has CHANGED"):
+            await logged_in(login)
+
+
+@needs_ssh
+async def test_a_user_key_signs_with_the_configured_algorithms_alone(home: Path) -> None:
+    host, user = asyncssh.generate_private_key("ssh-ed25519"), asyncssh.generate_private_key("ssh-rsa")
+    user.write_private_key(home / "id_rsa")
+    user.write_public_key(home / "authorized")
+    async with await asyncssh.listen(
+        "127.0.0.1", 0, server_host_keys=[host], authorized_client_keys=str(home / "authorized")
+    ) as server:
+        login = Login(host="127.0.0.1", port=server.get_port(), user="deck", identity=str(home / "id_rsa"))
+        (home / "known_hosts").write_text(f"[127.0.0.1]:{login.port} {host.export_public_key().decode()}")
+        (home / "config").write_text("PubkeyAcceptedAlgorithms ssh-ed25519\n")
+        with pytest.raises(PreconditionFailed, match="no key of user deck is accepted"):
+            await logged_in(login)
+        (home / "config").write_text("PubkeyAcceptedAlgorithms rsa-sha2-512-cert-v01@openssh.com\n")
+        assert (await client_configuration(login)).options["signature_algs"] == ["rsa-sha2-512"]
+        (await logged_in(login)).abort()
+
+
+async def test_only_algorithms_that_are_configured_and_supported_are_passed_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an ssh whose defaults and own algorithms asyncssh does not support."""
+    (home / "ssh").write_text(
+        "#!/bin/sh\n"
+        "echo hostname one; echo port 22; echo user deck\n"
+        "echo ciphers future-cipher; echo knownhostscommand none\n"
+        'case "$*" in *" /dev/null "*) echo macs future-mac; echo kexalgorithms future-kex;;\n'
+        "*) echo macs hmac-md5,other-future-mac,hmac-sha1; echo kexalgorithms other-future-kex;; esac\n"
+    )
+    (home / "ssh").chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda _name: str(home / "ssh"))
+    found = await client_configuration(Login(host="one"))
+    lists = {key: value for key, value in found.options.items() if key.endswith("_algs")}
+    assert lists == {"mac_algs": ["hmac-md5", "hmac-sha1"]}
+    assert not found.known_hosts_command
+    asyncssh.SSHClientConnectionOptions(**lists)
+
+
+@needs_ssh
+async def test_what_ssh_has_by_default_is_left_to_asyncssh(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "_FILES", ("~/.ssh/config", str(home / "none")))  # not this system's
+    found = await client_configuration(Login(host="one"))
+    assert found.options["port"] == 22
+    assert not [key for key in found.options if key.endswith("_algs")]
+
+
+@needs_ssh
+async def test_a_command_for_known_hosts_is_named_where_no_file_has_the_key(home: Path) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    async with await asyncssh.listen("127.0.0.1", 0, server_factory=Jump, server_host_keys=[key]) as server:
+        login = Login(host="127.0.0.1", port=server.get_port(), user="deck")
+        (home / "config").write_text("KnownHostsCommand /usr/bin/keys-of %H\n")
+        with pytest.raises(PreconditionFailed) as caught:
+            await logged_in(login)
+        assert "its host key is not known" in caught.value.seen
+        assert "KnownHostsCommand (/usr/bin/keys-of %H) is set, and quarterdeck does not run it" in caught.value.seen
+        assert f"add it to {home}/known_hosts" in caught.value.next_step
+        (home / "known_hosts").write_text(f"[127.0.0.1]:{login.port} {key.export_public_key().decode()}")
+        (await logged_in(login)).abort()

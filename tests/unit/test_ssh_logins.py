@@ -10,13 +10,15 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import asyncssh
 import pytest
 
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.sites.ssh import connections, shells
+from quarterdeck.sites.ssh import connections, probing, shells
 from quarterdeck.sites.ssh.bootstrap import bootstrap_script
 from quarterdeck.sites.ssh.connections import Connection
 from quarterdeck.sites.ssh.hosts import Login
@@ -281,6 +283,71 @@ async def test_an_sshd_that_grants_no_session_is_named_and_once_it_does_the_same
         await connection.close()
 
 
+class Tries:
+    """Somebody who asks a host each half second of a clock that stands still otherwise. ``at``: when the host was
+    tried, in seconds.
+    """
+
+    def __init__(self, host: FakeHost, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at: list[float] = []
+        self._now = 1000.0
+        monkeypatch.setattr(connections, "AGAIN", 20.0)
+        monkeypatch.setattr(connections, "time", SimpleNamespace(monotonic=lambda: self._now))
+        self._host, self._shell = host, shell
+        host.shell = self._counted
+
+    async def _counted(self, process: Process) -> None:
+        self.at.append(self._now)
+        await self._shell(process)
+
+    async def ask_for(self, seconds: int, connection: Connection) -> list[float]:
+        """Seconds from each try to the next one, rounded up to the half second of the question."""
+        self.at.clear()
+        for _ in range(2 * seconds):
+            with suppress(QuarterdeckError):
+                await connection.ask("ping", doing="asking", deadline=5)
+            self._now += 0.5
+        return [later - earlier for earlier, later in pairwise(self.at)]
+
+
+async def sudo_refuses(process: Process) -> None:
+    """The user is logged in, and may not become root."""
+    marker = marker_of(process)
+    process.stdout.write(marker + b"\n")
+    process.stderr.write(marker + b"\nsudo: a password is required\n")
+    process.exit(1)
+
+
+async def is_cut(process: Process) -> None:
+    """The network is lost."""
+    process.channel.get_connection().abort()
+
+
+async def test_after_refusals_a_host_is_tried_less_and_less_often_and_served_once_it_does(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries, connection = Tries(host, sudo_refuses, monkeypatch), Connection(host.login, "test")
+    try:
+        assert await tries.ask_for(75, connection) == [1, 2, 4, 8, 16, 20, 20]
+        with pytest.raises(PreconditionFailed, match="a password is required"):
+            await connection.ask("ping", doing="asking", deadline=5)
+        host.shell = answers()
+        await tries.ask_for(20, connection)
+        assert await connection.ask("ping", doing="asking", deadline=5) == b"well"
+    finally:
+        await connection.close()
+
+
+async def test_a_host_whose_connection_is_lost_is_tried_each_second(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries, connection = Tries(host, is_cut, monkeypatch), Connection(host.login, "test")
+    try:
+        assert await tries.ask_for(6, connection) == [1, 1, 1, 1, 1]
+    finally:
+        await connection.close()
+
+
 @pytest.mark.parametrize("slow", ["login", "sudo"])
 async def test_a_host_that_is_slow_to_let_the_user_in_is_waited_for_and_named(
     host: FakeHost, monkeypatch: pytest.MonkeyPatch, slow: str
@@ -359,16 +426,44 @@ async def test_an_answer_that_is_no_session_is_shown_as_the_host_gave_it(
     assert words in error.seen
 
 
-def test_every_script_for_hosts_sets_the_locale_first() -> None:
-    scripts = {each.name: each.read_text() for each in CHECKS.glob("*.sh")}
+SUDO = """\
+#!/bin/sh
+shift
+case $1 in /usr/local/*) echo "sudo: $1: command not found" >&2; exit 1 ;; esac
+exec env -i PATH="$PATH" "$@"
+"""
+
+
+@pytest.mark.parametrize("runs_it", [probing._TRY_RIGHTS, probing._RUN])
+def test_pieces_of_the_check_have_the_locale_also_behind_a_sudo_that_resets_the_environment(
+    tmp_path: Path, runs_it: str
+) -> None:
+    for name, text in {"sudo": SUDO, "id": "#!/bin/sh\necho 1000\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    piece = f'{probing._piece()}\nprintenv LC_ALL; printf "%s\\n" "${{OUTSIDE-reset}}"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", runs_it, "sh", piece, "sudo"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LC_ALL": "POSIX", "OUTSIDE": "kept"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-2:] == ["C", "reset"]
+
+
+def test_every_script_for_hosts_sets_the_locale_before_it_runs_anything() -> None:
+    scripts = {name: probing._piece(name) for name in (each.stem for each in CHECKS.glob("*.sh"))}
     scripts["host"] = script().decode()
     scripts["bootstrap"] = bootstrap_script(user="deck", keys=(), script="true\n")
-    assert len(scripts) >= 6
+    scripts["installation"] = connections._PUT.partition("/bin/sh -c '")[2]
+    scripts["command"] = decoded(command_of("true", (), "marker"))
+    assert len(scripts) >= 9
     for name, text in scripts.items():
-        # identity.sh and trial.sh run before or behind others, of which the command sets the locale
-        lines = [line for line in text.splitlines()[:25] if "LC_ALL=C" in line]
-        assert lines or name in ("identity.sh", "trial.sh"), name
-    assert "LC_ALL=C; export LC_ALL" in decoded(command_of("true", (), "marker"))
+        commands = [line for line in text.splitlines() if line and not line.startswith("#")]
+        first = next(line for line in commands if not re.match(r"(set|umask) [^;&|]*$", line))
+        assert re.match(r"export LC_ALL=C\b|LC_ALL=C; export LC_ALL\b", first), name
 
 
 def decoded(command: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -134,9 +135,10 @@ def test_a_guarded_unit_has_other_arguments_at_its_next_start_and_is_the_same_pr
     assert (again.argv, again.needs) == (guarded.argv, needs)
 
 
-def test_what_was_kept_of_a_unit_and_makes_no_sense_is_said() -> None:
+def test_a_record_of_a_unit_that_cannot_be_parsed_is_shown() -> None:
     for said in (b"", b"{}", b"[1]", json.dumps({"machine": 1}).encode()):
-        with pytest.raises(Corrupt):
+        shown = re.escape(repr(said.decode()))
+        with pytest.raises(Corrupt, match=f"the host said {shown}, which cannot be parsed .*start the unit again"):
             Kept.read("reading it", said)
 
 

@@ -23,6 +23,7 @@ from quarterdeck.sites.ssh.asking import QUICK, SshHosts, root_of
 from quarterdeck.sites.ssh.commands import Asked, run_command
 from quarterdeck.sites.ssh.hosts import Host, SshStorageClass
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
+from quarterdeck.sites.ssh.parsing import parsing
 
 #: Seconds to delete what is in a volume.
 _DELETE = 300.0
@@ -264,5 +265,6 @@ class SshAttaching(SshHosts):
     async def _held_at(self, doing: str, name: str, host: Host) -> Mapping[str, tuple[Stand, int]]:
         """The same, each with since when it is to be that host's."""
         said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=QUICK)
-        rows = (line.split() for line in said.decode().splitlines())
-        return {storage_class: (Stand(stand), int(*since or ("0",))) for storage_class, stand, *since in rows}
+        with parsing(f"{doing}, on host {host.name}", said) as text:
+            rows = (line.split() for line in text.splitlines())
+            return {storage_class: (Stand(stand), int(*since or ("0",))) for storage_class, stand, *since in rows}

@@ -12,12 +12,16 @@ import pwd
 import shutil
 import socket
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import asyncssh
+from asyncssh.encryption import get_encryption_algs
+from asyncssh.kex import get_kex_algs
+from asyncssh.mac import get_mac_algs
+from asyncssh.public_key import get_certificate_algs, get_public_key_algs
 
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.sites.ssh.hosts import Login
@@ -28,13 +32,15 @@ _SYSTEM_KNOWN = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 _KEYS = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
 #: Seconds for ``ssh -G``, which may run commands of ``Match exec`` and look up names.
 _READING = 15.0
+_CERTIFICATE = "-cert-v01@openssh.com"
 _FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfiguration:
     """How the ssh client connects to a host. ``jumps``: the hosts of ProxyJump, the first one first.
-    ``options``: further arguments of ``asyncssh.connect``.
+    ``known_hosts_command``: KnownHostsCommand, which quarterdeck does not run ("" if none is set). ``options``: further
+    arguments of ``asyncssh.connect``.
     """
 
     host: str
@@ -42,6 +48,7 @@ class ClientConfiguration:
     known_hosts: tuple[Path, ...]
     jumps: tuple[Login, ...]
     options: Mapping[str, Any]
+    known_hosts_command: str = ""
 
 
 async def client_configuration(login: Login) -> ClientConfiguration:
@@ -49,7 +56,9 @@ async def client_configuration(login: Login) -> ClientConfiguration:
     program = shutil.which("ssh")
     if program is None or _home_of_user() is None:  # ssh does nothing for users without an entry
         return _without_ssh(login)
-    return _configuration(login, await _evaluated(program, login))
+    found = await _evaluated(program, login)
+    defaults = await _printed(login, [program, "-G", "-F", "/dev/null", "--", login.host])
+    return _configuration(login, found, _algorithms(found, defaults))
 
 
 async def _evaluated(program: str, login: Login) -> Mapping[str, list[str]]:
@@ -63,8 +72,13 @@ async def _evaluated(program: str, login: Login) -> Mapping[str, list[str]]:
         argv += ["-l", login.user]
     if login.port is not None:
         argv += ["-p", str(login.port)]
+    return await _printed(login, [*argv, "--", login.host], config)
+
+
+async def _printed(login: Login, argv: Sequence[str], config: str = "") -> Mapping[str, list[str]]:
+    """What ``ssh -G`` prints, by keyword in lower case. Raises PreconditionFailed."""
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*argv, "--", login.host, stdin=pipe, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
     try:
         async with asyncio.timeout(_READING):
             said, complaint = await process.communicate(config.encode())
@@ -96,14 +110,56 @@ def _unreadable(login: Login, seen: str) -> PreconditionFailed:
     )
 
 
-def _configuration(login: Login, found: Mapping[str, list[str]]) -> ClientConfiguration:
+def _algorithms(found: Mapping[str, list[str]], defaults: Mapping[str, list[str]]) -> Mapping[str, list[str]]:
+    """The configured lists of algorithms, as arguments of ``asyncssh.connect``.
+
+    ``ssh -G`` prints a list always. One that equals ssh's default is left to asyncssh, which supports other algorithms
+    and prefers those of the known host keys. asyncssh raises ValueError for an algorithm that it does not support, and
+    for an empty list: the former are left out, and where none is left, its default applies.
+    """
+    keys = [*get_public_key_algs(), *get_certificate_algs()]
+    supported: Mapping[str, tuple[str, Iterable[bytes]]] = {
+        "kexalgorithms": ("kex_algs", get_kex_algs()),
+        "ciphers": ("encryption_algs", get_encryption_algs()),
+        "macs": ("mac_algs", get_mac_algs()),
+        "hostkeyalgorithms": ("server_host_key_algs", keys),
+        "pubkeyacceptedalgorithms": ("signature_algs", get_public_key_algs()),
+    }
+    lists: dict[str, list[str]] = {}
+    for keyword, (option, known) in supported.items():
+        if found.get(keyword) == defaults.get(keyword):
+            continue
+        names = [name for value in found.get(keyword, ()) for name in value.split(",")]
+        if option == "signature_algs":  # asyncssh names the signature, also where a certificate is shown
+            names = list(dict.fromkeys(name.removesuffix(_CERTIFICATE) for name in names))
+        if usable := [name for name in names if name.encode() in known]:
+            lists[option] = usable
+    return lists
+
+
+def known_algorithms_first(
+    algorithms: Sequence[str], known: asyncssh.SSHKnownHosts, host: str, port: int
+) -> Sequence[str]:
+    """HostKeyAlgorithms with those of the known keys of a host first: an sshd shows one of its keys, by the client's
+    order, and another one than the known one would not be verified (``order_hostkeyalgs`` of OpenSSH's sshconnect2.c).
+    """
+    keys, authorities, *_ = known.match(host, "", None if port == 22 else port)
+    signatures = {name.decode() for key in keys for name in key.sig_algorithms}
+    return sorted(
+        algorithms, key=lambda each: each not in signatures and not (authorities and each.endswith(_CERTIFICATE))
+    )
+
+
+def _configuration(
+    login: Login, found: Mapping[str, list[str]], algorithms: Mapping[str, list[str]]
+) -> ClientConfiguration:
     def value(key: str) -> str:
         return next(iter(found.get(key, ())), "")
 
     host, port, user = value("hostname") or login.host, int(value("port") or 22), value("user")
     files = [login.identity] if login.identity else found.get("identityfile", [])
     identities = tuple(_expanded(each) for each in files if each.lower() != "none")
-    options: dict[str, Any] = {"config": None, "port": port, "username": user}
+    options: dict[str, Any] = {"config": None, "port": port, "username": user, **algorithms}
     if alias := value("hostkeyalias"):
         options["host_key_alias"] = alias
     if (family := _FAMILIES.get(value("addressfamily"))) is not None:
@@ -121,6 +177,7 @@ def _configuration(login: Login, found: Mapping[str, list[str]]) -> ClientConfig
     if (command := value("proxycommand")) and command != "none":
         tokens = {"%h": host, "%p": str(port), "%r": user, "%n": login.host, "%%": "%"}
         options["proxy_command"] = ["/bin/sh", "-c", "exec " + _filled(command, tokens)]
+    known_hosts_command = value("knownhostscommand")
     known = [*value("userknownhostsfile").split(), *value("globalknownhostsfile").split()]
     jump = value("proxyjump")
     return ClientConfiguration(
@@ -129,6 +186,7 @@ def _configuration(login: Login, found: Mapping[str, list[str]]) -> ClientConfig
         known_hosts=tuple(map(_expanded, known)),
         jumps=tuple(map(_jump, jump.split(","))) if jump and jump != "none" else (),
         options=options,
+        known_hosts_command="" if known_hosts_command == "none" else known_hosts_command,
     )
 
 

@@ -19,7 +19,7 @@ from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import Client
 from quarterdeck.sites.ssh.script import script, script_digest
 from quarterdeck.sites.ssh.session import Session
-from quarterdeck.sites.ssh.shells import Link, Shell, broke, last_words, was_cut
+from quarterdeck.sites.ssh.shells import Link, Shell, broke, last_words, printable, was_cut
 
 #: Where it is on a host, as root's.
 INSTALLED = "/usr/local/lib/quarterdeck/host"
@@ -32,14 +32,17 @@ AGAIN = 0.3
 BECOMING_ROOT = 60.0
 #: Seconds from which on a host is said to be slow to let the user in.
 SLOW = 3.0
-#: Seconds between two tries.
+#: Seconds between two tries. After a refusal they double, up to the longest: hosts log each try of a login and of sudo,
+#: and may lock the account; and what a person has corrected is to be found within half a minute.
 _PAUSE = 1.0
+_LONGEST_PAUSE = 20.0
 _INSTALLING = 60.0
 _ALLOWING = 15.0
 
 AS_ROOT = 'if [ "$(id -u)" = 0 ]; then s=; else s="sudo -n"; fi\n'
 _PUT = (
-    f"exec $s /bin/sh -c 'umask 022; mkdir -p {PurePosixPath(INSTALLED).parent} && cat > {INSTALLED}.new-$$ &&"
+    f"exec $s /bin/sh -c 'LC_ALL=C; export LC_ALL; umask 022; mkdir -p {PurePosixPath(INSTALLED).parent}"
+    f" && cat > {INSTALLED}.new-$$ &&"
     f" chmod 755 {INSTALLED}.new-$$ && mv -f {INSTALLED}.new-$$ {INSTALLED}'"
 )
 #: How the answer of the script begins.
@@ -58,6 +61,8 @@ class Connection:
     _connecting: asyncio.Task[Session] | None = None
     _failed: QuarterdeckError | None = None
     _tried: float = 0.0
+    #: Seconds between the start of the last try, which failed, and the next one.
+    _pause: float = 0.0
     _stage: str = ""
     _took: dict[str, float] = field(default_factory=dict)
     packing: str = "gzip"
@@ -98,7 +103,7 @@ class Connection:
         if self._session is not None and not self._session.ended:
             return self._session
         now = time.monotonic()
-        tried = self._failed is not None and now - self._tried < _PAUSE
+        tried = self._failed is not None and now - self._tried < self._pause
         if self._connecting is None or (self._connecting.done() and not tried):
             self._tried = now
             self._connecting = asyncio.create_task(self._connect())
@@ -139,13 +144,14 @@ class Connection:
                 self._link = await Link.made(self.login, self._client)
             self._session = await self._served(self._link)
         except QuarterdeckError as error:
-            self._failed = error
+            self._failed, refused = error, isinstance(error, PreconditionFailed)
+            self._pause = min(max(2 * self._pause, _PAUSE), _LONGEST_PAUSE) if refused else _PAUSE
             await self._drop()
             raise
         except BaseException:
             await self._drop()
             raise
-        self._failed = None
+        self._failed, self._pause = None, 0.0
         return self._session
 
     @contextmanager
@@ -200,7 +206,8 @@ class Connection:
 
     async def allow(self, doing: str, words: tuple[str, ...]) -> None:
         """Let volumes be kept below these paths of the host, and its edge have these addresses."""
-        missing = (await self.ask("allowed", *words, doing=doing, deadline=_ALLOWING)).decode().split()
+        said = await self.ask("allowed", *words, doing=doing, deadline=_ALLOWING)
+        missing = said.decode(errors="replace").split()
         if not missing:
             return
         assert self._link is not None
@@ -262,12 +269,12 @@ async def _refused(words: Sequence[str], shell: Shell) -> None:
                 raise PreconditionFailed(doing, seen, "use that one, or a newer one")
             await shell.complaint()  # sshd may grant no further session before this one has ended
         case ["owned", owner]:
-            seen = f"it belongs to another home of quarterdeck ({owner})"
+            seen = f"it belongs to another home of quarterdeck ({printable(owner)})"
             raise PreconditionFailed(doing, seen, "forget it there, or see docs/ssh.md")
         case ["no-systemd"]:
             raise PreconditionFailed(doing, "systemd does not run it", "use a host with systemd")
         case ["unprepared", *why]:
-            seen = f"its folders and users cannot be made: {' '.join(why)}"
+            seen = f"its folders and users cannot be made: {printable(' '.join(why))}"
             raise Unavailable(doing, seen, "see 'quarterdeck site check'")
         case _:
             error = _unread(words)
@@ -275,7 +282,7 @@ async def _refused(words: Sequence[str], shell: Shell) -> None:
 
 
 def _unread(words: Sequence[str]) -> Unavailable:
-    return Unavailable("starting its script", f"its answer cannot be read: {' '.join(words)}")
+    return Unavailable("starting its script", f"its answer cannot be read: {printable(' '.join(words))}")
 
 
 async def _ended_early(shell: Shell) -> None:

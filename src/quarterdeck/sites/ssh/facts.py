@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from quarterdeck.errors import Corrupt
 from quarterdeck.sites.listening import listening_ends
-
-#: Characters of a line that cannot be parsed which are shown.
-_SHOWN = 200
+from quarterdeck.sites.ssh.parsing import not_parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +130,6 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
         )
     except (ValueError, KeyError, IndexError) as error:
         raise not_parsed(doing, line, error) from error
-
-
-def not_parsed(doing: str, line: str, error: Exception) -> Corrupt:
-    """What a host said that cannot be parsed, as it said it: the line, up to which all could."""
-    return Corrupt(doing, f"the host said {line[:_SHOWN]!r}, which cannot be parsed ({error})")
 
 
 def read_ways(doing: str, said: str) -> Mapping[str, Way]:

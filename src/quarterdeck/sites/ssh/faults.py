@@ -7,9 +7,10 @@ import json
 import math
 from dataclasses import asdict
 
-from quarterdeck.errors import Conflict, Corrupt, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.errors import Conflict, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts
+from quarterdeck.sites.ssh.parsing import parsing
 
 _CANNOT = {
     FaultKind.SET_CLOCK: "the clock of a host is that of all that runs on it",
@@ -83,17 +84,15 @@ class SshFaults(SshHosts):
             *(self._ask(each, "faults", doing=doing, deadline=QUICK) for each in hosts), return_exceptions=True
         )
         found: list[Fault] = []
-        for each in said:
+        for host, each in zip(hosts, said, strict=True):
             if isinstance(each, bytes) and each:
-                found.append(_fault(doing, each))
+                found.append(_fault(f"{doing}, on host {host.name}", each))
             elif isinstance(each, BaseException) and not isinstance(each, (Unavailable, PreconditionFailed)):
                 raise each
         return tuple(found)
 
 
 def _fault(doing: str, said: bytes) -> Fault:
-    try:
-        read = json.loads(said)
+    with parsing(doing, said) as text:
+        read = json.loads(text)
         return Fault(**{**read, "kind": FaultKind(read["kind"])})
-    except (ValueError, TypeError, KeyError) as error:
-        raise Corrupt(doing, f"what the host said makes no sense ({error!r})") from error

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from quarterdeck.errors import Corrupt
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.sites.ssh.hosts import Host
+from quarterdeck.sites.ssh.parsing import parsing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,9 @@ def read_identity(doing: str, said: str, shown_key: str = "") -> Identity:
     def of(key: str) -> list[str]:
         return [word for name, _, word in lines if name == key and word]
 
-    try:
-        addresses = frozenset(map(_address, of("address")))
-    except ValueError as error:
-        raise Corrupt(doing, f"the host listed an address that cannot be parsed: {error}") from None
+    listed = of("address")
+    with parsing(doing, " ".join(listed).encode()):
+        addresses = frozenset(map(_address, listed))
     return Identity(
         machine_id=next(iter(of("machine-id")), ""),
         boot_id=next(iter(of("boot-id")), ""),

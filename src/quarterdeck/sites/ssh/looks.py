@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import MachineState, UnitState, UnitStatus, Volume
-from quarterdeck.sites.ssh.facts import not_parsed
+from quarterdeck.sites.ssh.parsing import not_parsed, parsing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
                 case _:
                     raise ValueError(line)
     except ValueError as error:
-        raise not_parsed(doing, line, error) from error
+        raise not_parsed(doing, line or said.decode(errors="replace"), error) from error
     return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away), state=state, claims=claims)
 
 
@@ -85,10 +85,8 @@ def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:
 
 def read_volumes(doing: str, said: bytes) -> tuple[Volume, ...]:
     """Volumes with what they take. Raises Corrupt."""
-    try:
-        return tuple(map(_volume, _lines(said)))
-    except ValueError as error:
-        raise not_parsed(doing, said.decode(errors="replace"), error) from error
+    with parsing(doing, said) as text:
+        return tuple(map(_volume, text.splitlines()))
 
 
 def _volume(line: str) -> Volume:
@@ -100,7 +98,3 @@ def _volume(line: str) -> Volume:
         used_bytes=int(used),
         changed=float(changed) if changed else None,
     )
-
-
-def _lines(said: bytes) -> Iterable[str]:
-    return said.decode().splitlines()

@@ -307,5 +307,7 @@ def _wanted(settings: SshSettings, reached: Sequence[_Reached], here: Here) -> d
 
 @cache
 def _piece(*names: str) -> str:
-    """Scripts that run one after the other, in one session."""
-    return "\n".join((_PIECES / f"{name}.sh").read_text() for name in names)
+    """Scripts that run one after the other, in one session. They set the locale themselves, since sudo may reset the
+    environment: what programs print is parsed.
+    """
+    return "\n".join(("export LC_ALL=C", *((_PIECES / f"{name}.sh").read_text() for name in names)))

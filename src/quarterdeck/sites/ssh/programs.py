@@ -18,6 +18,7 @@ from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
 from quarterdeck.model.programs import Origin, Program
 from quarterdeck.sites.ssh.connections import Connection
 from quarterdeck.sites.ssh.deliveries import Deliveries, Delivery
+from quarterdeck.sites.ssh.parsing import parsing
 from quarterdeck.sites.telling import Telling
 
 PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
@@ -137,7 +138,8 @@ class Sender:
     async def _come(self, errand: Errand, words: tuple[str, ...]) -> int | None:
         """How many bytes of a packed program have come; None where it is there."""
         said = await errand.to.ask("program", *words, doing=errand.doing, deadline=_DEADLINE)
-        return None if said.strip() == b"there" else int(said)
+        with parsing(errand.doing, said) as text:
+            return None if text.strip() == "there" else int(text)
 
     async def _announce(self, errand: Errand, words: str) -> None:
         if errand.plane:

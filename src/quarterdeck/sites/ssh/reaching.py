@@ -18,6 +18,7 @@ from quarterdeck.sites.ssh.configuration import (
     ClientConfiguration,
     client_configuration,
     default_identities,
+    known_algorithms_first,
     known_hosts_of,
 )
 from quarterdeck.sites.ssh.hosts import Login
@@ -91,7 +92,10 @@ async def _jumped(jump: Login, tunnel: asyncssh.SSHClientConnection | None) -> a
 
 async def _connected(login: Login, configuration: ClientConfiguration, client: Client) -> asyncssh.SSHClientConnection:
     options: dict[str, Any] = {**configuration.options, "tunnel": client.tunnel or ()}
-    options["known_hosts"] = await asyncio.to_thread(known_hosts_of, configuration.known_hosts)
+    options["known_hosts"] = known = await asyncio.to_thread(known_hosts_of, configuration.known_hosts)
+    if algorithms := options.get("server_host_key_algs"):
+        name = options.get("host_key_alias") or configuration.host
+        options["server_host_key_algs"] = known_algorithms_first(algorithms, known, name, options["port"])
     if keys := await asyncio.to_thread(_readable_keys, configuration.identities):
         options["client_keys"] = keys
     connecting = asyncio.create_task(_dialed(configuration.host, client, options))
@@ -190,11 +194,12 @@ def _strange(login: Login, configuration: ClientConfiguration, client: Client, s
                 f"if it was installed anew, run 'ssh-keygen {where}-R {named}' and compare the new one with its"
                 " console; else somebody stands in between",
             )
-    return PreconditionFailed(
-        doing,
-        f"its host key is not known: it shows {print_of}",
-        f"compare it with its console, and log in once by 'ssh {login.host}', or add it to {first}",
-    )
+    seen = f"its host key is not known: it shows {print_of}"
+    if configuration.known_hosts_command:
+        seen += f"; KnownHostsCommand ({configuration.known_hosts_command}) is set, and quarterdeck does not run it"
+        return PreconditionFailed(doing, seen, f"compare it with its console, and add it to {first}")
+    step = f"compare it with its console, and log in once by 'ssh {login.host}', or add it to {first}"
+    return PreconditionFailed(doing, seen, step)
 
 
 def _knows(file: Path, host: str, addr: str, port: int) -> bool:

@@ -14,11 +14,12 @@ import asyncssh
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
+from quarterdeck.sites.ssh.shells import last_words
 
 #: Seconds: who has not answered a heartbeat for so long is not there any more.
 _SILENCE = 3 * wire.HEARTBEAT
-#: Bytes of a line that is no answer which people are shown.
-_SHOWN = 200
+#: Bytes of a line that is not an answer which are kept for people.
+_KEPT = 400
 
 
 class Reader(Protocol):
@@ -91,7 +92,7 @@ class Session:
             self._missed = time.monotonic()
             await self._cancel(number, cancels)
             kind = TimedOut if cancels else Unavailable
-            heard = f"; it said: {self._noise}" if self._noise else ""
+            heard = last_words(self._noise) if self._noise else ""
             raise kind(doing, f"{self._name} has not answered within {deadline:g} s{heard}") from None
         except asyncio.CancelledError:
             await asyncio.shield(self._cancel(number, cancels))
@@ -138,7 +139,7 @@ class Session:
                 try:
                     line = wire.answer(said)
                 except ValueError:  # a program that the login shell left behind prints there as well
-                    self._noise = said[-_SHOWN:].decode(errors="replace").strip() or self._noise
+                    self._noise = said[-_KEPT:].decode(errors="replace").strip() or self._noise
                     continue
                 if not 0 < line.id <= self._number:
                     continue

@@ -195,10 +195,13 @@ def last_words(*texts: str) -> str:
     for text in texts:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if lines:
-            shown = "; ".join(lines[-3:])
-            shown = "".join(each if each.isprintable() else "?" for each in shown)
-            return f"; it said: {shown[-_SHOWN:]}"
+            return f"; it said: {printable('; '.join(lines[-3:]))}"
     return "; it said nothing"
+
+
+def printable(text: str) -> str:
+    """The end of what a host said, in characters that a terminal shows."""
+    return "".join(each if each.isprintable() else "?" for each in text[-_SHOWN:])
 
 
 @dataclass(eq=False)

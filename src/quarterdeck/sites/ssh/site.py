@@ -16,7 +16,6 @@ from typing import TypeVar
 from quarterdeck.components.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
-    Corrupt,
     LeaseLost,
     PreconditionFailed,
     TimedOut,
@@ -45,6 +44,7 @@ from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.faults import SshFaults
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
+from quarterdeck.sites.ssh.parsing import parsing
 from quarterdeck.sites.ssh.programs import Errand, Sender, is_program
 from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, Kept, files_archive, whose
 
@@ -201,7 +201,8 @@ class SshSite(SshAttaching, SshFaults):
             raise TimedOut(doing, f"not done within {job.deadline:g} s: it was killed") from None
         output, _, code = said.rpartition(b"\n")
         cut = len(output) > job.most_output
-        number = int(code)
+        with parsing(doing, code) as text:
+            number = int(text)
         return JobResult(
             exit_code=128 - number if number > 128 else number,
             output=output[-job.most_output :].decode(errors="replace") if cut else output.decode(errors="replace"),
@@ -246,7 +247,7 @@ class SshSite(SshAttaching, SshFaults):
         """See Site."""
         host, doing = self.host(machine), f"listing volume {name} on machine {machine}"
         said = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=QUICK)
-        return tuple(sorted(said.decode().splitlines()))
+        return tuple(sorted(said.decode(errors="replace").splitlines()))
 
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
         """See Site."""
@@ -254,12 +255,9 @@ class SshSite(SshAttaching, SshFaults):
         words = ("search", name, wanted.files, str(int(wanted.since)), str(wanted.most), *self._roots(host))
         body = "".join(f"{each}\n" for each in wanted.texts).encode()
         said = await self._ask(host, *words, doing=doing, deadline=_SEARCH, body=body)
-        try:
-            unpacked = zlib.decompressobj(wbits=_GZIP).decompress(
-                base64.b64decode(said, validate=True), wanted.most + 1
-            )
-        except (ValueError, zlib.error) as error:
-            raise Corrupt(doing, f"host {host.name} said what makes no sense ({error})") from None
+        with parsing(doing, said) as text:
+            packed = base64.b64decode(text, validate=True)
+            unpacked = zlib.decompressobj(wbits=_GZIP).decompress(packed, wanted.most + 1)
         return found(unpacked, wanted.most)
 
     async def delete_volume(self, machine: str, name: str) -> None:
@@ -278,7 +276,8 @@ class SshSite(SshAttaching, SshFaults):
         host, doing = self.host(machine), f"reading the free space of machine {machine}"
         wanted = self.storage_class(doing, storage_class)
         said = await self._ask(host, "free", root_of(wanted), doing=doing, deadline=QUICK)
-        free, used = map(int, said.split())
+        with parsing(doing, said) as text:
+            free, used = map(int, text.split())
         return free if wanted.limit_bytes is None else max(0, min(free, wanted.limit_bytes - used))
 
     async def require_room(self, doing: str, replicas: int) -> str:
@@ -342,26 +341,34 @@ class SshSite(SshAttaching, SshFaults):
     async def _listening(self, host: Host, machine: str) -> frozenset[Endpoint]:
         doing = f"looking what listens on machine {machine}"
         said = await self._ask(host, "listening", doing=doing, deadline=QUICK)
-        return listening_ends(said.decode(), (host.address,))
+        with parsing(doing, said) as text:
+            return listening_ends(text, (host.address,))
 
     async def measure(self, machine: str, what: Measure) -> float:
         """See Site."""
         host, doing = self.host(machine), f"measuring machine {machine}"
         match what:
             case RoundTrip():
-                words = ("round-trip", what.address, str(what.port))
-                said = await self._ask(host, *words, doing=doing, deadline=QUICK)
-                return statistics.median(map(int, said.split())) / 1e6
+                words: tuple[str, ...] = ("round-trip", what.address, str(what.port))
             case DiskSync():
-                root = root_of(self.storage_class(doing, what.storage_class))
-                said = await self._ask(host, "sync", root, str(_SYNCS), doing=doing, deadline=QUICK)
-                return statistics.median(map(float, said.split()))
+                words = ("sync", root_of(self.storage_class(doing, what.storage_class)), str(_SYNCS))
             case FreeMemory():
-                return 1024.0 * int(await self._ask(host, "memory", doing=doing, deadline=QUICK))
+                words = ("memory",)
             case ClockOffset():
-                before = time.time()
-                said = await self._ask(host, "clock", doing=doing, deadline=QUICK)
-                return float(said) - (before + time.time()) / 2
+                words = ("clock",)
+        before = time.time()
+        said = await self._ask(host, *words, doing=doing, deadline=QUICK)
+        halfway = (before + time.time()) / 2
+        with parsing(doing, said) as text:
+            match what:
+                case RoundTrip():
+                    return statistics.median(map(int, text.split())) / 1e6
+                case DiskSync():
+                    return statistics.median(map(float, text.split()))
+                case FreeMemory():
+                    return 1024.0 * int(text)
+                case ClockOffset():
+                    return float(text) - halfway
 
     def check_storage(self, storage_class: str, volume: str, first: str, second: str) -> AsyncIterator[Promise]:
         """See ChecksStorage."""

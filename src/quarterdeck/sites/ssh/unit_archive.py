@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
 from quarterdeck.components.keepalived import KEEPALIVED
-from quarterdeck.errors import Corrupt, InvalidInput
+from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import MachineRole, Priority, UnitFile, UnitSpec, hashes_of, without_flags
+from quarterdeck.sites.ssh.parsing import parsing
 
 UNITS = PurePosixPath("/var/lib/quarterdeck/units")
 #: cgroup v2's CPUWeight, of which 100 is usual: controllers give way, and keep their leases on a busy host.
@@ -69,8 +70,8 @@ class Kept:
     @classmethod
     def read(cls, doing: str, said: bytes) -> Kept:
         """What was kept. Raises Corrupt."""
-        try:
-            found = json.loads(said)
+        with parsing(doing, said, "start the unit again") as text:
+            found = json.loads(text)
             return cls(
                 machine=found["machine"],
                 role=MachineRole(found["role"]),
@@ -88,8 +89,6 @@ class Kept:
                 low_ports=found["low_ports"],
                 after=tuple(found["after"]),
             )
-        except (ValueError, KeyError, TypeError) as error:
-            raise Corrupt(doing, f"what the host kept of it makes no sense ({error!r})", "start it anew") from error
 
     def guarded(self, needs: str, boot_argv: tuple[str, ...]) -> Kept:
         """The same unit, which never starts without ``needs``; see ``Site.guard_unit``."""

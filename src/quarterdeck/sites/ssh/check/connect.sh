@@ -1,5 +1,4 @@
 # Connects to each of NAME ADDRESS PORTS BULK..., all at once: PORTS with commas, and one that takes 64 KiB ("-": none).
-export LC_ALL=C
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
 connect() {  # NAME ADDRESS PORT

@@ -1,6 +1,5 @@
 # What a host is, in lines of words with tabs between them. It changes nothing: the file whose writing it times goes.
 # CLASS=FOLDER...: where volumes are to be ("": below quarterdeck's own folder)
-export LC_ALL=C
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
 say bash "$BASH_VERSION"

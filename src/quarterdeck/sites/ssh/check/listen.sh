@@ -1,6 +1,5 @@
 # Listens at ADDRESS PORT... for as long as its standard input is open, and for two minutes at most. Who connects may
 # send 64 KiB, and is told that they have come: what is lost on the way in large packets alone is found out so.
-export LC_ALL=C
 address=$1; shift
 ends=()
 for port; do case $address in *:*) ends+=(-l "[$address]:$port") ;; *) ends+=(-l "$address:$port") ;; esac; done
