@@ -151,7 +151,7 @@ async def test_nobody_moves_to_copies_of_data_that_members_do_not_agree_on(fake:
     refused = await same_data(move)
     assert (refused.verdict, refused.next_step) == (
         Verdict.REFUSE,
-        "find out whose data is right: see 'etcd check'",
+        "find out whose data is right: 'quarterdeck etcd check demo'",
     )
     east_2.hash = west_1.hash = 1
     fake.etcd.cluster.stop(fake.url("west-1"))

@@ -93,7 +93,9 @@ def test_a_plane_that_needs_a_person_is_stalled() -> None:
     waiting = Plan(waiting=("the record",))
     assert of(look((), WELL, waiting, "a record is up to a person"))[STALLED] == "True"
     alarmed = replace(WELL, membership=Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",)))
-    assert said(look(world=alarmed), STALLED) == "etcd has raised memberID:1 alarm:CORRUPT"
+    so = said(look(world=replace(alarmed, plane_name="alpha")), STALLED)
+    assert so.startswith("etcd has raised memberID:1 alarm:CORRUPT: keep all volumes as they are")
+    assert so.endswith("'quarterdeck etcd disarm alpha'")
     failed = stalled(look(plan=BUSY), "the key file is gone", generation=3, now=5.0)
     assert (of(failed)[RECONCILING], of(failed)[STALLED]) == ("False", "True")
     assert of(look(failed, plan=BUSY))[STALLED] == "False", "who drives next goes on"

@@ -77,8 +77,14 @@ def test_a_member_that_has_only_just_been_added_is_not_down_yet(world: World) ->
 
 def test_alarms_are_told(world: World) -> None:
     assert world.membership is not None
-    full = replace(world, membership=replace(world.membership, alarms=("NOSPACE",)))
-    assert warnings(full) == {("Alarm", "etcd raised an alarm: NOSPACE")}
+    full = replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:NOSPACE ",)))
+    ((reason, message),) = warnings(replace(full, plane_name="alpha"))
+    assert (reason, message.split(";")[0]) == ("Alarm", "etcd raised an alarm: memberID:1 alarm:NOSPACE")
+    assert message.endswith("('quarterdeck wait alpha')")
+    differ = replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)))
+    ((_, message),) = warnings(replace(differ, plane_name="alpha"))
+    assert "'quarterdeck etcd check alpha'" in message
+    assert message.endswith("'quarterdeck etcd disarm alpha'")
 
 
 def test_authentication_that_somebody_enabled_is_told_with_the_command_that_ends_it(world: World) -> None:

@@ -107,7 +107,7 @@ async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once
     so = judged((), await look(plane), Plan(waiting=("a person",)), asked=(), generation=1, now=1.0)
     stalled = next(each for each in so if each.type == STALLED)
     assert (stalled.status, stalled.reason) == ("True", "Alarm")
-    assert "east-2 has other data than most (exchanged once the alarm is disarmed)" in stalled.message
+    assert "east-2 has other data than most; it is exchanged once the alarm CORRUPT is turned off" in stalled.message
     assert "etcd of east-2 has other data than most members: it is exchanged once the alarm" in str(
         warnings(await look(plane))
     )

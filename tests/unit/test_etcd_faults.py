@@ -103,7 +103,7 @@ def test_an_error_says_what_was_done_what_was_seen_and_what_to_do() -> None:
     error = failed(Code.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded\nand more")
     assert str(error) == (
         "adding a learner: etcdserver: mvcc: database space exceeded;"
-        " compact, defragment every member, then disarm the alarm"
+        " room is made while the plane is driven: 'quarterdeck status' says what it waits for"
     )
 
 

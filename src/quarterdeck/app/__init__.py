@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quarterdeck.app.alarms import Disarming
     from quarterdeck.app.certificates import Certificate
     from quarterdeck.app.controllers import SetHeld
     from quarterdeck.app.data import MemberHash
@@ -59,6 +60,7 @@ __all__ = [
     "Certificate",
     "Create",
     "Delete",
+    "Disarming",
     "Drain",
     "DrillPlan",
     "DryRun",
@@ -104,6 +106,7 @@ __all__ = [
 
 #: Where each name is.
 _PLACES = {
+    "app.alarms": ("Disarming",),
     "app.certificates": ("Certificate",),
     "app.controllers": ("SetHeld",),
     "app.data": ("MemberHash",),

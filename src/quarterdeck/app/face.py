@@ -14,6 +14,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import (
+    alarms,
     authentication,
     certificates,
     changes,
@@ -25,6 +26,7 @@ from quarterdeck.app import (
     serving,
     strays,
 )
+from quarterdeck.app.alarms import Disarming
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.driving import Hand
@@ -210,6 +212,22 @@ class Quarterdeck(Looks):
         EtcdFault where etcd refuses.
         """
         await strays.removed(self._home, removal, self._asker)
+
+    async def plan_disarming(self, name: str) -> Disarming:
+        """Which alarms of a plane's etcd can be turned off: CORRUPT where all members have the same data, but for those
+        that are to be exchanged, and NOSPACE where all have room. Changes nothing.
+
+        Raises PreconditionFailed where members differ or could not be compared, and where no alarm that is on can be
+        turned off; Unavailable where no quorum answers.
+        """
+        await self._require_in_reach(name)
+        return await alarms.planned(self._home, name)
+
+    async def disarm(self, disarming: Disarming) -> None:
+        """Turn off such alarms, as far as what was planned still holds. Raises what ``plan_disarming`` does, and
+        EtcdFault where etcd refuses.
+        """
+        await alarms.disarmed(self._home, disarming, self._asker)
 
     async def disable_etcd_authentication(self, name: str) -> None:
         """Turn off the authentication of a plane's etcd; fine if it is off. Users and roles of etcd stay.

@@ -1,4 +1,4 @@
-"""Commands on the etcd of a plane: check, remove-member, disable-auth."""
+"""Commands on the etcd of a plane: check, remove-member, disarm, disable-auth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.app import MemberHash, MemberRemoval
+from quarterdeck.app import Disarming, MemberHash, MemberRemoval
 from quarterdeck.cli.arguments import Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
 from quarterdeck.cli.opening import opened
@@ -65,6 +65,34 @@ def remove_member(
 
     run(removed())
     out.print(f"member {removal.member:x} is removed", highlight=False)
+
+
+@app.command()
+def disarm(name: Name, yes: Yes = False) -> None:
+    """Turn off etcd's alarms: CORRUPT once all members have the same data, or those that differ are to be exchanged;
+    NOSPACE once all members have room. Compares the members first, then asks.
+    """
+    go_inside(name)
+
+    async def planned() -> Disarming:
+        async with opened() as quarterdeck:
+            return await quarterdeck.plan_disarming(name)
+
+    disarming = run(planned())
+    if not disarming.alarms:
+        out.print(f"no alarm is on in the etcd of plane {name}")
+        return
+    for each in disarming.kept:
+        err.print(each, highlight=False, soft_wrap=True)
+    told = " and ".join(disarming.told)
+    confirm(f"turn off {told} of plane {name}?", yes=yes)
+
+    async def disarmed() -> None:
+        async with opened() as quarterdeck:
+            await quarterdeck.disarm(disarming)
+
+    run(disarmed())
+    out.print(f"turned off {told} of plane {name}", highlight=False, soft_wrap=True)
 
 
 @app.command("disable-auth")

@@ -120,7 +120,8 @@ async def compare_all(plane: Plane) -> tuple[Compared, ...]:
     """Both clusters of a plane, if it has both. Raises Unavailable where one that is there has no quorum."""
     there = [Cluster.MAIN, *([Cluster.EVENTS] if plane.memory.events.exists else [])]
     if not plane.memory.created:
-        raise Unavailable(f"comparing the data of plane {plane.name}", "its etcd was not founded yet", "see 'status'")
+        doing, step = f"comparing the data of plane {plane.name}", f"see 'quarterdeck status {plane.name}'"
+        raise Unavailable(doing, "its etcd was not founded yet", step)
     return tuple([await compare(plane, each) for each in there])
 
 
@@ -131,7 +132,7 @@ async def same_data(move: Move) -> Finding:
     found = await compare(move.plane)
     if found.torn:
         seen = f"members differ at etcd revision {found.revision:,}, and no majority has the same"
-        return refuse("same data", seen, "find out whose data is right: see 'etcd check'")
+        return refuse("same data", seen, f"find out whose data is right: 'quarterdeck etcd check {move.plane.name}'")
     wrong = [name for name in found.differ if name not in move.wanted.spec.replace_replicas]
     if wrong:
         seen = f"{', '.join(wrong)} has other data than most at etcd revision {found.revision:,}"

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.events import authentication
+from quarterdeck.engine.events import authentication, exchanged_after_corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Membership, World
-from quarterdeck.planner.members import CORRUPT, raised, stray_voters
+from quarterdeck.planner.members import CORRUPT, NOSPACE, disarm_corrupt, raised, stray_voters
 from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.revisions import next_revision
-from quarterdeck.planner.space import NOSPACE, lacks_quota
+from quarterdeck.planner.space import lacks_quota
 
 #: All is as wanted; the API serves, by the last observation; a driver is at it; it does not go on without a person.
 READY = "Ready"
@@ -198,11 +198,13 @@ def _stalled(world: World, asked: Sequence[str]) -> _Answer:
 
 def _alarm(world: World, membership: Membership, etcd: str) -> str:
     """What etcd has raised, and whose data differs, if that is known."""
-    said = f"{etcd} has raised {', '.join(membership.alarms)}"
+    said = f"{etcd} has raised {', '.join(each.strip() for each in membership.alarms)}"
     differ = [each.name for each in world.memory.replicas if each.differs]
-    if CORRUPT not in raised(membership) or not differ:
+    if CORRUPT not in raised(membership):
         return said
-    return f"{said}: {', '.join(differ)} has other data than most (exchanged once the alarm is disarmed)"
+    if not differ:
+        return f"{said}: {disarm_corrupt(world)}"
+    return f"{said}: {', '.join(differ)} has other data than most; {exchanged_after_corrupt(world)}"
 
 
 def _rejected(world: World) -> str:

@@ -14,7 +14,15 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.healing import held_back
 from quarterdeck.planner.machines import flapping
-from quarterdeck.planner.members import CORRUPT, disable_authentication, listed, raised, strays
+from quarterdeck.planner.members import (
+    CORRUPT,
+    NOSPACE,
+    disable_authentication,
+    disarm_corrupt,
+    listed,
+    raised,
+    strays,
+)
 from quarterdeck.planner.recovery import advice
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import Event, EventType
@@ -64,6 +72,20 @@ def authentication(world: World, etcd: str) -> str:
     )
 
 
+def exchanged_after_corrupt(world: World) -> str:
+    """When a replica is exchanged whose member differs while etcd has raised CORRUPT."""
+    disarm = f"quarterdeck etcd disarm {world.plane_name or 'NAME'}"
+    return f"it is exchanged once the alarm CORRUPT is turned off ('{disarm}')"
+
+
+def _then(world: World, alarm: str) -> str:
+    """What ends an alarm, as the end of a sentence."""
+    if CORRUPT in alarm:
+        return f"; {disarm_corrupt(world)}"
+    wait = f"quarterdeck wait {world.plane_name or 'NAME'}"
+    return f"; room is made and the alarm turned off while the plane is driven ('{wait}')" if NOSPACE in alarm else ""
+
+
 def _of_epochs(world: World) -> list[Happening]:
     """Of a lost quorum, and of what was done about it."""
     found = [Happening("QuorumLost", f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
@@ -92,7 +114,10 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
         if not world.memory.created:
             return []  # it was never there
         return [*wrong, Happening("NoQuorum", f"no quorum of its {etcd.removeprefix('the ')} members answers")]
-    found = wrong + [Happening("Alarm", f"{etcd} raised an alarm: {alarm}") for alarm in membership.alarms]
+    found = wrong + [
+        Happening("Alarm", f"{etcd} raised an alarm: {alarm.strip()}{_then(world, alarm)}")
+        for alarm in membership.alarms
+    ]
     if membership.authenticates:
         found.append(Happening("AuthenticationEnabled", authentication(world, etcd)))
     joining = {record.name for record in world.memory.replicas if not record.started}
@@ -176,7 +201,7 @@ def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
         found.append(Happening("DataLost", f"the data of {name}{of} is gone from machine {record.machine}"))
     if record.differs:
         held = world.membership is not None and CORRUPT in raised(world.membership)
-        then = "it is exchanged once the alarm CORRUPT is disarmed" if held else "it is exchanged"
+        then = exchanged_after_corrupt(world) if held else "it is exchanged"
         found.append(Happening("DataDiffers", f"{etcd} of {name} has other data than most members: {then}"))
     return found
 

@@ -25,6 +25,7 @@ from quarterdeck.engine.room import free_disk, free_memory, host_limits, storage
 from quarterdeck.engine.sets_held import sets_held
 from quarterdeck.engine.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.model.capabilities import NEEDED
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.measures import ClockOffset, RoundTrip
@@ -32,7 +33,7 @@ from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.pki.validity import check_secrets
-from quarterdeck.planner.members import AUTHENTICATION, all_raised, disable_authentication, strays
+from quarterdeck.planner.members import AUTHENTICATION, all_raised, disable_authentication, disarm_corrupt, strays
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -167,7 +168,7 @@ async def versions(move: Move) -> Finding:
 
 
 async def alarms(move: Move) -> Finding:
-    """No alarm is on."""
+    """No alarm is on. A replacement is accepted under CORRUPT: that stays on while a member differs that is to stay."""
     found = await move.plane.etcd.alarms(client_urls(move.plane))
     events = move.world.events_membership
     if AUTHENTICATION in all_raised(move.world):
@@ -176,13 +177,14 @@ async def alarms(move: Move) -> Finding:
         return Finding("alarms", Verdict.WARN, f"the events' etcd has raised {', '.join(events.alarms)}")
     if not found:
         return ok("alarms", "none")
-    kinds = ", ".join(sorted({str(alarm.kind) for alarm in found}))
-    return refuse(
-        "alarms",
-        f"etcd has raised {kinds}",
-        f"NOSPACE ends while the plane is driven ('wait {move.plane.name}'), or it says that the quota is too small;"
-        f" for CORRUPT see 'etcd check {move.plane.name}'",
-    )
+    kinds, name = {alarm.kind for alarm in found}, move.plane.name
+    seen = f"etcd has raised {', '.join(sorted(kinds))}"
+    replaced = move.plane.resource.spec.replace_replicas
+    if kinds == {AlarmKind.CORRUPT} and move.wanted.spec.replace_replicas != replaced:
+        return Finding("alarms", Verdict.WARN, f"{seen}: the exchange begins after 'quarterdeck etcd disarm {name}'")
+    if AlarmKind.CORRUPT in kinds:
+        return refuse("alarms", seen, disarm_corrupt(move.world))
+    return refuse("alarms", seen, f"it ends while the plane is driven ('wait {name}'), or it says what it waits for")
 
 
 async def machines(move: Move) -> Finding:

@@ -72,7 +72,7 @@ async def _compare(plane: Plane, cluster: Cluster) -> None:
         raise Corrupt(
             f"comparing the data of plane {plane.name}",
             f"members of {CALLED[cluster]} differ at etcd revision {found.revision:,}, and no majority has the same",
-            "keep all volumes as they are, and find out whose data is right: see 'etcd check'",
+            f"keep all volumes as they are, and find out whose data is right ('quarterdeck etcd check {plane.name}')",
         )
     if found.differ:
         why = f"most members have other data at etcd revision {found.revision:,}"

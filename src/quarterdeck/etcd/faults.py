@@ -180,8 +180,8 @@ _NEXT: dict[Reason, str] = {
     Reason.NOT_ENOUGH_STARTED: "start the members that were added first",
     Reason.NOT_LEADER: "ask the leader",
     Reason.BAD_TRANSFEREE: "name a voter",
-    Reason.NO_SPACE: "compact, defragment every member, then disarm the alarm",
-    Reason.CORRUPT: "compare the members' hashes before anything else is done",
+    Reason.NO_SPACE: "room is made while the plane is driven: 'quarterdeck status' says what it waits for",
+    Reason.CORRUPT: "compare the members with 'quarterdeck etcd check', then 'quarterdeck etcd disarm' turns it off",
     Reason.DENIED: "turn off its authentication: 'quarterdeck status' has the command",
 }
 

@@ -14,14 +14,9 @@ from quarterdeck.planner.quorum import Voter, has_quorum
 CORRUPT = "CORRUPT"
 #: No alarm of etcd's, but the same for the planner: a state of the whole cluster in which it cannot be changed.
 AUTHENTICATION = "AUTHENTICATION"
-#: etcd's alarms, and what each waits for (etcd: api/etcdserverpb, AlarmType).
-ALARMS = {
-    CORRUPT: (
-        "a person: members of etcd disagree about the data (its alarm CORRUPT); keep all volumes as they are,"
-        " and see 'etcd check'"
-    ),
-    "NOSPACE": "room in etcd (its alarm NOSPACE)",
-}
+NOSPACE = "NOSPACE"
+#: etcd's alarms (etcd: api/etcdserverpb, AlarmType).
+ALARMS = (CORRUPT, NOSPACE)
 
 
 def has_the_data(world: World, member: MemberFact) -> bool:
@@ -125,7 +120,20 @@ def serves(world: World, record: Replica) -> bool:
 
 def awaited(world: World, kind: str) -> str:
     """What is waited for while an alarm is on, or AUTHENTICATION."""
-    return f"a person to {disable_authentication(world)}" if kind == AUTHENTICATION else ALARMS[kind]
+    if kind == AUTHENTICATION:
+        return f"a person to {disable_authentication(world)}"
+    if kind == CORRUPT:
+        return f"a person: members of etcd disagree about the data (its alarm CORRUPT); {disarm_corrupt(world)}"
+    return "room in etcd (its alarm NOSPACE)"
+
+
+def disarm_corrupt(world: World) -> str:
+    """What ends CORRUPT, with the commands for it."""
+    name = world.plane_name or "NAME"
+    return (
+        f"keep all volumes as they are, compare the members with 'quarterdeck etcd check {name}', then turn off the"
+        f" alarm with 'quarterdeck etcd disarm {name}'"
+    )
 
 
 def disable_authentication(world: World) -> str:

@@ -31,7 +31,7 @@ from quarterdeck.planner import (
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.clusters import Rule, ask, waits_for_events
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.space import NOSPACE, needs_quota
+from quarterdeck.planner.space import needs_quota
 from quarterdeck.planner.view import View, view
 
 #: Rules that hold whether or not the membership could be read: none of them takes away what could serve, but what is of
@@ -161,7 +161,7 @@ def _rules(world: World, alarms: tuple[str, ...]) -> tuple[Rule, ...]:
     if world.membership is None:
         return ALWAYS
     if alarms:
-        despite = DESPITE_A_SMALL_QUOTA if alarms == (NOSPACE,) and needs_quota(world) else DESPITE_ALARMS
+        despite = DESPITE_A_SMALL_QUOTA if alarms == (members.NOSPACE,) and needs_quota(world) else DESPITE_ALARMS
         return tuple(rule for rule in WITH_MEMBERSHIP if rule in despite)
     return WITH_MEMBERSHIP
 

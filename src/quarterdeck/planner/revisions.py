@@ -11,8 +11,8 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health, ReplicaFact, World
-from quarterdeck.planner.members import acts, all_raised
-from quarterdeck.planner.space import NOSPACE, needs_quota
+from quarterdeck.planner.members import NOSPACE, acts, all_raised
+from quarterdeck.planner.space import needs_quota
 
 
 def wanted_revision(world: World) -> str:

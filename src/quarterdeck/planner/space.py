@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from quarterdeck.model.clusters import CALLED, QUOTA, Cluster, Full
 from quarterdeck.model.world import Health, MemberFact, Space, World
-from quarterdeck.planner.members import raised
+from quarterdeck.planner.members import NOSPACE, raised
 
-NOSPACE = "NOSPACE"
 #: Shares of the quota: a database that is larger has no room; and it gets enough only where no more than this is in use
 #: (one that was defragmented is up to a tenth larger than what is in use).
 NO_ROOM = 0.9

@@ -7,10 +7,10 @@ from __future__ import annotations
 from quarterdeck.model.clusters import Full
 from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
 from quarterdeck.model.world import Health, MemberFact
-from quarterdeck.planner.members import can_spare, has_the_data, raised, stray_voters
+from quarterdeck.planner.members import NOSPACE, can_spare, has_the_data, raised, stray_voters
 from quarterdeck.planner.membership import hand_over, remove_strays
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.space import NOSPACE, has_no_room, is_cramped, lacks_quota
+from quarterdeck.planner.space import has_no_room, is_cramped, lacks_quota
 from quarterdeck.planner.view import View
 
 #: Seconds until history is forgotten once more, where that has not helped.

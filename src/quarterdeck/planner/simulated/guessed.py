@@ -5,11 +5,11 @@ from __future__ import annotations
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, Space, World
-from quarterdeck.planner.members import raised, strays
+from quarterdeck.planner.members import NOSPACE, raised, strays
 from quarterdeck.planner.parts import Fill, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.members import CATCH_UP
 from quarterdeck.planner.simulated.time import GRACE
-from quarterdeck.planner.space import NOSPACE, has_no_room, is_cramped
+from quarterdeck.planner.space import has_no_room, is_cramped
 from quarterdeck.planner.truth import Truth
 
 
