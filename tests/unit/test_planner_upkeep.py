@@ -33,6 +33,7 @@ from quarterdeck.planner.membership import join
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.space import lacks_quota
 from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.upkeep import AGAIN, make_room
 from quarterdeck.planner.view import view
@@ -219,6 +220,44 @@ def test_a_quota_that_is_too_small_is_said_and_history_is_not_forgotten_over_and
     world = full(*spaces, noted=replace(once, revision=6))
     assert isinstance(step(world), NoteFull)
     assert "larger quota" in waits(full(*spaces, noted=replace(once, revision=6, since=-AGAIN + 1)))
+
+
+@pytest.mark.parametrize(
+    ("change", "cordoned", "says"),
+    [
+        (Change(restart=frozenset({Component.ETCD})), False, ""),
+        (Change(restart=frozenset({Component.CONTROLLER_MANAGER})), True, ""),
+        (
+            Change(restart=frozenset({Component.ETCD})),
+            True,
+            "east-1 is cordoned ('quarterdeck replica uncordon NAME east-1')",
+        ),
+        (Change(exchange=True), True, "east-1 is cordoned ('quarterdeck replica uncordon NAME east-1')"),
+        (
+            Change(exchange=True),
+            False,
+            "east-1 would be exchanged for the other changes, and no exchange begins under an alarm:"
+            " change the quota alone",
+        ),
+    ],
+)
+def test_a_revision_that_is_not_taken_up_is_named_with_what_holds_it_up(
+    change: Change, cordoned: bool, says: str
+) -> None:
+    """It may have the larger quota already."""
+    once = replace(NOTED, compacted=True, since=-AGAIN, defragmented=("east-1",))
+    world = full(replace(CRAMPED, size=95 << 20, in_use=90 << 20, quota=100 << 20), noted=once)
+    (record,) = world.memory.replicas
+    held = replace(
+        world,
+        revision="new",
+        changes=((record.revision, "new", change),),
+        cordoned=("east-1",) if cordoned else (),
+    )
+    said = lacks_quota(held, Cluster.MAIN)
+    beginning = "a larger quota of etcd: 95 MiB of 100 MiB are in use"
+    more = f"spec.etcd.quotaBytes must be more than 100 MiB; revision new is not taken up: {says}"
+    assert said == f"{beginning} ({more if says else 'raise spec.etcd.quotaBytes'})"
 
 
 def test_what_a_member_says_is_in_use_counts_no_more_once_history_is_forgotten() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.model.clusters import CALLED, QUOTA, Cluster, Full
+from quarterdeck.model.clusters import CALLED, MEMBER, QUOTA, Cluster, Full
 from quarterdeck.model.world import Health, MemberFact, Space, World
 from quarterdeck.planner.members import NOSPACE, raised
 
@@ -29,7 +29,25 @@ def lacks_quota(world: World, cluster: Cluster) -> str:
         return ""
     most = max(spaces, key=lambda each: each.size)
     used, quota = (f"{count / 2**20:,.0f} MiB" for count in (most.size, most.quota))
-    return f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use (raise {QUOTA[cluster]})"
+    held = _held(world, cluster)
+    so = f"{QUOTA[cluster]} must be more than {quota}; {held}" if held else f"raise {QUOTA[cluster]}"
+    return f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use ({so})"
+
+
+def _held(world: World, cluster: Cluster) -> str:
+    """Why replicas do not take up the wanted revision, and so no larger quota of it; "" if nothing holds it up."""
+    found = []
+    for record in world.memory.replicas:
+        change = world.change(record.revision, world.revision)
+        if record.revision == world.revision or not (change.exchange or MEMBER[cluster] in change.stops):
+            continue
+        if record.name in world.cordoned:
+            uncordon = f"quarterdeck replica uncordon {world.plane_name or 'NAME'} {record.name}"
+            found.append(f"{record.name} is cordoned ('{uncordon}')")
+        elif change.exchange:
+            why = "would be exchanged for the other changes, and no exchange begins under an alarm"
+            found.append(f"{record.name} {why}: change the quota alone")
+    return f"revision {world.revision} is not taken up: {'; '.join(found)}" if found else ""
 
 
 def has_no_room(space: Space) -> bool:
