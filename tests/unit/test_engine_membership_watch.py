@@ -8,8 +8,9 @@ import pytest
 from model.seen import learner, seen, voters_at
 
 from quarterdeck.engine.membership_watch import MembershipWatch
-from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Step, Swap
-from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Step, Swap, TransferLeadership
+from quarterdeck.model.world import Health, MemberFact, Space, World
+from quarterdeck.stores.port import EventType
 
 WELL = seen(*voters_at("east", 3), learner("east-4"), to="east", count=3)
 STRAY = MemberFact(
@@ -68,6 +69,46 @@ def test_what_its_own_steps_do_is_not(in_swap: bool) -> None:
     assert not told(watch, after)
     back = members(one, two, replace(learns, learner=False), new)
     assert len(told(watch, back)) == 1, "each of its steps accounts for one change"
+
+
+def led_by(leader: str | None, *changed: MemberFact) -> World:
+    assert WELL.membership is not None
+    return replace(WELL, membership=replace(WELL.membership, leader=leader, members=changed))
+
+
+def test_a_leader_that_moved_though_it_is_healthy_is_told_and_nobody_is_said_to_have_done_it() -> None:
+    watch, (one, two, *rest) = watching()
+    assert not watch.news(led_by("east-1", one, two, *rest)), "nobody was known to lead before"
+    news = watch.news(led_by("east-2", one, two, *rest))
+    assert [(each.reason, each.type, each.message) for each in news] == [
+        (
+            "LeaderMoved",
+            EventType.NORMAL,
+            "east-2 leads etcd instead of east-1, which is healthy",
+        )
+    ]
+    assert not watch.news(led_by("east-2", one, two, *rest))
+    watch.tried(TransferLeadership(site="", why="", to="east-1", member=one.id))
+    assert not watch.news(led_by("east-1", one, two, *rest)), "its own step did it"
+    assert not watch.news(led_by("east-2", replace(one, health=Health.DOWN), two, *rest)), "the former leader is down"
+    assert not watch.news(led_by(None, one, two, *rest))
+    assert not watch.news(led_by("east-1", one, two, *rest)), "who led before is not known"
+    assert {each.reason for each in watch.news(led_by("east-2", two, *rest))} == {"MembershipChanged"}
+
+
+def test_an_alarm_for_want_of_room_is_told_where_every_member_has_room() -> None:
+    def full(size: int | None, *alarms: str) -> World:
+        assert WELL.membership is not None
+        space = Space(size=size, in_use=size, quota=100) if size is not None else None
+        members = tuple(replace(each, space=space) for each in WELL.membership.members)
+        return replace(WELL, membership=replace(WELL.membership, members=members, alarms=alarms))
+
+    on = "memberID:1 alarm:NOSPACE "
+    for size, says in ((50, ["etcd has raised NOSPACE, though every member has room"]), (95, []), (None, [])):
+        watch = MembershipWatch()
+        watch.news(full(size))
+        assert [each.message for each in watch.news(full(size, on))] == says
+        assert not watch.news(full(50, on)), "it is told when it is raised"
 
 
 def test_what_changed_while_no_quorum_answered_is_told_afterwards() -> None:

@@ -94,6 +94,15 @@ async def test_nothing_is_compared_while_a_member_is_not_well(fake: FakePlane) -
     assert marked(plane) == set()
 
 
+async def test_corrupt_without_members_that_differ_is_told_with_the_command_that_turns_it_off(fake: FakePlane) -> None:
+    plane = await fake.open()
+    fake.etcd.cluster.alarms.append(Alarm(AlarmKind.CORRUPT, fake.etcd.cluster.nodes[0].id))
+    await CompareData().turn(plane, await look(plane))
+    (event,) = [each for each in await fake.store.events("demo") if each.reason == "AlarmUnexplained"]
+    assert "though all members have the same data" in event.message
+    assert event.message.endswith("'quarterdeck etcd disarm demo' turns it off")
+
+
 async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once_and_again_only_later(
     fake: FakePlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

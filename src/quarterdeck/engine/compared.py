@@ -52,6 +52,11 @@ class Compared:
         return tuple(name for name, has in self.hashes.items() if right is not None and has not in (None, right))
 
     @property
+    def same(self) -> bool:
+        """Whether the data of all voters is known, and the same."""
+        return None not in self.hashes.values() and len({*self.hashes.values()}) == 1
+
+    @property
     def torn(self) -> bool:
         """Whether members differ, and nobody can say whose data is right."""
         return self.right is None and len({each for each in self.hashes.values() if each is not None}) > 1

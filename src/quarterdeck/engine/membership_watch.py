@@ -1,4 +1,6 @@
-"""Changes of etcd's membership that no step of this driver made: people have etcdctl, and other programs as well."""
+"""Changes of etcd's membership, leadership and alarms that no step of this driver made: people have etcdctl, and other
+programs as well.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,16 @@ from dataclasses import dataclass, field
 
 from quarterdeck.engine.events import Happening
 from quarterdeck.model.clusters import CALLED, Cluster
-from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Step, Swap
-from quarterdeck.model.world import MemberFact, Membership, World
+from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Step, Swap, TransferLeadership
+from quarterdeck.model.world import Health, MemberFact, Membership, World
+from quarterdeck.planner.members import NOSPACE, raised
+from quarterdeck.planner.space import has_no_room
+from quarterdeck.stores.port import EventType
 
 #: A change of one member: what is done in etcdctl's words, and the member's id, or the replica that is to get one.
 _Change = tuple[Cluster, str, int | str]
 _ADD, _REMOVE, _PROMOTE, _UPDATE = "member add", "member remove", "member promote", "member update"
+_LEAD = "move-leader"
 
 
 @dataclass(kw_only=True)
@@ -38,7 +44,23 @@ class MembershipWatch:
             self._before[cluster] = membership
             if before is not None and before.cluster_id == membership.cluster_id:
                 found += self._compared(cluster, before, membership)
+                found += self._led(cluster, before, membership)
+                found += _unexplained(cluster, before, membership)
         return tuple(found)
+
+    def _led(self, cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
+        """That a healthy leader leads no more, unless a step handed over. Elections happen by themselves, and duties
+        hand over as well: nobody is said to have done it.
+        """
+        if None in (before.leader, now.leader) or before.leader == now.leader:
+            return
+        mine = {(cluster, _LEAD, member.id) for member in now.members if member.replica == now.leader} & self._tried
+        self._tried -= mine
+        former = [each for each in (before.of(before.leader or ""), now.of(before.leader or "")) if each is not None]
+        healthy = len(former) == 2 and all(each.health is Health.HEALTHY for each in former)
+        if healthy and not mine:
+            message = f"{now.leader} leads {CALLED[cluster]} instead of {before.leader}, which is healthy"
+            yield Happening("LeaderMoved", message, EventType.NORMAL)
 
     def _compared(self, cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
         for what, of, told in _differences(_by_id(before), _by_id(now)):
@@ -47,6 +69,15 @@ class MembershipWatch:
             if not mine:
                 message = f"{what} of {told} in {CALLED[cluster]} was not done by quarterdeck"
                 yield Happening("MembershipChanged", message)
+
+
+def _unexplained(cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
+    """That NOSPACE is on since the look before, though each voter is known to have room."""
+    if NOSPACE in raised(before) or NOSPACE not in raised(now):
+        return
+    if all(each.space is not None and not has_no_room(each.space) for each in now.voters):
+        message = f"{CALLED[cluster]} has raised NOSPACE, though every member has room"
+        yield Happening("AlarmUnexplained", message)
 
 
 def _by_id(membership: Membership) -> Mapping[int, MemberFact]:
@@ -59,6 +90,8 @@ def _changes_of(step: Step) -> Iterator[_Change]:
             yield step.cluster, _ADD, step.replica
         case RemoveMember():
             yield step.cluster, _REMOVE, step.member
+        case TransferLeadership():
+            yield step.cluster, _LEAD, step.member
         case Promote():
             yield step.cluster, _PROMOTE, step.member
         case ReaddressMember():

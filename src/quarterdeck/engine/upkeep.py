@@ -9,6 +9,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
 from quarterdeck.engine.compared import compare
 from quarterdeck.engine.duties import share
+from quarterdeck.engine.events import Happening
 from quarterdeck.engine.leases import comparison_lease
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
@@ -47,7 +48,7 @@ class CompareData:
             if (now - last >= self.every or (alarmed and news) or asked) and _may_be_compared(world.of(cluster)):
                 self._last[cluster] = now
                 self._asked |= {cluster: asking.token} if asking is not None else {}
-                await _compare(plane, cluster)
+                await _compare(plane, world.of(cluster), cluster)
 
 
 def _may_be_compared(world: World) -> bool:
@@ -66,7 +67,7 @@ def _disagree(world: World) -> bool:
     return world.membership is not None and CORRUPT in raised(world.membership)
 
 
-async def _compare(plane: Plane, cluster: Cluster) -> None:
+async def _compare(plane: Plane, world: World, cluster: Cluster) -> None:
     found = await compare(plane, cluster)
     if found.torn:
         raise Corrupt(
@@ -74,6 +75,11 @@ async def _compare(plane: Plane, cluster: Cluster) -> None:
             f"members of {CALLED[cluster]} differ at etcd revision {found.revision:,}, and no majority has the same",
             f"keep all volumes as they are, and find out whose data is right ('quarterdeck etcd check {plane.name}')",
         )
+    if _disagree(world) and found.same:
+        message = f"{CALLED[cluster]} has raised CORRUPT, though all members have the same data at etcd revision"
+        disarm = f"'quarterdeck etcd disarm {plane.name}' turns it off"
+        told = Happening("AlarmUnexplained", f"{message} {found.revision:,}: {disarm}")
+        await plane.store.record(told.event(plane.name, plane.clock()))
     if found.differ:
         why = f"most members have other data at etcd revision {found.revision:,}"
         await plane.check()
