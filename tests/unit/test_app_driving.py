@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -249,7 +250,7 @@ async def test_what_a_manager_has_not_seen_yet_is_no_end(store: MemoryStore, see
     assert len(sees) == 1
 
 
-GHOST = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", holder="ghost", led=False)
+GHOST = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", holder="ghost", expired=False, led=False)
 
 
 async def test_a_plane_whose_controllers_nobody_leads_is_waited_for_in_vain(
@@ -261,7 +262,30 @@ async def test_a_plane_whose_controllers_nobody_leads_is_waited_for_in_vain(
     assert GHOST.trouble in str(raised.value)
 
 
-async def test_what_a_manager_says_of_controllers_that_nobody_leads_ends_who_follows(store: MemoryStore) -> None:
+async def test_controllers_that_can_be_led_again_after_an_outage_are_waited_for(
+    store: MemoryStore, unled: list[Leadership]
+) -> None:
+    unled.append(replace(GHOST, holder="alpha-1", expired=True))
+    following = Following(store).start()
+    await asyncio.sleep(0.1)
+    assert not following.done(), "no program leads yet"
+    unled.clear()
+    await asyncio.wait_for(following, 5)
+
+
+async def test_controllers_that_are_not_led_in_time_are_waited_for_in_vain(
+    store: MemoryStore, unled: list[Leadership], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers, "_LEADING_S", 0.05)
+    unled.append(replace(GHOST, holder="alpha-1", expired=True))
+    with pytest.raises(Unavailable, match="alpha-1"):
+        await asyncio.wait_for(Following(store).start(), 5)
+
+
+async def test_what_a_manager_says_of_controllers_that_nobody_leads_ends_who_follows(
+    store: MemoryStore, unled: list[Leadership]
+) -> None:
+    unled.append(GHOST)
     await so(store, READY, ConditionStatus.FALSE, GHOST.trouble, reason=NOBODY_LEADS)
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         with pytest.raises(Unavailable) as raised:

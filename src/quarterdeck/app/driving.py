@@ -23,6 +23,9 @@ _LOOK = 0.3
 #: Seconds for which a plane that nobody drives is left to the manager that runs, and to let go of it for a command.
 _MANAGER = 5.0
 _LENDING = 30.0
+#: Seconds for which a plane that is up to date is given to have its controllers led: a standby takes 15 s at most, and a
+#: program that ended in an outage has to start first.
+_LEADING_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ async def followed(
     onlooker: Onlooker | None = None,
 ) -> None:
     """Be there until a plane is as wanted: while another process drives it, look on; when none does, ``drive``. Raises
-    Unavailable when it is, and nobody leads its controllers.
+    Unavailable when it is, and nobody comes to lead its controllers.
     """
     clock = asyncio.get_running_loop().time
     deadline = None if timeout is None else clock() + timeout
@@ -90,7 +93,7 @@ async def followed(
             told(Hand("", under_way, ours=True))
             if await _driven(home, name, drive, None if deadline is None else max(0.0, deadline - clock())):
                 with contextlib.suppress(Gone):  # it was deleted
-                    _require_led(await facts.look(home, name, sure=True))
+                    await _wait_until_led(home, name, await facts.look(home, name, sure=True), deadline)
                 return
             last = ""
             continue
@@ -101,16 +104,24 @@ async def followed(
             told(Hand(last, under_way))
         await progress.look(plane)
         if ended(plane, operation) and (status := await facts.look(home, name, sure=True)).plan.done:
-            _require_led(status)
+            await _wait_until_led(home, name, status, deadline)
             return
         if deadline is not None and clock() > deadline:
             raise await _waited_out(home, name, holder)
         await asyncio.sleep(_LOOK)
 
 
-def _require_led(status: facts.Status) -> None:
-    if status.world.unled:
-        raise unled(status.plane.name, why_unled(status.world))
+async def _wait_until_led(home: Home, name: str, status: facts.Status, deadline: float | None) -> None:
+    """Wait until the controllers of a plane are led: nobody could renew a lease while the API did not serve. Raises
+    Unavailable once something keeps its programs from it, or when they have not done it in time.
+    """
+    clock = asyncio.get_running_loop().time
+    until = clock() + _LEADING_S if deadline is None else min(deadline, clock() + _LEADING_S)
+    while unled_now := status.world.unled:
+        if clock() > until or any(each.hindered for each in unled_now):
+            raise unled(status.plane.name, why_unled(status.world))
+        await asyncio.sleep(_LOOK)
+        status = await facts.look(home, name, sure=True)
 
 
 async def _waited_out(home: Home, name: str, holder: str = "") -> Unavailable:

@@ -115,8 +115,8 @@ def _seconds(entry: JournalEntry) -> float:
 
 
 def ended(plane: ControlPlane, operation: Operation | None) -> bool:
-    """Whether a plane that another process drives is as wanted, by that one's last look. Raises what the operation
-    under way failed with, Paused, and Unavailable for one whose controllers nobody leads.
+    """Whether nothing is left to do to a plane that another process drives, by that one's last look. Raises what the
+    operation under way failed with, and Paused.
     """
     if plane.metadata.deletion_timestamp is not None:
         return False
@@ -127,9 +127,7 @@ def ended(plane: ControlPlane, operation: Operation | None) -> bool:
     ready = find_condition(plane.status.conditions, READY)
     if operation is not None or ready is None or ready.observed_generation != plane.metadata.generation:
         return False
-    if ready.reason == NOBODY_LEADS:
-        raise unled(plane.name, ready.message)
-    return ready.status is ConditionStatus.TRUE
+    return ready.status is ConditionStatus.TRUE or ready.reason == NOBODY_LEADS
 
 
 def still_awaited(plane: ControlPlane) -> str:
