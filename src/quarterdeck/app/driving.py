@@ -23,8 +23,8 @@ _LOOK = 0.3
 #: Seconds for which a plane that nobody drives is left to the manager that runs, and to let go of it for a command.
 _MANAGER = 5.0
 _LENDING = 30.0
-#: Seconds for which a plane that is up to date is given to have its controllers led: a standby takes 15 s at most, and a
-#: program that ended in an outage has to start first.
+#: Seconds until the controllers of a plane that is up to date must be led: a standby takes 15 s at most, and a program
+#: that ended in an outage has to start first.
 _LEADING_S = 60.0
 
 
