@@ -193,7 +193,7 @@ def test_the_dead_go_first_in_a_swap() -> None:
 @pytest.mark.parametrize(
     ("replicas", "count", "waiting"),
     [
-        (READY, 4, "every slot to have a replica"),
+        (READY, 4, "every slot at west to have a replica"),
         ((*READY[:5], replace(learner("west-3"), lag=2_000)), 3, "learner west-3 to catch up: 2,000 entries behind"),
         ((*READY[:5], replace(learner("west-3"), lag=None)), 3, "learner west-3 to join"),
         ((*READY[:5], replace(learner("west-3"), health=SUSPECT)), 3, "learner west-3 to join"),
@@ -282,7 +282,7 @@ def test_no_voter_leaves_while_another_site_holds_the_quorum_or_none_does() -> N
 @pytest.mark.parametrize(
     ("replicas", "count", "waiting"),
     [
-        ((*GONE[:2], *WEST), 4, ("every slot to have a replica",)),
+        ((*GONE[:2], *WEST), 4, ("every slot at west to have a replica",)),
         ((*GONE[:1], *WEST, learner("west-4")), 4, ("west-4 to be a healthy voter",)),
         ((*GONE[:1], *WEST, learner("west-4")), 5, ("west-4 to be a healthy voter",)),
         ((Seen("east-1"), *WEST), 3, ("apiserver of east-1 to stop",)),

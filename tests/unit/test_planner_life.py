@@ -88,7 +88,7 @@ def test_a_cluster_that_is_silent_is_never_founded_again() -> None:
     silent = replace(observe(truth), membership=None)
     seen = plan(silent)
     assert not any(isinstance(step, DecideBootstrap) for step in seen.now)
-    assert seen.waiting == ("a quorum of the members to answer",)
+    assert seen.waiting == ("a quorum of the members east-1, east-2, east-3 to answer",)
 
 
 def test_volumes_are_released_last_and_only_when_the_plane_is_as_wanted() -> None:

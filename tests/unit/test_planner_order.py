@@ -189,7 +189,9 @@ def test_nothing_is_released_and_nothing_done_before_every_wanted_replica_is_who
 def test_what_a_plane_waits_for_is_said_once() -> None:
     forming = observe(until(empty("east", 3), about_to(StartUnit)))
     assert plan(forming).waiting == ("the founders east-1, east-2, east-3 to form a quorum",)
-    assert plan(replace(serving(), membership=None)).waiting == ("a quorum of the members to answer",)
+    assert plan(replace(serving(), membership=None)).waiting == (
+        "a quorum of the members east-1, east-2, east-3 to answer",
+    )
 
 
 # --- while etcd has an alarm ----------------------------------------------------------------------------------------

@@ -292,7 +292,7 @@ def _dead_first(removable: tuple[Voter, ...]) -> tuple[Voter, ...]:
 def _swap_blockers(view: View) -> tuple[str, ...]:
     """Why a swap must not begin yet (one that has begun must only be finished)."""
     if view.missing:
-        return ("every slot to have a replica",)
+        return (f"every slot at {view.heading} to have a replica",)
     behind = tuple(_behind(view, record) for record in view.wanted if not view.caught_up(record))
     if behind:
         return behind
@@ -326,7 +326,7 @@ def remove(view: View) -> Outcome:
         f"{record.name} to be a healthy voter" for record in view.wanted if not view.is_healthy_voter(record)
     )
     if waiting or view.missing:
-        return Outcome(waiting=waiting or ("every slot to have a replica",))
+        return Outcome(waiting=waiting or (f"every slot at {view.heading} to have a replica",))
     for record in leaving:
         member = view.member(record)
         assert member is not None

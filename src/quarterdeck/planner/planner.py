@@ -147,7 +147,7 @@ def plan(world: World) -> Plan:
     outcome = _first(seen, _rules(world, alarms), aside)
     if world.membership is None:
         # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
-        unread = () if outcome.waiting else ("a quorum of the members to answer",)
+        unread = () if outcome.waiting else (_unread(world),)
         return Plan(now=outcome.steps, waiting=(*outcome.waiting, *unread))
     waiting = (*(members.awaited(world, kind) for kind in alarms), *outcome.waiting, *waits_for_events(seen))
     if outcome.steps or waiting:
@@ -155,6 +155,13 @@ def plan(world: World) -> Plan:
     steps, leftovers = release.release(seen)
     last, _ = aside.sort(Outcome(steps))
     return Plan(now=last.steps, waiting=last.waiting, leftovers=leftovers)
+
+
+def _unread(world: World) -> str:
+    """Why nothing is known of the members."""
+    recorded = world.memory.replicas
+    names = ", ".join(each.name for each in recorded if each.listed) or ", ".join(each.name for each in recorded)
+    return f"a quorum of the members {names} to answer" if names else "etcd of the plane to answer"
 
 
 def _rules(world: World, alarms: tuple[str, ...]) -> tuple[Rule, ...]:

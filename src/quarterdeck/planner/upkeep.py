@@ -4,7 +4,7 @@ one by one, and then writes are taken again.
 
 from __future__ import annotations
 
-from quarterdeck.model.clusters import Full
+from quarterdeck.model.clusters import CALLED, Full
 from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
 from quarterdeck.model.world import Health, MemberFact
 from quarterdeck.planner.members import NOSPACE, can_spare, has_the_data, raised, stray_voters
@@ -73,7 +73,7 @@ def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> O
     if not any(each.space is not None and has_no_room(each.space) and is_cramped(each.space) for each in counted):
         return None
     if passed < view.world.settings.history or known < full.revision:
-        return Outcome(waiting=("a moment, before history is forgotten",))
+        return Outcome(waiting=(f"a moment, before history of {CALLED[view.cluster]} is forgotten",))
     why = "the database is full of how keys once were"
     return Outcome((Compact(site="", why=why, revision=full.revision, cluster=view.cluster),))
 
