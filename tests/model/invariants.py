@@ -15,7 +15,7 @@ does not get well though it was started anew, one at a time, within the budget, 
 is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine
 that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for
 writing on two machines; (21) controllers of two revisions that run one of them under two locks never run at the same
-time.
+time; (22) a voter that belongs to no replica is named for a person as long as a quorum answers (``explorer``).
 """
 
 from __future__ import annotations
