@@ -139,14 +139,21 @@ async def fill(member: EtcdMember) -> None:
 
 
 async def fill_with_data(member: EtcdMember) -> None:
-    """Write other keys until etcd has no space left: nothing but a larger quota makes room."""
+    """Write other keys until nothing but a larger quota makes room. The file of the database grows by 16 MiB at a time,
+    so that defragmenting may give back much of what etcd found too large.
+    """
     for number in range(200):
         try:
             await member.kv.put(Put(key=b"/fill/%d" % number, value=b"x" * 2**20))
         except EtcdFault as fault:
-            if fault.reason is Reason.NO_SPACE:
+            if fault.reason is not Reason.NO_SPACE:
+                raise
+            await member.maintenance.defragment()
+            status = await member.maintenance.status()
+            if status.db_size > 0.95 * status.db_size_quota:
                 return
-            raise
+            for alarm in await member.maintenance.alarms():
+                await member.maintenance.disarm(alarm)
     raise AssertionError("it takes everything")
 
 
