@@ -99,7 +99,7 @@ def _controls(view: View, record: Replica, change: Change) -> bool:
     """
     fact, new = view.fact(record), record.revision == view.revision
     return all(
-        (each in change.stops and ends_by_itself(view.world, record, each))
+        (not new and each in change.stops and ends_by_itself(view.world, record, each))
         or (fact.unit(each) is UnitState.RUNNING and not (new and each in change.restart & fact.silent))
         for each in view.world.controllers(record)
     )
