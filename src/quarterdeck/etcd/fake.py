@@ -211,15 +211,17 @@ class FakeEtcd:
         """See the port."""
         self._admitted(urls, f"writing the key {key.decode(errors='replace')}")
         self.cluster.kept[key] = value
-        self.cluster.commit()
+        self.cluster.write()
 
     async def forget(self, urls: Sequence[str], key: bytes) -> None:
         """See the port."""
         doing = f"deleting the key {key.decode(errors='replace')}"
         self._admitted(urls, doing)
         self.cluster.forgotten.append(key)
-        self.cluster.kept.pop(key, None)
-        self.cluster.commit()
+        if self.cluster.kept.pop(key, None) is None:
+            self.cluster.commit()
+        else:
+            self.cluster.write()
 
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
         """See the port."""
