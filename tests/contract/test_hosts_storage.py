@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -235,11 +235,17 @@ async def test_a_host_is_cleared_of_units_by_what_is_there_and_not_by_what_is_kn
         )
 
 
-async def test_a_program_that_cannot_be_executed_says_so_in_the_words_of_systemd(
+async def test_a_program_that_cannot_be_executed_is_refused_and_later_named_in_the_words_of_systemd(
     lab: HostsUnderTest, site: LabSite
 ) -> None:
-    lab.lab.sh(A, "echo text > /usr/local/bin/no-program; chmod 644 /usr/local/bin/no-program")
-    with suppress(Unavailable):
-        await site.start_unit(A, UnitSpec(name="broken", argv=("/usr/local/bin/no-program",), restart_pause=0.25))
+    lab.lab.sh(A, "printf '#!/bin/sh\\nexec sleep 1000\\n' > /usr/local/bin/program; chmod 644 /usr/local/bin/program")
+    broken = UnitSpec(name="broken", argv=("/usr/local/bin/program",), restart_pause=0.25)
+    with pytest.raises(
+        PreconditionFailed, match=r"program /usr/local/bin/program is not executable: its mode is -rw-r--r--"
+    ):
+        await site.start_unit(A, broken)
+    lab.lab.sh(A, "chmod 755 /usr/local/bin/program")
+    await site.start_unit(A, broken)
+    lab.lab.sh(A, "chmod 644 /usr/local/bin/program; systemctl kill --signal KILL quarterdeck-broken")
     why = await eventually(lambda: why_unit_ended(site, A, "broken"), lambda seen: "Permission denied" in seen)
     assert why.startswith("exit code 203 (systemd: EXEC)")
