@@ -73,7 +73,7 @@ async def _looked(plane: Plane) -> tuple[Disarming, World]:
     world = await (await observer_of(plane)).observe()
     alarms: list[tuple[Cluster, AlarmKind]] = []
     kept: list[PreconditionFailed] = []
-    for cluster in (Cluster.MAIN, *([Cluster.EVENTS] if plane.memory.events.exists else [])):
+    for cluster in plane.memory.clusters:
         of = world.of(cluster)
         if of.membership is None:
             seen = f"no quorum of {CALLED[cluster]} answers"

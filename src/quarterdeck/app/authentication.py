@@ -10,7 +10,7 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.events import Happening
 from quarterdeck.engine.home import Home
 from quarterdeck.etcd.auth import ROOT
-from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.clusters import CALLED
 from quarterdeck.pki.issuing import issue_etcd_user
 from quarterdeck.stores.port import EventType
 
@@ -24,7 +24,7 @@ async def disable(home: Home, name: str) -> None:
     async with AsyncExitStack() as stack:
         plane = await home.plane(resource, stack)
         root = issue_etcd_user(plane.secrets, ROOT, datetime.now(UTC), lifetime=_LIFETIME)
-        for cluster in (Cluster.MAIN, *([Cluster.EVENTS] if plane.memory.events.exists else [])):
+        for cluster in plane.memory.clusters:
             await plane.etcd.disable_authentication(client_urls(plane, cluster), root)
             told = Happening("AuthenticationDisabled", f"authentication is off in {CALLED[cluster]}", EventType.NORMAL)
             await home.store.record(told.event(name, plane.clock()))

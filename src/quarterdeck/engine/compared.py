@@ -123,11 +123,10 @@ def _of_one_kind(hashes: Hashes) -> dict[str, int | None]:
 
 async def compare_all(plane: Plane) -> tuple[Compared, ...]:
     """Both clusters of a plane, if it has both. Raises Unavailable where one that is there has no quorum."""
-    there = [Cluster.MAIN, *([Cluster.EVENTS] if plane.memory.events.exists else [])]
     if not plane.memory.created:
         doing, step = f"comparing the data of plane {plane.name}", f"see 'quarterdeck status {plane.name}'"
         raise Unavailable(doing, "its etcd was not founded yet", step)
-    return tuple([await compare(plane, each) for each in there])
+    return tuple([await compare(plane, each) for each in plane.memory.clusters])
 
 
 async def same_data(move: Move) -> Finding:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from quarterdeck.engine.events import happenings
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.catalogue import Metric
-from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.world import Health, Membership, World
 from quarterdeck.planner import quorum
@@ -43,9 +42,8 @@ def samples(world: World, plan: Plan) -> Iterator[Sample]:
             if each.led is not None:
                 yield Sample(catalogue.LED, (str(each.component),), each.led)
     yield Sample(catalogue.READY, (), sum(each.ready is True for each in world.replicas))
-    for cluster in Cluster:
-        if cluster is Cluster.MAIN or world.memory.events.exists:
-            yield from _of_etcd(world.of(cluster), str(cluster))
+    for cluster in world.memory.clusters:
+        yield from _of_etcd(world.of(cluster), str(cluster))
     for balancer in world.balancers:
         if balancer.reachable:
             yield Sample(catalogue.BACKENDS, (balancer.site, "told"), len(balancer.backends))

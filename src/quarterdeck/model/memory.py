@@ -233,6 +233,11 @@ class Memory:
         """What is still to be copied before the main cluster can begin anew; None if nothing is."""
         return self.seed if self.seed is not None and not self.seed.restored else None
 
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters of etcd that the plane has: the main one, and the events' where there is one."""
+        return (Cluster.MAIN, Cluster.EVENTS) if self.events.exists else (Cluster.MAIN,)
+
     def of(self, cluster: Cluster) -> Memory:
         """The same memory, with that cluster where the main one stands."""
         if cluster is Cluster.MAIN:
