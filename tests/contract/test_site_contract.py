@@ -304,7 +304,7 @@ async def test_watched_files_change_under_a_running_unit(lab: SiteUnderTest, sit
 async def test_watched_files_may_be_there_before_their_unit(lab: SiteUnderTest, site: SiteFaults) -> None:
     path = site.folder(A, "runs") / "early"
     await site.write_files(A, (UnitFile(path, b"1"),))
-    assert await site.units(A) == ()
+    assert [each.files_only for each in await site.units(A)] == [True]
     await start(site, runs())
     assert lab.file(A, path).content == b"1"
 
@@ -358,6 +358,26 @@ async def test_a_removed_unit_is_forgotten_with_its_folder(lab: SiteUnderTest, s
     with pytest.raises((FileNotFoundError, KeyError)):
         lab.file(A, path)
     assert (await start(site, runs())).restarts == 0
+
+
+async def test_a_unit_of_which_only_files_are_there_is_known_and_removed(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
+    """Who wrote them has died before it started the unit."""
+    path = site.folder(A, "half") / "live" / "key.pem"
+    await site.write_files(A, (UnitFile(path, b"a private key"),))
+    assert await site.units(A) == (UnitStatus(name="half", state=UnitState.STOPPED, files_only=True),)
+    assert (await site.facts()).machine(B).units == ()  # type: ignore[union-attr]
+    await site.stop_unit(A, "half")
+    assert [each.name for each in await site.units(A)] == ["half"]
+    await site.remove_unit(A, "half")
+    assert await site.units(A) == ()
+    with pytest.raises((FileNotFoundError, KeyError)):
+        lab.file(A, path)
+    await site.write_files(A, (UnitFile(path, b"a private key"),))
+    started = await start(site, runs("half"))
+    assert (started.state, started.files_only) == (UnitState.RUNNING, False)
+    assert len(await site.units(A)) == 1
 
 
 async def test_a_crashed_unit_is_started_again_and_counted(lab: SiteUnderTest, site: SiteFaults) -> None:

@@ -115,7 +115,9 @@ class CoreDns:
         ran: list[str] = []
 
         async def see(machine: str) -> None:
-            if any(each.name == self.hosts[machine].unit for each in await self.site.units(machine)):
+            units = {each.name: each for each in await self.site.units(machine)}
+            unit = units.get(self.hosts[machine].unit)
+            if unit is not None and not unit.files_only:
                 ran.append(machine)
 
         await self._on_each(see)

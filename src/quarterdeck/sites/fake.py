@@ -28,6 +28,7 @@ from quarterdeck.model.units import (
     UnitState,
     UnitStatus,
     Volume,
+    with_files,
 )
 from quarterdeck.sites.fake_faults import FakeFaults
 from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
@@ -90,7 +91,8 @@ class FakeSite(FakeFaults):
 
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
         """See Site."""
-        return tuple(
+        where = self._reach(machine)
+        known = tuple(
             UnitStatus(
                 name=each.spec.name,
                 state=each.state,
@@ -99,10 +101,12 @@ class FakeSite(FakeFaults):
                 exit_code=each.exit_code,
                 restarts=each.restarts,
                 refused=each.refused,
-                altered=any(self._machine(machine).files.get(file.path) != file for file in each.spec.files),
+                altered=any(where.files.get(file.path) != file for file in each.spec.files),
             )
-            for each in self._reach(machine).units.values()
+            for each in where.units.values()
         )
+        below = _units_folder(machine)
+        return with_files(known, (path.relative_to(below).parts[0] for path in where.files if below in path.parents))
 
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: whatever is a file is there."""
