@@ -16,6 +16,7 @@ from support.site_harness import (
     SiteFaults,
     SiteUnderTest,
     any_lab,
+    complains,
     eventually,
     fails,
     job_fails,
@@ -45,6 +46,7 @@ from quarterdeck.model.units import (
     UnitState,
     UnitStatus,
 )
+from quarterdeck.sites.endings import complaint, why_unit_ended
 from quarterdeck.sites.port import Faults, Holds
 
 A, B = "east-a1", "east-b1"
@@ -360,9 +362,7 @@ async def test_a_removed_unit_is_forgotten_with_its_folder(lab: SiteUnderTest, s
     assert (await start(site, runs())).restarts == 0
 
 
-async def test_a_unit_of_which_only_files_are_there_is_known_and_removed(
-    lab: SiteUnderTest, site: SiteFaults
-) -> None:
+async def test_a_unit_of_which_only_files_are_there_is_known_and_removed(lab: SiteUnderTest, site: SiteFaults) -> None:
     """Who wrote them has died before it started the unit."""
     path = site.folder(A, "half") / "live" / "key.pem"
     await site.write_files(A, (UnitFile(path, b"a private key"),))
@@ -405,7 +405,7 @@ async def test_a_unit_that_exits_again_and_again_has_failed_with_its_exit_code(s
 
 async def test_logs_are_of_all_starts_and_both_streams(site: SiteFaults) -> None:
     spec = prints("hello")
-    once = ["hello", "hello to stderr"]
+    once = ["quarterdeck: starting", "hello", "hello to stderr"]
 
     async def lines() -> list[str]:
         return (await site.logs(A, spec.name)).splitlines()
@@ -414,9 +414,26 @@ async def test_logs_are_of_all_starts_and_both_streams(site: SiteFaults) -> None
     await eventually(lines, lambda seen: seen == once)
     await site.stop_unit(A, spec.name)
     await site.start_unit(A, spec)
-    await eventually(lines, lambda seen: seen == once + once)
+    await eventually(lines, lambda seen: seen == [*once, "quarterdeck: ended: killed by SIGTERM", *once])
     assert await site.logs(A, spec.name, lines=1) == "hello to stderr\n"
     assert await site.logs(A, spec.name, lines=0) == ""
+
+
+async def test_the_reason_of_an_ending_is_that_of_the_last_run_that_has_ended(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
+    await site.start_unit(A, complains("Error: cannot bind", exit_code=3))
+    await eventually(
+        lambda: why_unit_ended(site, A, "complains"), lambda seen: seen == "exit code 3: Error: cannot bind"
+    )
+    await site.start_unit(A, complains("all is well"))
+    await eventually(lambda: complaint(site, A, "complains"), lambda seen: seen == "all is well")
+    before = await eventually(lambda: status(site, A, "complains"), lambda seen: seen.state is UnitState.RUNNING)
+    lab.crash(A, before)
+    why = await eventually(
+        lambda: why_unit_ended(site, A, "complains"), lambda seen: seen.startswith("killed by SIGKILL")
+    )
+    assert why == "killed by SIGKILL: all is well"
 
 
 async def test_names_cannot_lead_out_of_the_machine(site: SiteFaults) -> None:

@@ -148,7 +148,7 @@ class FakeSite(FakeFaults):
         if found is not None:
             found.wanted = False
             if found.state is UnitState.RUNNING:
-                found.exit_code = -9 if kill else -15
+                found.ends(-9 if kill else -15)
             found.state, found.pid, found.refused = UnitState.STOPPED, None, ""
 
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
@@ -275,7 +275,8 @@ class FakeSite(FakeFaults):
                 raise Conflict(doing, f"machine {source} answers, and uses it")
         here.disk.adopt(name, there.disk, PurePosixPath("/fake", machine, "volumes", found, name))
         for each in users:
-            each.pid, each.exit_code = None, -9
+            each.pid = None
+            each.ends(-9)
             self._started(there, each)
         return here.disk.volume(name)
 
