@@ -199,6 +199,43 @@ async def test_one_of_two_own_servers_may_be_lost_and_is_told_what_it_missed(tmp
         assert [await ask(each, NAME) for each in dns.servers] == [None, None]
 
 
+async def test_a_server_that_joins_answers_as_the_others_from_its_first_answer_on(tmp_path: Path) -> None:
+    first, second = "east-a1", EDGE
+    async with own_server(tmp_path, machines=(first, second)) as both:
+        alone = replace(both, hosts={first: both.hosts[first]})
+        claim = Claim(owner="alpha/1", token=5, addresses=frozenset({"192.0.2.1", "192.0.2.3"}))
+        await alone.set(NAME, ("192.0.2.1",), 5, claim)
+        await alone.set("unclaimed.planes.test", ("192.0.2.2", "2001:db8::2"), 7)
+        missed: list[Record | None] = []
+
+        async def asked() -> None:
+            while True:
+                try:
+                    missed.append(await ask(both.servers[1], NAME, timeout=0.2))
+                except Unavailable:
+                    await asyncio.sleep(0.005)
+
+        asking = asyncio.create_task(asked())
+        names = (NAME, "unclaimed.planes.test", "of-no-server.planes.test")
+        await both.join((second,), names, (nobody(), *alone.servers))
+        asking.cancel()
+        assert set(missed) <= {Record(("192.0.2.1",), 5)}
+        for name in names:
+            seen, before = await both.look(name), await alone.look(name)
+            assert (seen.torn, seen.uneven) == ("", False)
+            assert (seen.record, seen.ownership) == (before.record, before.ownership)
+        assert (await both.look(NAME)).ownership == claim.ownership
+        await both.set(NAME, ("192.0.2.3",), 5, replace(claim, token=6))
+        assert [await ask(each, NAME) for each in both.servers] == [Record(("192.0.2.3",), 5)] * 2
+
+
+async def test_a_server_joins_though_no_other_answers(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as own:
+        await own.join((EDGE,), (NAME,), (nobody(),))
+        await own.set(NAME, ("192.0.2.1",), 5)
+        assert await own.observe(NAME) == Record(("192.0.2.1",), 5)
+
+
 async def test_a_record_that_does_not_show_is_a_clear_error(own: CoreDns) -> None:
     hosts = {machine: replace(each, reload=3600.0) for machine, each in own.hosts.items()}
     slow = replace(own, hosts=hosts, patience=1.0)

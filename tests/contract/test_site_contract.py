@@ -16,6 +16,7 @@ from support.site_harness import (
     SiteFaults,
     SiteUnderTest,
     any_lab,
+    complains,
     eventually,
     fails,
     job_fails,
@@ -45,6 +46,7 @@ from quarterdeck.model.units import (
     UnitState,
     UnitStatus,
 )
+from quarterdeck.sites.endings import complaint, why_unit_ended
 from quarterdeck.sites.port import Faults, Holds
 
 A, B = "east-a1", "east-b1"
@@ -304,7 +306,7 @@ async def test_watched_files_change_under_a_running_unit(lab: SiteUnderTest, sit
 async def test_watched_files_may_be_there_before_their_unit(lab: SiteUnderTest, site: SiteFaults) -> None:
     path = site.folder(A, "runs") / "early"
     await site.write_files(A, (UnitFile(path, b"1"),))
-    assert await site.units(A) == ()
+    assert [each.files_only for each in await site.units(A)] == [True]
     await start(site, runs())
     assert lab.file(A, path).content == b"1"
 
@@ -360,6 +362,24 @@ async def test_a_removed_unit_is_forgotten_with_its_folder(lab: SiteUnderTest, s
     assert (await start(site, runs())).restarts == 0
 
 
+async def test_a_unit_of_which_only_files_are_there_is_known_and_removed(lab: SiteUnderTest, site: SiteFaults) -> None:
+    """Who wrote them has died before it started the unit."""
+    path = site.folder(A, "half") / "live" / "key.pem"
+    await site.write_files(A, (UnitFile(path, b"a private key"),))
+    assert await site.units(A) == (UnitStatus(name="half", state=UnitState.STOPPED, files_only=True),)
+    assert (await site.facts()).machine(B).units == ()  # type: ignore[union-attr]
+    await site.stop_unit(A, "half")
+    assert [each.name for each in await site.units(A)] == ["half"]
+    await site.remove_unit(A, "half")
+    assert await site.units(A) == ()
+    with pytest.raises((FileNotFoundError, KeyError)):
+        lab.file(A, path)
+    await site.write_files(A, (UnitFile(path, b"a private key"),))
+    started = await start(site, runs("half"))
+    assert (started.state, started.files_only) == (UnitState.RUNNING, False)
+    assert len(await site.units(A)) == 1
+
+
 async def test_a_crashed_unit_is_started_again_and_counted(lab: SiteUnderTest, site: SiteFaults) -> None:
     await start(site, runs())
     settled = await eventually(lambda: status(site, A, "runs"), lambda seen: seen.state is UnitState.RUNNING)
@@ -385,7 +405,7 @@ async def test_a_unit_that_exits_again_and_again_has_failed_with_its_exit_code(s
 
 async def test_logs_are_of_all_starts_and_both_streams(site: SiteFaults) -> None:
     spec = prints("hello")
-    once = ["hello", "hello to stderr"]
+    once = ["quarterdeck: starting", "hello", "hello to stderr"]
 
     async def lines() -> list[str]:
         return (await site.logs(A, spec.name)).splitlines()
@@ -394,9 +414,26 @@ async def test_logs_are_of_all_starts_and_both_streams(site: SiteFaults) -> None
     await eventually(lines, lambda seen: seen == once)
     await site.stop_unit(A, spec.name)
     await site.start_unit(A, spec)
-    await eventually(lines, lambda seen: seen == once + once)
+    await eventually(lines, lambda seen: seen == [*once, "quarterdeck: ended: killed by SIGTERM", *once])
     assert await site.logs(A, spec.name, lines=1) == "hello to stderr\n"
     assert await site.logs(A, spec.name, lines=0) == ""
+
+
+async def test_the_reason_of_an_ending_is_that_of_the_last_run_that_has_ended(
+    lab: SiteUnderTest, site: SiteFaults
+) -> None:
+    await site.start_unit(A, complains("Error: cannot bind", exit_code=3))
+    await eventually(
+        lambda: why_unit_ended(site, A, "complains"), lambda seen: seen == "exit code 3: Error: cannot bind"
+    )
+    await site.start_unit(A, complains("all is well"))
+    await eventually(lambda: complaint(site, A, "complains"), lambda seen: seen == "all is well")
+    before = await eventually(lambda: status(site, A, "complains"), lambda seen: seen.state is UnitState.RUNNING)
+    lab.crash(A, before)
+    why = await eventually(
+        lambda: why_unit_ended(site, A, "complains"), lambda seen: seen.startswith("killed by SIGKILL")
+    )
+    assert why == "killed by SIGKILL: all is well"
 
 
 async def test_names_cannot_lead_out_of_the_machine(site: SiteFaults) -> None:

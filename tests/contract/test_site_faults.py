@@ -28,6 +28,7 @@ from support.site_harness import (
     local_lab,
     runs,
     status,
+    written,
 )
 
 from quarterdeck import clocks
@@ -442,7 +443,7 @@ async def last_sync(lab: SiteUnderTest, pid: int | None, good: Callable[[float],
         return
 
     async def said() -> float | None:
-        lines = (await lab.site.logs(A, "keeps-syncing")).splitlines()
+        lines = (await written(lab.site, A, "keeps-syncing")).splitlines()
         last = lines[-1].split() if lines else []
         return float(last[1]) if len(last) == 2 and last[0] == str(pid) else None
 

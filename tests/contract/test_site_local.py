@@ -30,6 +30,7 @@ from support.site_harness import (
     settings,
     shell,
     status,
+    written,
 )
 
 from quarterdeck.errors import TimedOut, Unavailable
@@ -135,7 +136,7 @@ async def test_where_another_user_could_not_reach_its_data_a_unit_runs_as_its_su
 
 
 async def first_lines(site: LocalSite, unit: str, count: int) -> tuple[str, ...]:
-    return tuple((await site.logs(A, unit)).splitlines()[:count])
+    return tuple((await written(site, A, unit)).splitlines()[:count])
 
 
 async def gone(pid: int) -> bool:
@@ -171,7 +172,7 @@ async def test_a_settled_unit_that_ends_by_itself_is_started_again_after_its_pau
     site: LocalSite, lab: LocalUnderTest
 ) -> None:
     async def starts() -> list[float]:
-        return [float(each) for each in (await site.logs(A, "pauses")).split()]
+        return [float(each) for each in (await written(site, A, "pauses")).split()]
 
     pause = 0.6
     await site.start_unit(A, shell("pauses", "date +%s.%N; exec sleep 1000", restart_pause=pause))
@@ -292,7 +293,7 @@ async def test_stopping_a_unit_takes_the_processes_that_it_started_along(site: L
 async def test_a_unit_that_ignores_sigterm_is_killed_after_its_time(site: LocalSite) -> None:
     spec = shell("deaf", "trap '' TERM; echo ready; while :; do sleep 1; done", stop_timeout=0.5)
     await site.start_unit(A, spec)
-    await eventually(lambda: site.logs(A, "deaf"), lambda seen: seen == "ready\n")
+    await eventually(lambda: written(site, A, "deaf"), lambda seen: seen == "ready\n")
     started = time.monotonic()
     await site.stop_unit(A, "deaf")
     assert time.monotonic() - started >= 0.5
@@ -315,7 +316,7 @@ async def test_a_call_that_a_frozen_machine_reads_too_late_is_not_carried_out(si
 async def test_a_kill_does_not_wait_for_a_stop_that_is_under_way(site: LocalSite) -> None:
     spec = shell("deaf", "trap '' TERM; echo ready; while :; do sleep 1; done", stop_timeout=60.0)
     await site.start_unit(A, spec)
-    await eventually(lambda: site.logs(A, "deaf"), lambda seen: seen == "ready\n")
+    await eventually(lambda: written(site, A, "deaf"), lambda seen: seen == "ready\n")
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
         tasks.create_task(site.stop_unit(A, "deaf"))
         await eventually(lambda: status(site, A, "deaf"), lambda seen: seen.state is UnitState.STOPPING)
@@ -362,7 +363,7 @@ async def test_arguments_and_environment_arrive_as_they_were_given(site: LocalSi
     show = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['ODD']]), flush=True); sys.stdin.read()"
     spec = UnitSpec(name="odd", argv=(sys.executable, "-c", show), boot_argv=odd, env=(("ODD", odd[2]),))
     await site.start_unit(A, spec)
-    text = await eventually(lambda: site.logs(A, "odd"), lambda seen: seen.endswith("\n"))
+    text = await eventually(lambda: written(site, A, "odd"), lambda seen: seen.endswith("\n"))
     assert json.loads(text) == [list(odd), odd[2]]
 
 

@@ -95,6 +95,32 @@ class RememberedSite:
 
 
 @dataclass
+class HubOfHosts:
+    """The hosts of DNS servers of all sites."""
+
+    declared: Sequence[Site]
+
+    async def machines(self) -> tuple[Machine, ...]:
+        return tuple(
+            Machine(name=name, site="hub", zone="a", address=address, role=MachineRole.DNS)
+            for name, address in self._hosts()
+        )
+
+    @property
+    def addresses(self) -> list[str]:
+        return [address for _, address in self._hosts()]
+
+    def _hosts(self) -> list[tuple[str, str]]:
+        return [
+            (f"{site.metadata.name}-{each.name}", each.address)
+            for site in self.declared
+            if isinstance(site.spec, SshSpec)
+            for each in site.spec.hosts
+            if MachineRole.DNS in each.roles
+        ]
+
+
+@dataclass
 class HostSites:
     """Opens them. On hosts that are ``routed`` keepalived runs; ``told``: which others it was told of there last.
     ``findings``: what a check says of hosts as long as they are of the site that it is for;
@@ -113,8 +139,8 @@ class HostSites:
 
     async def require_allowed(self, resource: Site) -> None: ...
 
-    def hub(self, space: AddressSpace, declared: Sequence[Site]) -> RememberedSite:
-        raise NotImplementedError
+    def hub(self, space: AddressSpace, declared: Sequence[Site]) -> HubOfHosts:
+        return HubOfHosts(declared)
 
     def hubs(self) -> tuple[AddressSpace, ...]:
         return ()

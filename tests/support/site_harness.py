@@ -75,6 +75,11 @@ def prints(text: str) -> UnitSpec:
     return shell(f"prints-{text}", f"echo {text}; echo {text} to stderr >&2; exec sleep 1000")
 
 
+def complains(line: str, exit_code: int | None = None) -> UnitSpec:
+    """It says that and goes on, or ends."""
+    return shell("complains", f"echo '{line}'; {'exec sleep 1000' if exit_code is None else f'exit {exit_code}'}")
+
+
 def listens(address: str, port: int) -> UnitSpec:
     return UnitSpec(name=f"listens-{port}", argv=("/usr/bin/perl", "-e", LISTENER, address, str(port)))
 
@@ -127,6 +132,9 @@ def behave(spec: UnitSpec) -> Behaviour:
     if kind == "prints":
         runs_on = "sleep" in spec.argv[-1]  # a unit, not a job
         return Behaviour(exit_code=None if runs_on else 0, output=f"{detail}\n{detail} to stderr\n")
+    if kind == "complains":
+        line, _, end = spec.argv[-1].removeprefix("echo '").partition("'; ")
+        return Behaviour(exit_code=int(end.split()[1]) if "exit" in end else None, output=f"{line}\n")
     if kind == "listens":
         return Behaviour(listens=(int(detail),))
     if kind == "keeps" and spec.needs is not None:
@@ -136,6 +144,12 @@ def behave(spec: UnitSpec) -> Behaviour:
 
 class SiteFaults(Site, Holds, Faults, Switches, Protocol):
     """A site that can be hurt."""
+
+
+async def written(site: Site, machine: str, unit: str) -> str:
+    """What a unit's own program wrote."""
+    lines = (await site.logs(machine, unit)).splitlines(keepends=True)
+    return "".join(each for each in lines if not each.startswith("quarterdeck: "))
 
 
 async def status(site: Site, machine: str, unit: str) -> UnitStatus:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from support.host_sites import HostSites, host, host_site
+from support.host_sites import HostSites, HubOfHosts, host, host_site
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.memory import KeptDataStatus, LeftBehindStatus, MemoryStatus, Moment, ReplicaStatus, SlotStatus
-from quarterdeck.api.site import Site, SshSpec
+from quarterdeck.api.site import AddressSpace, Site, SshSpec
 from quarterdeck.app import Asker, Quarterdeck
 from quarterdeck.app.sites import Sites
 from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.sites import Sites as Drivers
+from quarterdeck.engine import new_name_servers
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 
@@ -32,13 +34,65 @@ def hosts() -> HostSites:
     return HostSites()
 
 
+@dataclass
+class NameServers:
+    """The DNS servers of all sites: ``joined`` has which were started with which names, as which others said.
+    ``why``: why none starts.
+    """
+
+    joined: list[tuple[list[str], list[str], list[str]]] = field(default_factory=list)
+    why: str = ""
+
+    def at(self, hub: HubOfHosts, space: AddressSpace, program: Path | None = None) -> NameServersAtHub:
+        return NameServersAtHub(self, hub, program)
+
+
+@dataclass
+class NameServersAtHub:
+    """Those of the sites of one moment."""
+
+    all: NameServers
+    hub: HubOfHosts
+    program: Path | None
+
+    async def dns(self) -> NameServersAtHub:
+        return self
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        return tuple(self.hub.addresses)
+
+    async def join(self, machines: Sequence[str], names: Sequence[str], others: Sequence[str]) -> None:
+        assert self.program == Path("/coredns")
+        if self.all.why:
+            raise Unavailable("installing coredns", self.all.why)
+        self.all.joined.append(([*machines], [*names], sorted(others)))
+
+
+@pytest.fixture(autouse=True)
+def servers(monkeypatch: pytest.MonkeyPatch) -> NameServers:
+    made = NameServers()
+
+    async def seen(hub: HubOfHosts, _: AddressSpace) -> tuple[str, ...]:
+        return tuple(hub.addresses)
+
+    monkeypatch.setattr(new_name_servers, "Hub", made.at)
+    monkeypatch.setattr(new_name_servers, "name_servers", seen)
+    return made
+
+
 @pytest.fixture
 async def face(tmp_path: Path, hosts: HostSites) -> AsyncIterator[Quarterdeck]:
     async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="ann@desk")) as made:
         opened = {"local": lambda folder, _: LocalSites(folder), "ssh": lambda _, __: hosts}
         made._home.sites = Drivers(made._home.folder, opened)
+        made.sites._name_server = coredns
         await made.sites.add(RACK)
         yield made
+
+
+async def coredns() -> Path:
+    return Path("/coredns")
 
 
 async def plane(face: Quarterdeck, *, at: str = "rack", name: str = "demo", **memory: object) -> None:
@@ -269,6 +323,41 @@ async def test_the_last_dns_server_stays_while_names_are_kept_there_also_of_plan
     await face.sites.add_hosts("annex", (parsed(**host("name8", roles=["dns"])),))
     await face.sites.remove_host("rack", "three3")
     assert await names(face.sites) == ["one1", "two2"]
+
+
+async def test_a_new_dns_server_has_the_names_of_all_planes_before_it_is_one_of_theirs(
+    face: Quarterdeck, servers: NameServers
+) -> None:
+    await face.sites.add_hosts("rack", (parsed(**host("four4", roles=["dns"])),))
+    assert servers.joined == [], "the first plane starts it"
+    await plane(face)
+    await plane(face, name="here", at="east")
+    await face.sites.add_hosts("rack", (parsed(**host("five5")),))
+    assert servers.joined == [], "it is no DNS server"
+    await face.sites.add_hosts("rack", (parsed(**host("six6", roles=["control", "dns"])),))
+    others = ["192.0.2.3", "192.0.2.4"]
+    demo = "demo.quarterdeck.internal"
+    assert servers.joined == [(["rack-six6"], [demo], others)]
+    both = host("name7", roles=["control", "dns"])
+    await face.sites.add(host_site(both, name="annex"))
+    assert servers.joined[1] == (["annex-name7"], [demo], [*others, "192.0.2.6"])
+    more = host_site(both, host("name8", roles=["dns"]), name="annex")
+    await face.sites.apply(more, dry_run=True)
+    assert len(servers.joined) == 2
+    await face.sites.apply(more)
+    assert (servers.joined[2][0], len(servers.joined[2][2])) == (["annex-name8"], 4)
+    await face.sites.replace_host("annex", "name8", address="192.0.2.88", login=SshLogin())
+    assert (servers.joined[3][0], len(servers.joined[3][2])) == (["annex-name8"], 5)
+
+
+async def test_a_host_whose_dns_server_cannot_be_started_is_not_added(face: Quarterdeck, servers: NameServers) -> None:
+    await plane(face)
+    before = await face.sites.get("rack")
+    servers.why = "the disk of host four4 is full"
+    says = r"new DNS servers of site rack \(nothing else was changed\): installing coredns: the disk of host four4 is"
+    with pytest.raises(Unavailable, match=says):
+        await face.sites.add_hosts("rack", (parsed(**host("four4", roles=["dns"])),))
+    assert await face.sites.get("rack") == before
 
 
 async def test_a_host_may_be_logged_in_to_otherwise_at_any_time(face: Quarterdeck) -> None:

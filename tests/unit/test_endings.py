@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.components.endings import last_reason, why_it_ended
+from quarterdeck.components.endings import last_reason, present_reason, why_it_ended
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.sites.endings import why_idle, why_unit_ended
+from quarterdeck.sites.endings import complaint, why_idle, why_unit_ended
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.settings import LocalSiteSettings
@@ -87,6 +87,53 @@ def test_the_reason_is_that_of_the_last_run() -> None:
     after = (OUTPUTS / "etcd-data-is-file.txt").read_text()
     assert "not a directory" in last_reason(before + after)
     assert "enable-v2v3" in last_reason(after + before)
+
+
+def run(name: str, how: str = "exit code 1") -> str:
+    text = name if name.endswith("\n") else (OUTPUTS / f"{name}.txt").read_text()
+    return f"quarterdeck: starting\n{text}" + (f"quarterdeck: ended: {how}\n" if how else "")
+
+
+NO_LISTENER = (
+    "[2026-11-25 21:45:40.046][1][warning][config] [source/a.cc:1] gRPC config for Listener rejected: "
+    "Error adding/updating listener(s) clients: cannot bind '127.1.0.1:6443': Address already in use\n"
+)
+WELL = "[2026-11-25 21:46:40.046][1][info][main] [source/server/server.cc:1159] all dependencies initialized\n"
+
+
+def test_a_reason_is_that_of_the_last_run_that_has_ended_and_of_none_before() -> None:
+    killed = run(NO_LISTENER) + run(WELL, "killed by SIGKILL")
+    assert why_it_ended(killed, -9) == "killed by SIGKILL: all dependencies initialized"
+    assert "cannot bind" in why_it_ended(run(WELL) + run(NO_LISTENER), 1)
+    begun = killed + run(WELL, how="")
+    assert why_it_ended(begun, -9) == why_it_ended(killed, -9), "it is the one before that has ended"
+    off = run(NO_LISTENER, how="") + run(WELL, "killed by SIGKILL")
+    assert "cannot bind" not in why_it_ended(off, -9), "its machine was off, and could not note that it ended"
+    late = "quarterdeck: starting\nquarterdeck: ended: exit code 1\nError: last words\n"
+    assert why_it_ended(run(NO_LISTENER) + late + run(WELL, how=""), 1) == "exit code 1: Error: last words"
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_no_program_is_told_the_reason_of_a_run_before_it_came_up(name: str) -> None:
+    _, reason = REASONS[name]
+    came_up = run(name) + run("it serves\n", how="")
+    assert reason in why_it_ended(came_up, 1), "it is the last one that has ended"
+    assert present_reason(came_up) == "it serves"
+    assert why_it_ended(run(name) + run("it serves\n", "killed by SIGTERM"), -15) == "killed by SIGTERM: it serves"
+    assert reason in present_reason(run("it serves\n") + run(name, how=""))
+
+
+def test_why_a_machine_cannot_start_it_again_is_its_ending() -> None:
+    before = run(NO_LISTENER) + run(WELL, "killed by SIGKILL")
+    assert why_it_ended(f"{before}quarterdeck: cannot start: no program\n") == "quarterdeck: cannot start: no program"
+    begun = f"{before}quarterdeck: starting\nquarterdeck: cannot start: too many open files\n"
+    assert why_it_ended(begun) == "quarterdeck: cannot start: too many open files"
+
+
+def test_output_without_such_lines_is_that_of_one_run() -> None:
+    assert "cannot bind" in why_it_ended(NO_LISTENER + WELL, 1)
+    assert "cannot bind" in present_reason(NO_LISTENER + WELL)
+    assert why_it_ended("", None) == present_reason("") == ""
 
 
 #: What other programs write, and the part of it that is the reason.
@@ -178,7 +225,9 @@ def test_a_long_reason_is_cut() -> None:
 
 async def test_a_unit_says_why_it_does_not_run_and_one_that_runs_says_nothing_of_the_kind() -> None:
     def behave(spec: UnitSpec) -> Behaviour:
-        return Behaviour() if spec.name == "well" else Behaviour(exit_code=1, output="Error: unknown flag: --x\n")
+        if spec.name == "well" or spec.argv == ("/bin/y",):
+            return Behaviour(output="waits\n")
+        return Behaviour(exit_code=1, output="Error: unknown flag: --x\n")
 
     site = FakeSite(LocalSiteSettings(name="east", zones=("a",)), behave=behave)
     machine = (await site.machines())[0].name
@@ -189,5 +238,9 @@ async def test_a_unit_says_why_it_does_not_run_and_one_that_runs_says_nothing_of
     assert await why_idle(site, machine, "ill") == f"ill does not run on {machine}: {why}"
     assert await why_idle(site, machine, "well") == ""
     assert await why_idle(site, machine, "none") == f"none does not run on {machine}"
+    await site.start_unit(machine, UnitSpec(name="ill", argv=("/bin/y",)))
+    assert await complaint(site, machine, "ill") == "waits"
+    site.crash(machine, "ill")
+    assert await why_unit_ended(site, machine, "ill") == "killed by SIGKILL: waits"
     await site.kill_machine(machine)
-    assert await why_idle(site, machine, "ill") == ""
+    assert await why_idle(site, machine, "ill") == await complaint(site, machine, "ill") == ""

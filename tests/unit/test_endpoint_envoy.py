@@ -216,3 +216,25 @@ async def test_what_moves_an_address_counts_as_left_unless_all_planes_share_it(e
     assert (await alone.observe()).left
     await alone.remove()
     assert not (await alone.observe()).left
+
+
+@pytest.mark.parametrize("last", ["install", "start_unit"])
+async def test_files_of_a_load_balancer_that_was_never_started_are_seen_and_removed(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """Its driver died between writing them and that call, or the call failed."""
+
+    async def fails(*_: object) -> None:
+        raise Unavailable(last, "the machine is gone")
+
+    monkeypatch.setattr(edge.site, last, fails)
+    with pytest.raises(Unavailable):
+        await edge.balancer.apply(BACKENDS)
+    monkeypatch.undo()
+    keys = [path for path in edge.site._machines[EDGE].files if path.suffix == ".json"]
+    assert keys
+    for seen in (await edge.balancer.observe(), await edge.balancer.observe(await edge.site.facts())):
+        assert (seen.running, seen.left) == (False, True)
+    await edge.balancer.remove()
+    assert edge.site._machines[EDGE].files == {}
+    assert (await edge.balancer.observe()).left is False

@@ -342,7 +342,7 @@ def test_a_joiner_of_a_revision_that_nobody_runs_yet_has_it_given_up() -> None:
     machine = comes_to(joining(revision=NEW))
     end = until(joining(machine, revision=NEW), about_to(RejectRevision))
     (step,) = (each for each in plan(observe(end)).now if isinstance(each, RejectRevision))
-    assert step.component is ETCD
+    assert (step.component, step.runs) == (ETCD, True)
     assert until(end, is_done).members.keys() == {"east-1", "east-2", "east-3"}
 
 

@@ -238,7 +238,7 @@ def first(component: Component) -> World:
 def test_a_revision_is_given_up_when_its_first_program_does_not_run(component: Component) -> None:
     (step,) = reject(view(first(component))).steps
     assert isinstance(step, RejectRevision)
-    assert (step.revision, step.component) == (NEW, component)
+    assert (step.revision, step.component, step.runs) == (NEW, component, False)
     assert f"{component} of {step.replica} ends again and again" in step.why
 
 

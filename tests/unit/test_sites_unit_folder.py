@@ -12,7 +12,8 @@ from quarterdeck.errors import Corrupt
 from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.own_user import COUNT, FIRST, may_give_users, user_of
-from quarterdeck.sites.local.records import UnitRecord, read_record, unit_folders, write_record
+from quarterdeck.sites.local.records import UnitRecord, folder_names, read_record, unit_folders, write_record
+from quarterdeck.sites.local.unit_files import remove_unit_folder
 
 SPEC = UnitSpec(
     name="etcd",
@@ -78,10 +79,14 @@ def test_a_spoilt_record_is_corrupt(tmp_path: Path, content: bytes) -> None:
         read_record(tmp_path)
 
 
-def test_units_being_removed_are_not_units(tmp_path: Path) -> None:
+def test_units_being_removed_are_not_units_and_there_is_something_of_them(tmp_path: Path) -> None:
     for name in ("b", "a", ".removed-c"):
         (tmp_path / name).mkdir()
     assert [each.name for each in unit_folders(tmp_path)] == ["a", "b"]
+    assert folder_names(tmp_path) == ("a", "b", "c")
+    remove_unit_folder(tmp_path / "c")
+    assert folder_names(tmp_path) == ("a", "b")
+    assert folder_names(tmp_path / "nowhere") == ()
 
 
 @pytest.fixture

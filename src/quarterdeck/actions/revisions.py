@@ -7,13 +7,14 @@ from dataclasses import replace
 from quarterdeck.actions.handlers import Preparations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.model.steps import RejectRevision
-from quarterdeck.sites.endings import why_unit_ended
+from quarterdeck.sites.endings import complaint, why_unit_ended
 
 
 async def with_reason(plane: Plane, step: RejectRevision) -> RejectRevision:
     """The step with the reason that the program gave, if its machine tells."""
     record = plane.memory.replica(step.replica)
-    said = await why_unit_ended(plane.site(record.site), record.machine, plane.unit(record, step.component))
+    told = complaint if step.runs else why_unit_ended
+    said = await told(plane.site(record.site), record.machine, plane.unit(record, step.component))
     return replace(step, said=said)
 
 

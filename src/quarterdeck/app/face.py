@@ -100,7 +100,7 @@ class Quarterdeck(Looks):
         self._upstream = upstream
         self._progress = progress
         self._trials = trials or NoTrials()
-        self.sites = Sites(home, asker)
+        self.sites = Sites(home, asker, lambda: self._engine().name_server())
         self.nodes = Nodes(home)
 
     @classmethod

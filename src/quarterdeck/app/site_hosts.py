@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.errors import explained
@@ -14,6 +15,7 @@ from quarterdeck.app.host_checks import require_fit
 from quarterdeck.drills.refusals import dangers
 from quarterdeck.engine.facts import look
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.new_name_servers import start_new_name_servers
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.routing import reroute
 from quarterdeck.engine.site_use import (
@@ -31,13 +33,16 @@ from quarterdeck.planner.view import View, view
 from quarterdeck.stores.amend import amend
 
 
-async def added(home: Home, name: str, hosts: Sequence[Host]) -> Checked:
-    """Have a site have more hosts; what is to be looked at there. Raises NotFound, Conflict, InvalidInput, and
-    PreconditionFailed for one that planes cannot be on, by what 'site check' says of it.
+async def added(home: Home, name: str, hosts: Sequence[Host], name_server: Callable[[], Awaitable[Path]]) -> Checked:
+    """Have a site have more hosts; what is to be looked at there. ``name_server`` gets the program of DNS servers.
+
+    Raises NotFound, Conflict, InvalidInput, Unavailable where a DNS server cannot be started, and PreconditionFailed
+    for a host that planes cannot be on, by what 'site check' says of it.
     """
     change = _Change(home, f"adding hosts to site {name}", name, lambda seen: (*seen.hosts, *hosts))
     site, changed = await change.allowed()
     checked = await require_fit(home, change.doing, changed, [each.name for each in hosts])
+    await start_new_name_servers(home, site, changed, name_server)
     await change.made(site, changed)
     return checked
 
@@ -102,7 +107,15 @@ async def _taken_out(home: Home, doing: str, name: str, host: Host, *, forget: b
     await change.made(site, changed, gone=tuple(host.machines.values()) if forget else ())
 
 
-async def replaced(home: Home, name: str, host: str, *, address: str | None, login: SshLogin) -> Checked | None:
+async def replaced(
+    home: Home,
+    name: str,
+    host: str,
+    name_server: Callable[[], Awaitable[Path]],
+    *,
+    address: str | None,
+    login: SshLogin,
+) -> Checked | None:
     """Have a host be reached elsewhere, or otherwise; what is to be looked at there (None: that is no news). Raises
     NotFound, InvalidInput, Conflict, and PreconditionFailed as ``added`` does.
 
@@ -128,6 +141,7 @@ async def replaced(home: Home, name: str, host: str, *, address: str | None, log
     if changed.spec == site.spec:
         return None
     checked = await require_fit(home, doing, changed, (host,))
+    await start_new_name_servers(home, site, changed, name_server)
     await change.made(site, changed)
     return checked
 

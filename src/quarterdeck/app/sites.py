@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.controlplane import ControlPlane
@@ -15,6 +16,7 @@ from quarterdeck.app import cordons, host_checks, site_hosts, storage
 from quarterdeck.app.host_checks import require_fit
 from quarterdeck.app.reach import require_in_lab
 from quarterdeck.engine.home import Home
+from quarterdeck.engine.new_name_servers import start_new_name_servers
 from quarterdeck.engine.operations import Asker
 from quarterdeck.engine.routing import reroute
 from quarterdeck.engine.site_use import require_distinct, require_names_kept, require_safe_change, require_unused
@@ -54,9 +56,11 @@ class Used:
 class Sites:
     """The sites of an open home: ``Quarterdeck.sites``."""
 
-    def __init__(self, home: Home, asker: Asker) -> None:
+    def __init__(self, home: Home, asker: Asker, name_server: Callable[[], Awaitable[Path]]) -> None:
+        """``name_server`` gets the program of DNS servers."""
         self._home = home
         self._asker = asker
+        self._name_server = name_server
 
     async def list(self) -> Mapping[str, Site]:
         """All sites by name."""
@@ -77,7 +81,7 @@ class Sites:
         if any(each.metadata.name == name for each in sites):  # said before hosts are looked at
             raise Conflict(f"adding site {name}", "there is one of that name", f"see 'site show {name}'")
         checked = await require_fit(self._home, f"adding site {name}", site)
-        await self._home.store.create(site)
+        await self._create(site)
         return checked
 
     async def check(self, site: Site) -> Checked:
@@ -99,7 +103,7 @@ class Sites:
         except NotFound:
             checked = await host_checks.require_fit_change(self._home, doing, None, wanted)
             if not dry_run:
-                await store.create(wanted)
+                await self._create(wanted)
             return Applied(Change.CREATED, checked)
         changed = applied_site(current, wanted)
         if changed == current:
@@ -109,9 +113,14 @@ class Sites:
         require_names_kept(current, changed, sites, planes)
         checked = await host_checks.require_fit_change(self._home, doing, current, changed)
         if not dry_run:
+            await start_new_name_servers(self._home, current, changed, self._name_server)
             await reroute(self._home.sites, current, changed)
             await store.update(changed)
         return Applied(Change.CHANGED, checked)
+
+    async def _create(self, site: Site) -> None:
+        await start_new_name_servers(self._home, None, site, self._name_server)
+        await self._home.store.create(site)
 
     async def machines(self, name: str) -> Sequence[Used]:
         """A site's machines, and what is on them. Raises NotFound, PreconditionFailed when they are out of reach."""
@@ -163,9 +172,10 @@ class Sites:
     async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Checked:
         """Have a site have more hosts; what ``check`` says of them that is to be looked at. Raises NotFound, Conflict
         (another site has one of them), InvalidInput (they are not of such a site, or have what others have),
-        PreconditionFailed (planes cannot be on one of them), Unavailable (an edge that has to know does not answer).
+        PreconditionFailed (planes cannot be on one of them), Unavailable (an edge that has to know does not answer, or
+        a DNS server cannot be started).
         """
-        return await site_hosts.added(self._home, name, hosts)
+        return await site_hosts.added(self._home, name, hosts, self._name_server)
 
     async def require_spare(self, name: str, host: str) -> Host:
         """A host of which no plane has anything. Raises NotFound, InvalidInput, Conflict that says who has what."""
@@ -184,7 +194,7 @@ class Sites:
         was reached so already). What is not given stays. Raises NotFound, InvalidInput, Conflict while a plane has
         something at its address, PreconditionFailed where planes cannot be on it.
         """
-        return await site_hosts.replaced(self._home, name, host, address=address, login=login)
+        return await site_hosts.replaced(self._home, name, host, self._name_server, address=address, login=login)
 
     async def require_forgettable(self, name: str) -> Sequence[str]:
         """What planes have left at a site that can be forgotten, in words. Raises NotFound, InvalidInput (a local

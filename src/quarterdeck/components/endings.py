@@ -2,6 +2,9 @@
 
 A program's last line is often not the reason: a usage text, a stack trace or a retried connection comes after it, or
 messages of a clean shutdown. Each kind of program marks the line that counts in its own way.
+
+Output of a unit has that of former runs as well. Its machine writes a line where each begins and where it ends, so that
+a reason is told of the run that gave it, and not of one after that.
 """
 
 from __future__ import annotations
@@ -10,6 +13,13 @@ import json
 import re
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+#: What the lines begin with that a machine writes into a unit's output: before it starts the program, after that has
+#: ended (with ``ending`` behind it), and where it cannot start it (with the reason).
+BEGINS = "quarterdeck: starting"
+ENDED = "quarterdeck: ended"
+CANNOT_START = "quarterdeck: cannot start"
 
 #: Lines of output to read: the reason may stand above a usage text or a stack trace.
 LINES = 500
@@ -79,15 +89,49 @@ _TROUBLE = re.compile(
 def why_it_ended(output: str, exit_code: int | None = None) -> str:
     """How a program ended and why, for people: ``exit code 1: unknown flag: --x``; "" where nothing is known.
 
-    ``output`` is the end of what it wrote (``LINES`` lines), in which the last run comes last. ``exit_code`` is that of
-    the last run, negative for a signal (None: not known).
+    ``output`` is the end of what it wrote (``LINES`` lines), in which the last run comes last; it is the last one that
+    has ended which counts. ``exit_code`` is that of this run, negative for a signal (None: not known).
     """
-    how, said = _status(exit_code), last_reason(output)
-    return ": ".join(filter(None, (how, said)))
+    *former, last = _runs(output)
+    ended = last if last.ended or not former else former[-1]
+    return ": ".join(filter(None, (ending(exit_code), last_reason(ended.output))))
+
+
+def present_reason(output: str) -> str:
+    """What a program that runs has complained of since it was started: see ``last_reason``."""
+    return last_reason(_runs(output)[-1].output)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What a program wrote from one start to the next, and whether its machine noted that it has ended."""
+
+    lines: list[str] = field(default_factory=list)
+    ended: bool = False
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+
+def _runs(output: str) -> list[_Run]:
+    """The runs that an output is of, at least one; the first may lack its beginning. The last words of a program may
+    come after the line that it has ended: each goes by a way of its own.
+    """
+    found = [_Run()]
+    for line in output.splitlines():
+        if line.startswith(BEGINS):
+            found.append(_Run())
+        elif line.startswith(ENDED):
+            found[-1].ended = True
+        else:
+            found[-1].lines.append(line)
+            found[-1].ended |= line.startswith(CANNOT_START)
+    return found if len(found) == 1 or found[0].lines or found[0].ended else found[1:]
 
 
 def last_reason(output: str) -> str:
-    """The line of a program's output that says why it ended, without what a logger puts before it, in at most 400
+    """The line of what a program wrote that says why it ended, without what a logger puts before it, in at most 400
     characters: the last one that is marked as such, or else that tells of a failure, or else that says anything.
     """
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
@@ -194,7 +238,8 @@ def _is_end_of_traceback(lines: Sequence[str], number: int) -> bool:
     return 0 <= above < number - 1 and lines[above].startswith("Traceback (most recent call last)")
 
 
-def _status(exit_code: int | None) -> str:
+def ending(exit_code: int | None) -> str:
+    """How a program ended: ``exit code 1``, ``killed by SIGKILL``; "" where it is not known (None)."""
     if exit_code is None:
         return ""
     if exit_code >= 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from quarterdeck.components.coredns import DnsSettings, base_file, dns_unit, record_file, zone_path
@@ -13,6 +13,7 @@ from quarterdeck.endpoint.waiting import until_answer
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
 from quarterdeck.model.programs import Program
+from quarterdeck.model.units import UnitFile
 from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import Site
 
@@ -47,13 +48,13 @@ class CoreDns:
         """See ``Dns.set``; but a server whose machine does not answer is not waited for: clients ask the others."""
         full, wanted = self._below_zone(name), record_of(addresses, ttl)
         await self._require_own(full, claim)
-        texts = ((claim_name(full), claim_text(claim.ownership)),) if claim is not None else ()
+        owner = claim.ownership if claim is not None else None
 
         async def write(machine: str) -> None:
-            await self.site.write_files(machine, (record_file(self.hosts[machine], full, wanted, texts),))
+            await self.site.write_files(machine, (_record_file(self.hosts[machine], full, wanted, owner),))
 
         told = await self._on_each(write)
-        await self._until(told, full, wanted, claim.ownership if claim is not None else None)
+        await self._until(told, full, wanted, owner)
         return None
 
     async def observe(self, name: str) -> Record | None:
@@ -78,15 +79,31 @@ class CoreDns:
 
     async def start(self) -> None:
         """See ``OwnServer.start``. Names are there once it has read its files."""
+        await self._on_each(self._begin)
+
+    async def join(self, machines: Collection[str], names: Collection[str], others: Sequence[DnsServer]) -> None:
+        """Start new servers, on ``machines``, which say from their first answer on what the ``others`` say of these
+        names. A name of which no other server says anything is left to the driver of its plane.
+
+        Raises Unavailable for a machine that does not answer, TimedOut where a server does not answer so in time.
+        """
+        fulls = [self._below_zone(each) for each in names]
+        seen = await asyncio.gather(*(_said_by(others, each) for each in fulls))
+        known = [(full, *said) for full, said in zip(fulls, seen, strict=True) if said is not None]
 
         async def begin(machine: str) -> None:
             settings = self.hosts[machine]
-            program = Program(settings.unit, settings.binary)
-            there = replace(settings, binary=await self.site.install(machine, program))
-            await self.site.write_files(machine, (base_file(there),))
-            await self.site.start_unit(machine, dns_unit(there))
+            await self._begin(machine, tuple(_record_file(settings, *each) for each in known))
 
-        await self._on_each(begin)
+        await asyncio.gather(*map(begin, machines))
+        await asyncio.gather(*(self._until(tuple(machines), *each) for each in known))
+
+    async def _begin(self, machine: str, records: tuple[UnitFile, ...] = ()) -> None:
+        settings = self.hosts[machine]
+        program = Program(settings.unit, settings.binary)
+        there = replace(settings, binary=await self.site.install(machine, program))
+        await self.site.write_files(machine, (base_file(there), *records))
+        await self.site.start_unit(machine, dns_unit(there))
 
     async def stop(self) -> None:
         """Stop the servers and forget every name."""
@@ -98,7 +115,9 @@ class CoreDns:
         ran: list[str] = []
 
         async def see(machine: str) -> None:
-            if any(each.name == self.hosts[machine].unit for each in await self.site.units(machine)):
+            units = {each.name: each for each in await self.site.units(machine)}
+            unit = units.get(self.hosts[machine].unit)
+            if unit is not None and not unit.files_only:
                 ran.append(machine)
 
         await self._on_each(see)
@@ -149,6 +168,20 @@ class CoreDns:
             short = zone.rstrip(".")
             raise InvalidInput(f"looking at the name {full}", f"it is not below {short}", f"use NAME.{short}")
         return full
+
+
+def _record_file(settings: DnsSettings, full: str, record: Record, owner: Ownership | None) -> UnitFile:
+    texts = ((claim_name(full), claim_text(owner)),) if owner is not None else ()
+    return record_file(settings, full, record, texts)
+
+
+async def _said_by(servers: Sequence[DnsServer], full: str) -> tuple[Record, Ownership | None] | None:
+    """The record of a name, and whose it is; None where no server answers, or has it."""
+    try:
+        seen = await look_at_equals(tuple(servers), full)
+    except Unavailable:
+        return None
+    return None if seen.record is None else (seen.record, seen.ownership)
 
 
 def _server(settings: DnsSettings) -> DnsServer:

@@ -114,9 +114,9 @@ class EnvoyBalancer:
 
     async def _have_address(self, floating: Floating) -> None:
         """Have it lead here, or to another edge that has it as well."""
+        state = _state(await self._units(), floating.unit.name)  # before files of it are there
         if floating.watched is not None:
             await self.site.write_files(self.machine, (floating.watched,))
-        state = _state(await self._units(), floating.unit.name)
         if state is UnitState.RUNNING:
             return
         if floating.expected:
@@ -184,7 +184,9 @@ class EnvoyBalancer:
         return _state(units, self.settings.unit) in _ALIVE
 
     def _left(self, units: Mapping[str, UnitStatus]) -> bool:
-        """Whether the machine knows of anything that ``remove`` removes, in whatever state it is."""
+        """Whether the machine knows of anything that ``remove`` removes, in whatever state it is: files alone as well,
+        which have a private key.
+        """
         shared = self.floating is None or self.floating.watched is not None
         own = (self.settings.unit, self.led, None if shared or self.floating is None else self.floating.unit.name)
         return any(each in units for each in own if each is not None)

@@ -118,8 +118,11 @@ class PromotedAddress:
     def _left(self, seen: Sequence[MachineFacts]) -> Sighting:
         """What is so where no process that answers knows of orders. One that its machine knows of, and that does not
         run, may have the address as soon as it does: so it counts until it is removed.
+        Nobody starts one of which only files are there but by new orders.
         """
-        left = [each.machine for each in seen if each.unit(self.unit).state not in (UnitState.ABSENT, *_RUNS)]
+        units = [(each.machine, each.unit(self.unit)) for each in seen]
+        idle = [(machine, unit) for machine, unit in units if unit.state not in (UnitState.ABSENT, *_RUNS)]
+        left = [machine for machine, unit in idle if not unit.files_only]
         if not left:
             return Sighting(record=None, servers=0)
         names = " and ".join(sorted(each.name for each in left))

@@ -114,6 +114,10 @@ class Engine:
         found = {component: PurePosixPath(paths[program]) for component, program in PROGRAMS.items()}
         return found, paths[Program.COREDNS]
 
+    async def name_server(self) -> Path:
+        """CoreDNS; fetched if it is missing."""
+        return (await self.upstream.ensure((Program.COREDNS,), Versions()))[Program.COREDNS]
+
     async def etcdutl(self, plane: ControlPlane) -> PurePosixPath:
         """What data of etcd is restored with; fetched if it is missing."""
         versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)

@@ -155,9 +155,9 @@ def require_names_kept(current: Site, wanted: Site, sites: Iterable[Site], plane
     """Raise Conflict for a change after which nothing that is there now would keep the names of planes. They share the
     DNS servers of all sites that reach each other.
     """
-    before, after = _dns_servers(current), _dns_servers(wanted)
+    before, after = dns_servers(current), dns_servers(wanted)
     others = [each for each in sites if each.metadata.name != current.metadata.name]
-    if before <= after or before & after or any(map(_dns_servers, others)):
+    if before <= after or before & after or any(map(dns_servers, others)):
         return
     spaces = {each.metadata.name: each.spec.space for each in (*others, current)}
     named = [
@@ -174,7 +174,8 @@ def require_names_kept(current: Site, wanted: Site, sites: Iterable[Site], plane
         )
 
 
-def _dns_servers(site: Site) -> frozenset[str]:
+def dns_servers(site: Site) -> frozenset[str]:
+    """The addresses of a site's hosts of role ``dns``."""
     hosts = site.spec.hosts if isinstance(site.spec, SshSpec) else ()
     return frozenset(each.address for each in hosts if MachineRole.DNS in each.roles)
 

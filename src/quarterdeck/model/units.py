@@ -13,7 +13,7 @@ class UnitState(StrEnum):
     """What the machine's supervisor says of a unit."""
 
     ABSENT = "absent"  # the machine knows nothing of it
-    STOPPED = "stopped"  # known, not running, and not wanted to run
+    STOPPED = "stopped"  # known, if only by files that are there, not running, and not wanted to run
     RUNNING = "running"
     STOPPING = "stopping"
     FAILED = "failed"  # wanted to run, but it exits again and again
@@ -131,7 +131,8 @@ def without_flags(argv: Iterable[str], others: Iterable[str]) -> tuple[str, ...]
 class UnitStatus:
     """What was seen of a unit. ``digest`` is that of the spec it was last started, or reloaded, with. ``refused``: why
     its machine does not start it, in a sentence (it FAILED then; "" in any other state); see ``UnitSpec.needs``.
-    ``altered``: somebody else has changed its files, or how it is started, since.
+    ``altered``: somebody else has changed its files, or how it is started, since. ``files_only``: it is STOPPED, and
+    its files are all that there is of it: it was never started, or not removed wholly.
     """
 
     name: str
@@ -142,6 +143,17 @@ class UnitStatus:
     restarts: int = 0
     refused: str = ""
     altered: bool = False
+    files_only: bool = False
+
+
+def with_files(known: Iterable[UnitStatus], folders: Iterable[str]) -> tuple[UnitStatus, ...]:
+    """The units of a machine: those that its supervisor knows, and those of which it has only files, in ``folders`` of
+    their names.
+    """
+    units = {each.name: each for each in known}
+    for name in folders:
+        units.setdefault(name, UnitStatus(name=name, state=UnitState.STOPPED, files_only=True))
+    return tuple(units.values())
 
 
 class MachineState(StrEnum):

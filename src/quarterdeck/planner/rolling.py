@@ -134,17 +134,23 @@ def reject(view: View) -> Outcome:
     first_start = world.settings.first_start
     for record, changed in on_trial(view):
         for component in changed:
-            since = unready.get(unit(component, record), world.now)
-            if ends_by_itself(world, record, component) and (proven or world.now - since >= first_start):
+            lasts = world.now - unready.get(unit(component, record), world.now)
+            ends = ends_by_itself(world, record, component)
+            if ends and (proven or lasts >= first_start):
                 why = f"{unit(component, record)} ends again and again"
-            elif component in never_ready(world, record) and world.now - since >= world.settings.start:
+            elif component in never_ready(world, record) and lasts >= world.settings.start:
                 why = f"{unit(component, record)} runs, and has not been ready for {world.settings.start:g} s"
             else:
                 continue
             return Outcome(
                 (
                     RejectRevision(
-                        site=record.site, why=why, revision=view.revision, replica=record.name, component=component
+                        site=record.site,
+                        why=why,
+                        revision=view.revision,
+                        replica=record.name,
+                        component=component,
+                        runs=not ends,
                     ),
                 )
             )

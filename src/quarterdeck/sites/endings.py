@@ -1,8 +1,8 @@
-"""Why a unit does not run, as its machine and its own output tell."""
+"""Why a unit does not run, or is not well, as its machine and its own output tell."""
 
 from __future__ import annotations
 
-from quarterdeck.components.endings import LINES, last_reason, why_it_ended
+from quarterdeck.components.endings import LINES, present_reason, why_it_ended
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.sites.port import Site
@@ -21,9 +21,8 @@ async def why_idle(site: Site, machine: str, unit: str) -> str:
 
 
 async def why_unit_ended(site: Site, machine: str, unit: str) -> str:
-    """Why a unit ended, or what it last complained of if it has not; "" where its machine, or the unit, tells nothing.
-
-    See ``components.endings.why_it_ended``.
+    """Why a unit ended when it last did, also where it was started again since; "" where its machine, or the unit,
+    tells nothing. See ``components.endings.why_it_ended``.
     """
     try:
         units = await site.units(machine)
@@ -31,7 +30,12 @@ async def why_unit_ended(site: Site, machine: str, unit: str) -> str:
     except (NotFound, Unavailable):
         return ""
     status = next((each for each in units if each.name == unit), UnitStatus(name=unit, state=UnitState.ABSENT))
-    if status.refused:
-        return status.refused
-    lives = status.state is UnitState.RUNNING and not status.restarts
-    return last_reason(output) if lives else why_it_ended(output, status.exit_code)
+    return status.refused or why_it_ended(output, status.exit_code)
+
+
+async def complaint(site: Site, machine: str, unit: str) -> str:
+    """What a unit that runs has complained of last since it was started; "" where it, or its machine, tells nothing."""
+    try:
+        return present_reason(await site.logs(machine, unit, lines=LINES))
+    except (NotFound, Unavailable):
+        return ""

@@ -28,6 +28,7 @@ from quarterdeck.model.units import (
     UnitState,
     UnitStatus,
     Volume,
+    with_files,
 )
 from quarterdeck.sites.fake_faults import FakeFaults
 from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
@@ -90,7 +91,8 @@ class FakeSite(FakeFaults):
 
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
         """See Site."""
-        return tuple(
+        where = self._reach(machine)
+        known = tuple(
             UnitStatus(
                 name=each.spec.name,
                 state=each.state,
@@ -99,10 +101,12 @@ class FakeSite(FakeFaults):
                 exit_code=each.exit_code,
                 restarts=each.restarts,
                 refused=each.refused,
-                altered=any(self._machine(machine).files.get(file.path) != file for file in each.spec.files),
+                altered=any(where.files.get(file.path) != file for file in each.spec.files),
             )
-            for each in self._reach(machine).units.values()
+            for each in where.units.values()
         )
+        below = _units_folder(machine)
+        return with_files(known, (path.relative_to(below).parts[0] for path in where.files if below in path.parents))
 
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: whatever is a file is there."""
@@ -144,7 +148,7 @@ class FakeSite(FakeFaults):
         if found is not None:
             found.wanted = False
             if found.state is UnitState.RUNNING:
-                found.exit_code = -9 if kill else -15
+                found.ends(-9 if kill else -15)
             found.state, found.pid, found.refused = UnitState.STOPPED, None, ""
 
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
@@ -271,7 +275,8 @@ class FakeSite(FakeFaults):
                 raise Conflict(doing, f"machine {source} answers, and uses it")
         here.disk.adopt(name, there.disk, PurePosixPath("/fake", machine, "volumes", found, name))
         for each in users:
-            each.pid, each.exit_code = None, -9
+            each.pid = None
+            each.ends(-9)
             self._started(there, each)
         return here.disk.volume(name)
 

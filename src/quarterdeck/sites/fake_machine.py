@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from quarterdeck.components.endings import ENDED, ending
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
 from quarterdeck.sites.fake_disk import FakeDisk
 from quarterdeck.sites.ledger import Ledger
@@ -30,6 +31,11 @@ class FakeUnit:
 
     def __post_init__(self) -> None:
         self.digest = self.spec.digest
+
+    def ends(self, exit_code: int) -> None:
+        """Its process ends."""
+        self.exit_code = exit_code
+        self.log += f"{ENDED}: {ending(exit_code)}\n"
 
 
 @dataclass(slots=True)

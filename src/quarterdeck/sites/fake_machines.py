@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from quarterdeck.components.endings import BEGINS, CANNOT_START
 from quarterdeck.errors import LeaseLost, NotFound, Unavailable
 from quarterdeck.model.units import Fence, MachineState, UnitFile, UnitSpec, UnitState
 from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
@@ -67,7 +68,7 @@ class FakeMachines:
         where = self._reach(machine)
         found = where.units[unit]
         if found.state is UnitState.RUNNING:
-            found.exit_code = -9
+            found.ends(-9)
             self._started(where, found)
             if not found.refused:
                 found.exit_code, found.restarts = -9, found.restarts + 1
@@ -189,7 +190,7 @@ class FakeMachines:
         unit.refused = ""
         if needs is not None and not self._has_data(where, unit) and (unit.had_data or not unit.fresh):
             unit.refused = f"its data {needs} is not there"
-            unit.log += f"quarterdeck: cannot start: {unit.refused}\n"
+            unit.log += f"{CANNOT_START}: {unit.refused}\n"
             unit.state, unit.pid = UnitState.FAILED, None
             return
         if where.disk.full and unit.spec.needs is not None:
@@ -198,9 +199,9 @@ class FakeMachines:
         program = self._behave(unit.spec)
         for path in program.writes:
             where.disk.put(path, 1)
-        unit.log += program.output
-        unit.exit_code = program.exit_code
+        unit.log += f"{BEGINS}\n{program.output}"
         if program.exit_code is None:
-            unit.state, unit.pid = UnitState.RUNNING, next(self._pids)
+            unit.state, unit.pid, unit.exit_code = UnitState.RUNNING, next(self._pids), None
         else:
             unit.state, unit.pid = UnitState.FAILED, None
+            unit.ends(program.exit_code)

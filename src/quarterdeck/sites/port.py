@@ -61,7 +61,9 @@ class Site(Protocol):
         ...
 
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
-        """Every unit that the machine knows, as its supervisor sees it now."""
+        """Every unit that the machine knows, as its supervisor sees it now. So it knows
+        one of which only files are there (``UnitStatus.files_only``).
+        """
         ...
 
     async def install(self, machine: str, program: Program) -> PurePosixPath:
@@ -109,7 +111,7 @@ class Site(Protocol):
         ...
 
     async def remove_unit(self, machine: str, unit: str) -> None:
-        """Stop the unit if it runs, forget it and delete its folder."""
+        """Stop the unit if it runs, forget it and delete its folder, also where there is no more of it than files."""
         ...
 
     async def run_job(self, machine: str, job: Job) -> JobResult:

@@ -76,12 +76,14 @@ class RetryRevision(Base):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectRevision(Base):
     """Give a revision up, since a program of a replica that runs it does not: all go back to the one before.
-    ``said``: why that program ended, in its own words, once its machine was asked.
+    ``runs``: it does, but is never ready. ``said``: why it ended, or what it complains of, in its own words, once its
+    machine was asked.
     """
 
     revision: str
     replica: str
     component: Component
+    runs: bool = False
     said: str = ""
 
     @property

@@ -15,11 +15,11 @@ from filelock import FileLock, Timeout
 
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.files import file_errors, write_atomic
-from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus
+from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus, with_files
 from quarterdeck.package import SOURCE
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
-from quarterdeck.sites.local.records import unit_folders
+from quarterdeck.sites.local.records import folder_names, unit_folders
 from quarterdeck.sites.local.settings import Stand
 from quarterdeck.sites.local.supervisor_client import NotRunning, SupervisorClient
 
@@ -149,11 +149,13 @@ class LocalMachine:
     async def units(self) -> tuple[UnitStatus, ...]:
         """Its units; after the host itself has booted this is what starts them again."""
         self._refuse_off()
+        # As quick as to see whether it is off.
+        folders = folder_names(self.units_folder)
         try:
-            return await self.client.units()
+            known = await self.client.units()
         except NotRunning:
-            # As quick as to see whether it is off.
-            return await self.started() if unit_folders(self.units_folder) else ()
+            known = await self.started() if unit_folders(self.units_folder) else ()
+        return with_files(known, folders)
 
     async def started(self) -> tuple[UnitStatus, ...]:
         """Its units, once its supervisord runs: it is started if need be. Raises Unavailable if it does not start,

@@ -18,6 +18,7 @@ NICE: Mapping[Priority, int] = {Priority.SERVING: 0, Priority.BACKGROUND: 5}
 RECORD = "unit.json"
 SEAL = "seal"
 LOG = "log"
+REMOVED = ".removed-"  # before the name of a unit whose folder is being deleted
 FILES = "files"
 
 
@@ -144,6 +145,15 @@ def names_path(units: Path, path: Path) -> bool:
         if record is not None and any(f"{path}/" in each for each in record.argv):
             return True
     return False
+
+
+def folder_names(units: Path) -> tuple[str, ...]:
+    """The names of all units of which anything is below ``units``, also of those whose deletion was cut short."""
+    try:
+        found = (each.name for each in units.iterdir() if each.is_dir())
+        return tuple(sorted({each.removeprefix(REMOVED) for each in found}))
+    except FileNotFoundError:
+        return ()
 
 
 def unit_folders(units: Path) -> tuple[Path, ...]:

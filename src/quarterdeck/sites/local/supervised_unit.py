@@ -20,6 +20,7 @@ from supervisor.options import ProcessConfig, ProcessException
 from supervisor.process import Subprocess
 from supervisor.states import ProcessStates
 
+from quarterdeck.components.endings import BEGINS, CANNOT_START, ENDED, ending
 from quarterdeck.errors import Corrupt
 from quarterdeck.sites.local.courtesy import Courtesy
 from quarterdeck.sites.local.data_guard import note_data, refusal
@@ -67,7 +68,10 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
             raise ProcessException(self.refused)
         self.starts += 1
         self._began = time.monotonic()
-        return super().get_execv_args()
+        found = super().get_execv_args()
+        self._told = ""
+        self._note(BEGINS)
+        return found
 
     def note_data(self) -> None:
         """Remember that the unit has data, as soon as it has."""
@@ -138,6 +142,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         super().finish(pid, sts)
+        self._note(f"{ENDED}: {ending(self.exit_code)}")
         if self.state == ProcessStates.EXITED:
             self._ended_by_itself = True
             self.spawn()
@@ -148,8 +153,12 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         if msg == self._told:
             return
         self._told = msg
-        with Path(self.config.stdout_logfile).open("a") as log:
-            log.write(f"quarterdeck: cannot start: {msg}\n")
+        self._note(f"{CANNOT_START}: {msg}")
+
+    def _note(self, line: str) -> None:
+        """Put a line into what the unit writes, if its disk has room: it is looked after in any case."""
+        with suppress(OSError), Path(self.config.stdout_logfile).open("a") as log:
+            log.write(f"{line}\n")
 
 
 def _touched(path: Path) -> tuple[int, int, int]:

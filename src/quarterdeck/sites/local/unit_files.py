@@ -11,7 +11,7 @@ from quarterdeck.files import remove_folder, sync_folder, write_atomic, written_
 from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.local.data_guard import note_data
 from quarterdeck.sites.local.own_user import give_user
-from quarterdeck.sites.local.records import FILES, UnitRecord, read_record, write_record
+from quarterdeck.sites.local.records import FILES, REMOVED, UnitRecord, read_record, write_record
 
 
 def write_unit(home: Path, folder: Path, spec: UnitSpec) -> None:
@@ -90,7 +90,7 @@ def check_watched(units: Path, paths: tuple[PurePosixPath, ...]) -> None:
 
 def remove_unit_folder(folder: Path) -> None:
     """Out of the way at once, then gone, even if the deleting is cut short."""
-    gone = folder.with_name(f".removed-{folder.name}")
+    gone = folder.with_name(f"{REMOVED}{folder.name}")
     remove_folder(gone)
     if folder.exists():
         folder.rename(gone)

@@ -43,6 +43,9 @@ def read_look(doing: str, said: bytes) -> HostLook:
             match kind:
                 case "unit":
                     units.append(_unit(fields))
+                case "files":
+                    machine, name = fields
+                    units.append((machine, UnitStatus(name=name, state=UnitState.STOPPED, files_only=True)))
                 case "volume":
                     storage_class, name, stand, *entries = fields
                     arriving, _, since = stand.partition(":")

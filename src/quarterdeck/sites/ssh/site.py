@@ -212,7 +212,7 @@ class SshSite(SshAttaching, SshFaults):
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
         host, doing = self.host(machine), f"writing files on machine {machine}"
-        await self._ask(host, "files", doing=doing, deadline=QUICK, body=files_archive(files))
+        await self._ask(host, "files", machine, doing=doing, deadline=QUICK, body=files_archive(files))
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         """See Site."""

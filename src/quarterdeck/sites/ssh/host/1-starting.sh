@@ -20,6 +20,7 @@ call_starting() {
   echo "${UPTIME%.*}" > "$run/began"
   [ ! -e "$run/starts" ] || read -r starts < "$run/starts"
   echo $((starts + 1)) > "$run/starts"
+  echo "quarterdeck: starting"  # components/endings.py reads these lines
 }
 
 call_ended() {
@@ -30,8 +31,10 @@ call_ended() {
   [ -d "$run" ] && [ ! -e "$run/refused" ] || exit 0
   use_up_fresh "$1"
   case ${EXIT_CODE:-} in
-    exited) echo "$EXIT_STATUS" > "$run/exit" ;;
-    killed | dumped) echo "-$(kill -l "$EXIT_STATUS")" > "$run/exit" ;;
+    exited) echo "$EXIT_STATUS" > "$run/exit"; echo "quarterdeck: ended: exit code $EXIT_STATUS" ;;
+    killed | dumped)
+      echo "-$(kill -l "$EXIT_STATUS")" > "$run/exit"
+      echo "quarterdeck: ended: killed by SIG$EXIT_STATUS" ;;
   esac
 }
 

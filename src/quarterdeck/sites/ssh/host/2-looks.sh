@@ -45,6 +45,17 @@ look_units() {
     [ -n "${state[$name]:-}" ] || fail $UNAVAILABLE "systemd does not say what its units do"
     look_unit "$name" "${state[$name]}" "${pid[$name]:-0}" "${since[$name]:-0}" "$up" "${altered[$name]}"
   done
+  look_files
+}
+
+look_files() {  # the units of which only files are there
+  local folder machine
+  for folder in "$UNITS"/*/; do
+    [ ! -e "${folder}record" ] && [ -e "${folder}machine" ] || continue
+    { read -r machine < "${folder}machine"; } 2> /dev/null || continue  # removed meanwhile
+    folder=${folder%/}
+    printf 'files\t%s\t%s\n' "$machine" "${folder##*/}"
+  done
 }
 
 calm_pid() {  # $1: unit: whether it runs as it did when it was last asked for: sets PID

@@ -5,10 +5,11 @@ unpack() {  # what came with a request, as a folder of its own: sets NEW
   [ -z "$(find "$NEW" ! -type f ! -type d -print -quit)" ] || fail $INVALID "there is more than files in it"
 }
 
-make_unit_folder() {
-  require_name "$1"
+make_unit_folder() {  # $1: unit, $2: its machine, by which it is found before it has a record
+  require_name "$1"; require_name "$2"
   mkdir -p "$UNITS/$1/files" || full
   chmod 711 "$UNITS/$1"
+  [ -e "$UNITS/$1/machine" ] || put "$UNITS/$1/machine" 600 <<< "$2"
   [ -e "$UNITS/$1/created" ] || date +%s.%6N > "$UNITS/$1/created" || full
 }
 
@@ -157,7 +158,8 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
   now=$(active_state "$1")
   exec=$(< "$NEW/exec")
   require_executable "${exec%% *}"
-  make_unit_folder "$1"
+  read_record "$NEW/record" || fail $INVALID "a unit without a record"
+  make_unit_folder "$1" "$R_MACHINE"
   if is_at_it "$1" "$now" "$2"; then
     keep_record "$1"
     want "$1"
@@ -276,14 +278,14 @@ remove_unit() {
   [ ! -e "$UNITS/$1" ] || { mv -T "$UNITS/$1" "$LIB/tmp/gone-$1-$$" && rm -rf "$LIB/tmp/gone-$1-$$"; }
 }
 
-ask_files() {  # with a folder for each unit: its files are put where it watches them
+ask_files() {  # MACHINE; with a folder for each unit: its files are put where it watches them
   local folder unit
   unpack
   locked; admit
   for folder in "$NEW"/*/; do
     [ -d "$folder" ] || continue
     unit=${folder%/}; unit=${unit##*/}
-    make_unit_folder "$unit"
+    make_unit_folder "$unit" "$1"
     put_files "$unit" "${folder%/}"
   done
 }

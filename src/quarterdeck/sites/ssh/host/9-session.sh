@@ -8,7 +8,7 @@ put_here() {  # $1: MACHINES: prints the units that are on this host: by folder,
       "$SYSTEMD"/*.target.wants/*) [ -L "$path" ] && [ ! -e "$path" ] || continue ;;
       *) [ -f "$path" ] && read -r line < "$path" && [ "$line" = "$WRITTEN" ] || continue ;;
     esac
-    record_of "$name"
+    record_of "$name" || [ ! -e "$UNITS/$name/machine" ] || read -r R_MACHINE < "$UNITS/$name/machine"
     [ -n "$R_MACHINE" ] && [[ ,$1, != *,$R_MACHINE,* ]] || echo "$name"
   done | sort -u
 }
