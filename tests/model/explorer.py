@@ -207,7 +207,9 @@ class Explorer:
             bad = unfit(state.truth)
             if fine and bad is not None:
                 _claim_given_up(state.truth, bad)
-            claim(plan.done or not fine or bad is not None, f"10: waits for ever for {'; '.join(plan.waiting)}")
+            claim(
+                plan.done or not fine or bad is not None, f"10: waits for ever for {'; '.join(map(str, plan.waiting))}"
+            )
             _claim_strays_named(state, plan)
             # Nobody of an epoch that is over serves on: whose load balancer takes no others leads nowhere.
             unlit = state.truth.memory.epoch and state.refused is not None and state.refused.kind is SetBackends
@@ -229,7 +231,9 @@ def _claim_strays_named(state: State, plan: Plan) -> None:
     for cluster in () if state.truth.deleting else clusters_of(state.truth):
         seen = state.truth.of(cluster)
         if stray_voters(seen) and observe(state.truth).membership_of(cluster) is not None:
-            told = any(f"of {CALLED[cluster]} to be removed: it belongs to no replica" in each for each in plan.waiting)
+            told = any(
+                f"of {CALLED[cluster]} to be removed: it belongs to no replica" in each.what for each in plan.waiting
+            )
             claim(told, f"22: a voter of {CALLED[cluster]} belongs to no replica, and nobody is told")
 
 

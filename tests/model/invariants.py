@@ -270,13 +270,16 @@ def _withholds(world: World, step: Step) -> bool:
 
 def _ends_anyway(world: World, step: Step) -> bool:
     """Whether a step stops what is of no use to anybody: it ends again and again, or its apiserver is known not to
-    serve.
+    serve, or it is a founder that says nothing new, of a cluster that never had a quorum.
     """
     if not isinstance(step, StopUnit):
         return False
     fact = world.replica(step.replica)
-    ends = fact.unit(step.component) is UnitState.FAILED
-    return ends or (step.component is not Component.ETCD and fact.ready is False)
+    if fact.unit(step.component) is UnitState.FAILED:
+        return True
+    if step.component is Component.ETCD:
+        return not world.memory.created and fact.complaint(Component.ETCD) is not None
+    return fact.ready is False
 
 
 def _check_room(world: World, plan: Plan) -> None:

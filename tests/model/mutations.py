@@ -826,7 +826,11 @@ def what_was_created_is_taken_to_run(patch: Patch) -> None:
 
 
 def another_spec_waits_for_programs_of_the_first_one(patch: Patch) -> None:
-    patch.setattr(revisions, "never_ready", lambda world, record: ())
+    patch.setattr(revisions, "costs_nothing", lambda world, record, stops: False)
+
+
+def founders_that_hang_are_waited_for(patch: Patch) -> None:
+    patch.setattr(revisions, "_founds", lambda world, record, cluster: False)
 
 
 MUTATIONS = (
@@ -864,6 +868,7 @@ MUTATIONS = (
     Mutation(all_replicas_are_exchanged_at_once, 11, ANEW),
     Mutation(a_crowded_machine_is_taken_though_another_is_free, 12, ANEW_FREE),
     Mutation(a_first_revision_is_never_given_up, 13, FIRST[0]),
+    Mutation(founders_that_hang_are_waited_for, 13, FIRST[9]),
     Mutation(what_was_created_is_taken_to_run, 13, FIRST[2]),
     Mutation(another_spec_waits_for_programs_of_the_first_one, 10, FIRST[-2]),
     Mutation(the_lag_gate_is_dropped, 2, CALM),

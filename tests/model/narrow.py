@@ -23,6 +23,7 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner import notes, planner, serving, traffic, upkeep
 from quarterdeck.planner import view as views
@@ -298,7 +299,7 @@ def no_address_may_be_remembered(patch: Patch) -> None:
     def plan(world: World) -> Plan:
         now = real(world)
         held = [site for site, _ in world.memory.held if world.balancer(site).reachable]
-        return replace(now, waiting=("addresses",)) if held and not now.now and not now.waiting else now
+        return replace(now, waiting=(Wait("addresses", ""),)) if held and not now.now and not now.waiting else now
 
     patch.setattr(planner, "plan", plan)
 
@@ -316,7 +317,7 @@ def no_load_balancer_may_be_missing(patch: Patch) -> None:
 
     def plan(world: World) -> Plan:
         missing = any(not each.reachable and _site_is_up(world, each.site) for each in world.balancers)
-        return replace(real(world), now=(), waiting=("load balancers",)) if missing else real(world)
+        return replace(real(world), now=(), waiting=(Wait("load balancers", ""),)) if missing else real(world)
 
     patch.setattr(planner, "plan", plan)
 
@@ -376,7 +377,7 @@ def a_record_is_stamped_beside_other_steps(patch: Patch) -> None:
         if world.stamped:
             return real(world)
         otherwise = real(replace(world, stamped=True))
-        return real(world) if otherwise.now else replace(otherwise, waiting=(*otherwise.waiting, "its stamp"))
+        return real(world) if otherwise.now else replace(otherwise, waiting=(*otherwise.waiting, Wait("its stamp", "")))
 
     patch.setattr(planner, "plan", plan)
 
@@ -424,7 +425,7 @@ def steps_that_fail_hold_up_all_others(patch: Patch) -> None:
 
 def room_is_never_made(patch: Patch) -> None:
     """Writes are refused for ever."""
-    patch.setattr(upkeep, "_defragment", lambda view, counted: Outcome(waiting=("somebody to make room",)))
+    patch.setattr(upkeep, "_defragment", lambda view, counted: Outcome(waiting=(Wait("somebody to make room", ""),)))
 
 
 def other_data_is_kept(patch: Patch) -> None:

@@ -327,6 +327,7 @@ FIRST = (
     *(Search(replicas=3, to=None, broken=each, wishes=1) for each in FIRST_PROGRAMS),
     *(Search(replicas=1, to=None, broken=each, faults=1, kinds=BORN_AMID) for each in FIRST_PROGRAMS),
     *(fewer(Search(replicas=3, to=None, broken=each, faults=1, kinds=BORN_AMID, wishes=1)) for each in FIRST_PROGRAMS),
+    *(Search(replicas=each, to=None, hangs=Component.ETCD, wishes=1) for each in (1, 3)),
     *(Search(replicas=each, to=None, hangs=Component.APISERVER, wishes=1) for each in (1, 3)),
     # Nothing is wrong with the revision: whatever else is in the way, it comes up once that is mended.
     Search(replicas=3, to=None, faults=1, kinds=BORN_AMID | {Kind.HANGS}),

@@ -33,6 +33,11 @@ def told(step: Step) -> str:
     return f"{kind(step)} {unit}{about}".strip()
 
 
+def whats(of: Outcome | Plan) -> tuple[str, ...]:
+    """What is waited for, without what to do about it."""
+    return tuple(each.what for each in of.waiting)
+
+
 def all_told(outcome: Outcome) -> list[str]:
     """What a rule wants done."""
     return [told(step) for step in outcome.steps]

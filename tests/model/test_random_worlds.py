@@ -65,7 +65,7 @@ class Tale:
         claim(False, "10: never done")
 
     def _carry_out(self, now: Round) -> None:
-        waiting = f"time passes: {'; '.join(now.plan.waiting)}"
+        waiting = f"time passes: {'; '.join(map(str, now.plan.waiting))}"
         self.way.append(names((*now.noted, *now.plan.now)) or waiting)
         self.state = self.walker.carried_out(now)
 

@@ -15,6 +15,7 @@ from model.stories import until
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
 from quarterdeck.model.steps import Plan, ReleaseReplica, StopUnit
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
@@ -91,7 +92,7 @@ def without_a_fence(world: World) -> Plan:
     now = plan(world)
     former = {each.name for each in world.memory.replicas if world.memory.is_former(each)}
     steps = tuple(step for step in now.now if not (isinstance(step, StopUnit) and step.replica in former))
-    return replace(now, now=steps, waiting=now.waiting or ("nothing",))
+    return replace(now, now=steps, waiting=now.waiting or (Wait("nothing", ""),))
 
 
 def without_keeping(world: World) -> Plan:

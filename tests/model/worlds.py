@@ -185,7 +185,7 @@ def normal(truth: Truth) -> Truth:
     memory, settings = truth.memory, truth.settings
     held = ages(memory.held, truth.now, settings.ttl + settings.drain)
     draining = ages(memory.draining, truth.now, _longest_drain(truth))
-    unready = ages(memory.unready, truth.now, max(settings.start, settings.first_start))
+    unready = ages(memory.unready, truth.now, max(settings.start, settings.first_start, settings.first_ready))
     if (held, draining, unready) != (memory.held, memory.draining, memory.unready):
         memory = replace(memory, held=held, draining=draining, unready=unready)
     memory = _with_ages_of_room(memory, truth.now, settings.history)

@@ -27,6 +27,7 @@ from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.steps import Plan
+from quarterdeck.model.waiting import Wait
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.memory import MemoryStore
@@ -243,7 +244,11 @@ async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
 
 
 async def test_what_a_manager_has_not_seen_yet_is_no_end(store: MemoryStore, sees: list[Plan]) -> None:
-    sees[:] = [Plan(waiting=("an apiserver",)), Plan(waiting=("an apiserver",)), Plan()]
+    sees[:] = [
+        Plan(waiting=(Wait("an apiserver", "see to it"),)),
+        Plan(waiting=(Wait("an apiserver", "see to it"),)),
+        Plan(),
+    ]
     await so(store, READY, ConditionStatus.TRUE)
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         await asyncio.wait_for(Following(store).start(), 5)

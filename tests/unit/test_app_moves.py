@@ -17,6 +17,7 @@ from quarterdeck.engine import operations
 from quarterdeck.engine.home import Home
 from quarterdeck.errors import Conflict, Gone, InvalidInput, PreconditionFailed
 from quarterdeck.model.steps import NoteCreated, Plan
+from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.dry_run import DryRun
 from quarterdeck.stores.memory import MemoryStore
 
@@ -65,8 +66,8 @@ def test_a_move_that_makes_no_sense_is_no_plane(request_: Migrate, says: str) ->
 def test_a_plane_that_is_wanted_there_and_not_yet_so_is_named_with_what_is_left() -> None:
     asked = ("migrating", "alpha", "it is wanted at east already")
     require_done(*asked, Plan())
-    with pytest.raises(Conflict, match="left to do is: note that the cluster exists; west-1 is awaited"):
-        require_done(*asked, Plan(now=(NoteCreated(site="east", why=""),), waiting=("west-1 is awaited",)))
+    with pytest.raises(Conflict, match="left to do is: note that the cluster exists; west-1"):
+        require_done(*asked, Plan(now=(NoteCreated(site="east", why=""),), waiting=(Wait("west-1", "see to it"),)))
 
 
 def test_a_move_that_a_check_refuses_or_that_would_not_end_must_not_be() -> None:
@@ -81,7 +82,7 @@ def test_a_move_that_a_check_refuses_or_that_would_not_end_must_not_be() -> None
     with pytest.raises(PreconditionFailed, match=r"west \(nothing was changed\): alarms: .*NOSPACE; disarm it"):
         refused.require()
     with pytest.raises(PreconditionFailed, match="it would wait for a person"):
-        replace(well, forecast=DryRun(steps=(), stuck_on=("a person",))).require()
+        replace(well, forecast=DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))).require()
 
 
 async def test_nothing_is_put_down_of_a_move_that_is_refused(store: MemoryStore) -> None:

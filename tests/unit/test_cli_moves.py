@@ -24,6 +24,7 @@ from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import StopBalancer
+from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.dry_run import Forecast
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.probe.target import Kind
@@ -147,13 +148,13 @@ def test_a_migration_that_a_check_refuses_shows_only_why(lab: Lab) -> None:
 
 
 def test_a_migration_that_would_not_end_is_refused_after_its_checks_were_shown(lab: Lab) -> None:
-    lab.forecast = DryRun(steps=(), stuck_on=("a person",))
+    lab.forecast = DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))
     said = lab.cli("migrate", "demo", "--to", "west", "--yes")
     assert (said.code, said.out, lab.site()) == (5, "", "east"), "its plan is not shown"
     assert said.err.splitlines() == [
         "✓ health: 3 members healthy",
         "! distance: 90 ms",
-        "error: planning the move of demo to west: it would wait for a person; mend that first",
+        "error: planning the move of demo to west: it would wait for a person (see to it); mend that first",
     ]
 
 
@@ -212,7 +213,7 @@ def test_scaling_that_a_check_refuses_changes_nothing_and_says_what_it_was(lab: 
     lab.findings = (Finding("machines", Verdict.REFUSE, "4 machines are up at east, 5 are needed"),)
     says = ("scaling plane demo to 5 replicas (nothing was changed): machines: 4 machines are up",)
     lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5, says=says)
-    lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=("a person",))
+    lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))
     says = ("planning the scaling of demo to 5 replicas: it would wait for a person",)
     lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5, says=says)
 
@@ -270,7 +271,7 @@ def test_a_replica_is_not_exchanged_where_a_check_says_no_or_it_would_not_end(la
     lab.findings = (Finding("machines", Verdict.REFUSE, "0 machines are up at east, 1 are needed"),)
     says = ("replacing replicas of plane demo (nothing was changed): machines: 0 machines are up",)
     lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5, says=says)
-    lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=("a free machine in zone a",))
+    lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=(Wait("a free machine in zone a", "see to it"),))
     says = ("planning the replacement of replicas of demo", "a free machine in zone a")
     lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5, says=says)
 

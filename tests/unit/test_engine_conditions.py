@@ -26,6 +26,7 @@ from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import Condemned, Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import NoteCreated, Plan
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, EdgeFact, Health, MemberFact, Membership, Space, World
 
 SERVES = BalancerFact(site="east", running=True, backends=frozenset({"a-1"}), healthy=frozenset({"a-1"}))
@@ -77,20 +78,20 @@ def test_available_is_what_the_last_look_saw_and_unknown_where_it_saw_nothing() 
 
 
 def test_what_is_waited_for_is_said_and_stays_said_while_steps_are_taken() -> None:
-    waits = look(plan=Plan(waiting=("learner a-2 to catch up: 12,345 entries behind",)))
+    waits = look(plan=Plan(waiting=(Wait("learner a-2 to catch up: 12,345 entries behind", "see to it"),)))
     assert (of(waits)[READY], of(waits)[RECONCILING]) == ("False", "True")
-    assert said(waits, RECONCILING) == "waiting for learner a-2 to catch up: 12,345 entries behind"
-    less = look(waits, plan=Plan(waiting=("learner a-2 to catch up: 17 entries behind",)))
+    assert said(waits, RECONCILING) == "waiting for learner a-2 to catch up: 12,345 entries behind (see to it)"
+    less = look(waits, plan=Plan(waiting=(Wait("learner a-2 to catch up: 17 entries behind", "see to it"),)))
     assert not turned(waits, less)
     assert not reworded(waits, less), "a number alone is no news"
     assert look(waits, plan=BUSY, now=9.0) == waits, "nothing is to be written"
-    other = look(waits, plan=Plan(waiting=("the name to be read",)))
+    other = look(waits, plan=Plan(waiting=(Wait("the name to be read", "see to it"),)))
     assert reworded(waits, other)
     assert not turned(waits, other)
 
 
 def test_a_plane_that_needs_a_person_is_stalled() -> None:
-    waiting = Plan(waiting=("the record",))
+    waiting = Plan(waiting=(Wait("the record", "see to it"),))
     assert of(look((), WELL, waiting, "a record is up to a person"))[STALLED] == "True"
     alarmed = replace(WELL, membership=Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",)))
     so = said(look(world=replace(alarmed, plane_name="alpha")), STALLED)
@@ -187,7 +188,7 @@ def test_a_plane_with_an_edge_that_takes_no_part_is_degraded_and_serves() -> Non
 
 def test_a_plane_with_a_replica_that_is_dead_is_degraded_and_says_which() -> None:
     memory = replace(WELL.memory, down=(("a-2", 0.0),), condemned=(Condemned(replica="a-3", why="dead", since=0.0),))
-    found = look(world=replace(WELL, memory=memory), plan=Plan(waiting=("a-2 to be back",)))
+    found = look(world=replace(WELL, memory=memory), plan=Plan(waiting=(Wait("a-2 to be back", "see to it"),)))
     assert next(each.reason for each in found if each.type == READY) == "Degraded"
     assert said(found, READY) == "a-2 is down; a-3 is exchanged: dead"
     assert of(look(world=replace(WELL, memory=memory)))[READY] == "True", "what is left of a-3 is no harm"

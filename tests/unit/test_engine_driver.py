@@ -38,6 +38,7 @@ from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan, StartUnit, Step, StopUnit
 from quarterdeck.model.units import UnitState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event, JournalEntry, Lease, Outcome
@@ -403,7 +404,7 @@ def test_only_what_two_looks_in_a_row_find_left_is_left(lab: Lab) -> None:
     driver = lab.driver()
     left, other = Plan(leftovers=("east-1",)), Plan(leftovers=("east-2",))
     assert driver._is_over(Plan())
-    assert [driver._is_over(each) for each in (left, Plan(waiting=("it",)), left, other, other)] == [
+    assert [driver._is_over(each) for each in (left, Plan(waiting=(Wait("it", "see to it"),)), left, other, other)] == [
         False,
         False,
         False,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
+from model.stories import whats
 from pydantic import SecretStr
 
 from quarterdeck.api.base import Metadata
@@ -197,7 +198,7 @@ async def test_a_plane_whose_site_is_gone_is_seen_and_nothing_of_it_is_taken_for
     assert world.machines == (), "nothing new is placed there"
     seen = planned(replace(world, deleting=True, record_known=True))
     assert not seen.done
-    assert any("machine east-b1 of east-1" in each for each in seen.waiting)
+    assert any("machine east-b1 of east-1" in each for each in whats(seen))
 
 
 async def test_a_machine_that_its_site_has_no_more_is_unreachable(home: Home) -> None:
@@ -227,4 +228,4 @@ async def test_a_deletion_waits_for_the_load_balancer_of_a_site_that_is_gone(hom
     await home.store.delete(Site, "east")
     world = replace(await looked_at(home, plane), deleting=True, record_known=True)
     assert not world.balancer("east").reachable
-    assert any("the machine of the load balancer at east" in each for each in planned(world).waiting)
+    assert any("the load balancer's machine at east" in each for each in whats(planned(world)))

@@ -18,6 +18,7 @@ from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.model.steps import Plan
 from quarterdeck.model.units import MachineState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import ReplicaFact, World
 
 
@@ -113,7 +114,7 @@ async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once
     world = await look(plane)
     await duty.turn(plane, world)
     assert marked(plane) == {"east-2"}
-    so = judged((), await look(plane), Plan(waiting=("a person",)), asked=(), generation=1, now=1.0)
+    so = judged((), await look(plane), Plan(waiting=(Wait("a person", "see to it"),)), asked=(), generation=1, now=1.0)
     stalled = next(each for each in so if each.type == STALLED)
     assert (stalled.status, stalled.reason) == ("True", "Alarm")
     assert "east-2 has other data than most; it is exchanged once the alarm CORRUPT is turned off" in stalled.message

@@ -37,6 +37,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import Timeline
 from quarterdeck.model.steps import Plan, SetRecord, StartUnit
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, Space, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.memory import MemoryStore
@@ -291,7 +292,7 @@ async def test_what_two_processes_tell_is_told_as_one() -> None:
     here, there = Metrics(), Metrics()
     here.observed("demo", WELL, plan(WELL))
     there.observed("away", WELL, plan(WELL))
-    there.observed("demo", replace(WELL, membership=None), Plan(waiting=("a quorum",)))
+    there.observed("demo", replace(WELL, membership=None), Plan(waiting=(Wait("a quorum", "see to it"),)))
     step = SetRecord(site="east", why="", to="east")
     for metrics, plane, seconds in ((here, "demo", 0.02), (there, "away", 0.07), (there, "away", 0.07)):
         await metrics.of(plane).ended(step, seconds, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import is_done, planned, steps_until, until
+from model.stories import is_done, planned, steps_until, until, whats
 from model.worlds import still
 
 from quarterdeck.model.components import Component, programs, with_dependents
@@ -55,7 +55,7 @@ def test_while_another_one_is_not_well_it_waits_and_says_so() -> None:
     )
     now = plan(observe(ill))
     assert not any("of east-2" in each for each in planned(ill))
-    assert any("all others to be well before east-2" in each for each in now.waiting)
+    assert any("before east-2 is started anew" in each for each in whats(now))
 
 
 def test_a_single_replica_is_exchanged_where_its_apiserver_would_have_to_stop() -> None:

@@ -216,7 +216,7 @@ def test_machines_that_are_only_booting_have_their_time() -> None:
     noted = until(lost(), lambda truth, _: truth.memory.quorum_lost is not None)
     waits = plan(observe(noted))
     assert waits.now == ()
-    assert any("then volumes of dead machines are attached to others" in each for each in waits.waiting)
+    assert any("volumes of dead machines are attached to others by itself" in each.then for each in waits.waiting)
 
 
 def test_without_a_budget_a_person_is_asked() -> None:

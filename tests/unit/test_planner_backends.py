@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, serving, until, with_balancers, with_fact, with_unit
+from model.stories import about_to, serving, until, whats, with_balancers, with_fact, with_unit
 from model.worlds import moving
 
 from quarterdeck.model.components import Component
@@ -79,12 +79,14 @@ def test_nobody_is_taken_away_when_nobody_would_be_left() -> None:
     world = serving()
     for name in ALL:
         world = apiserver_is(UnitState.STOPPED, world, name)
-    assert backends(view(world)) == Outcome((), ("a ready apiserver for the load balancer at east",))
+    found = backends(view(world))
+    assert (found.steps, whats(found)) == ((), ("a ready apiserver for the load balancer at east",))
 
 
 def test_a_load_balancer_that_finds_nobody_healthy_is_waited_for() -> None:
     blind = with_balancers(serving(), replace(serving().balancer("east"), healthy=frozenset()))
-    assert backends(view(blind)) == Outcome((), ("the load balancer at east to find a healthy backend",))
+    found = backends(view(blind))
+    assert (found.steps, whats(found)) == ((), ("the load balancer at east to find a healthy backend",))
     assert backends(view(serving())) == Outcome()
 
 
@@ -93,7 +95,7 @@ def test_a_load_balancer_whose_machine_does_not_answer_is_told_nothing() -> None
     dark = with_balancers(dark, replace(dark.balancer("west"), backends=NO_MORE))
     seen = backends(view(dark))
     assert list(told_of(seen)) == ["west"]
-    assert seen.waiting == ("the load balancer's machine at east to answer",)
+    assert whats(seen) == ("the load balancer's machine at east to answer",)
 
 
 # --- which there are ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import after_round, is_done, steps_until, until
+from model.stories import after_round, is_done, steps_until, until, whats
 from model.worlds import FORMER, NEW, ZONES, changing, empty, settled, still, wanted
 
 from quarterdeck.app.drains import forecast
@@ -65,8 +65,8 @@ def test_a_plane_that_finds_no_machine_says_which_are_cordoned() -> None:
     truth = cordon(empty("east", 3), "east-b1", "east-b2")
     stuck = later(truth, 5)
     assert any(
-        "no free machine in zone b of site east: east-b1 is cordoned" in each and "; east-b2 is cordoned" in each
-        for each in plan(observe(stuck)).waiting
+        "a free machine in zone b of site east: east-b1 is cordoned" in each and "; east-b2 is cordoned" in each
+        for each in whats(plan(observe(stuck)))
     )
     assert len(settled(cordon(stuck)).members) == 3
 
@@ -84,10 +84,12 @@ def test_a_drained_replica_is_exchanged_for_one_elsewhere_while_it_still_serves(
 def test_a_drain_says_beforehand_that_there_is_no_other_machine() -> None:
     world = observe(still(3, ("a1", "b1", "c1")))
     stuck_on = forecast(world, ("east-2",), "east", "east-b1").stuck_on
-    assert "no free machine in zone b of site east: east-b1 is to be drained, to exchange east-2" in stuck_on
+    assert "a free machine in zone b of site east to exchange east-2: east-b1 is to be drained" in {
+        each.what for each in stuck_on
+    }
     known = replace(world, machines=tuple(replace(each, cordoned=True) for each in world.machines))
     why, *_ = forecast(known, ("east-2",), "east", "east-b1").stuck_on
-    assert "east-b1 is cordoned ('site uncordon east' takes that back)" in why, "that was so before the drain"
+    assert "east-b1 is cordoned ('site uncordon east' takes that back)" in why.what, "that was so before the drain"
     assert forecast(observe(still(3)), ("east-2",), "east", "east-b1").stuck_on == ()
     # Without the cordon it would come to sit beside itself.
     assert forecast(world, ("east-2",), "east", "east-none").stuck_on == ()
@@ -127,7 +129,7 @@ def test_a_change_goes_by_a_cordoned_replica_and_waits_for_the_person() -> None:
     rolled = later(truth, 30)
     runs = {each.name: each.revision for each in rolled.memory.replicas}
     assert runs == {"east-1": FORMER, "east-2": NEW, "east-3": NEW}
-    assert plan(observe(rolled)).waiting == (f"east-1 to be uncordoned, to run revision {NEW}",)
+    assert whats(plan(observe(rolled))) == (f"east-1 to be uncordoned, to run revision {NEW}",)
     done = until(replace(rolled, cordoned=()), is_done)
     assert {each.revision for each in done.memory.replicas} == {NEW}
 
@@ -152,7 +154,7 @@ def test_of_two_that_do_not_fit_their_zones_any_more_the_one_that_is_cordoned_st
     assert [each.name for each in view(observe(asked)).unwanted] == ["east-1"], "the other one is exchanged meanwhile"
     both = view(observe(replace(still(3), slots=in_a, cordoned=("east-2", "east-3"))))
     assert both.missing == ()
-    assert "east-2 to be uncordoned, to be exchanged" in both.held_up
+    assert "east-2 to be uncordoned, to be exchanged" in {each.what for each in both.held_up}
 
 
 def test_who_goes_when_there_are_to_be_fewer_is_none_that_is_cordoned() -> None:

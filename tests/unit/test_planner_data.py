@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, serving, told, until, with_fact
+from model.stories import about_to, is_done, serving, told, until, whats, with_fact
 from model.worlds import empty, moving, settled
 
 from quarterdeck.engine.events import warnings
@@ -40,7 +40,7 @@ def of(world: World) -> list[str]:
 def test_an_apiserver_whose_only_member_lost_its_data_does_not_go_on_serving_what_it_remembers() -> None:
     world = replace(without_data(serving(1), "east-1"), membership=None)
     assert of(world) == ["StopUnit kube-apiserver of east-1"]
-    assert any("the data of east-1 to be put back" in each for each in plan(world).waiting)
+    assert any("the data of east-1 to be put back" in each for each in whats(plan(world)))
     assert any("does not start etcd of east-1: gone" in each for each in warnings(world))
 
 
@@ -85,8 +85,10 @@ def test_on_a_machine_that_does_not_answer_nothing_is_stopped_and_the_data_is_wa
     """What is said of its units is of before."""
     world = replace(without_data(serving(1), "east-1"), membership=None)
     deaf = with_fact(world, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
-    assert withhold(view(deaf)) == Outcome(
-        (), ("the data of east-1 to be put back into its volume on machine east-a1",)
+    found = withhold(view(deaf))
+    assert (found.steps, whats(found)) == (
+        (),
+        ("the data of east-1 to be put back into its volume on machine east-a1",),
     )
 
 
@@ -102,7 +104,7 @@ def test_no_apiserver_serves_data_that_was_set_back() -> None:
     wrong = tuple(WrongData(replica=f"east-{each}", seen=LOW) for each in (1, 2, 3))
     world = replace(serving(3), membership=None, wrong=wrong)
     assert of(world) == [f"StopUnit kube-apiserver of east-{each}" for each in (1, 2, 3)]
-    assert all(LOW in each for each in plan(world).waiting[:3])
+    assert all(LOW in each for each in whats(plan(world))[:3])
     assert any(LOW in each for each in warnings(world))
 
 
@@ -157,7 +159,7 @@ def test_no_exchange_begins_or_goes_on_while_etcd_has_an_alarm(alarm: str, step:
     raised = replace(world, membership=replace(world.membership, alarms=(f"memberID:17 alarm:{alarm} ",)))
     seen = plan(raised)
     assert not any(isinstance(each, step) for each in seen.now)
-    assert alarm in seen.waiting[0]
+    assert alarm in whats(seen)[0]
     assert not seen.done
 
 
@@ -192,7 +194,7 @@ def test_a_plane_whose_data_was_all_gone_serves_nothing_until_it_is_back_and_the
     idle = until(truth, lambda _, now: not now.now)
     assert not any(Component.APISERVER in replica.units for _, replica in idle.replicas)
     assert not any(replica.data for _, replica in idle.replicas), "nothing begins anew"
-    assert len(plan(observe(idle)).waiting) >= replicas
+    assert len(whats(plan(observe(idle)))) >= replicas
     for name in names:
         idle = idle.with_replica(name, replace(idle.replica(name), data=True))
     well = until(idle, is_done)

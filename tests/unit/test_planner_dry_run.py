@@ -118,7 +118,7 @@ def test_a_plane_that_is_as_wanted_has_no_steps() -> None:
 
 def test_what_would_never_come_by_itself_is_named() -> None:
     truth = replace(settled(empty("east", 1, sites=("east",))), slots=wanted("west", 1))
-    assert dry_run(observe(truth)).stuck_on[0].startswith("no free machine in zone")
+    assert dry_run(observe(truth)).stuck_on[0].what.startswith("a free machine in zone")
 
 
 def test_creation_and_scaling_can_be_forecast_too() -> None:
@@ -132,7 +132,7 @@ def test_creation_and_scaling_can_be_forecast_too() -> None:
 def test_a_forecast_from_any_faulty_world_ends() -> None:
     for fault in faults(moving(3, 3)):
         run = dry_run(observe(fault.truth))
-        assert not any("circles" in reason for reason in run.stuck_on), fault.name
+        assert not any("circles" in reason.what for reason in run.stuck_on), fault.name
 
 
 def test_a_plane_behind_a_fixed_address_moves_behind_it() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, all_told, is_done, steps_until, told, until, with_fact, with_unit
+from model.stories import about_to, all_told, is_done, steps_until, told, until, whats, with_fact, with_unit
 from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
@@ -92,13 +92,13 @@ def test_nobody_goes_over_before_the_cluster_is_there() -> None:
 def test_nobody_goes_over_while_a_member_does_not_vote(name: str) -> None:
     assert all_told(roll(view(about_to_rest())))
     outcome = roll(view(of_events(about_to_rest(), name, Health.SUSPECT)))
-    assert outcome.waiting == (f"{name} to be a healthy voter of the events' etcd",)
+    assert whats(outcome) == (f"{name} to be a healthy voter of the events' etcd",)
     assert not outcome.steps
 
 
 def test_nobody_goes_over_while_the_cluster_does_not_answer() -> None:
     outcome = roll(view(replace(about_to_rest(), events_membership=None)))
-    assert outcome.waiting == ("a quorum of the members of the events' etcd to answer",)
+    assert whats(outcome) == ("a quorum of the members of the events' etcd to answer",)
 
 
 def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhile() -> None:
@@ -110,7 +110,7 @@ def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhil
     outcome = roll(view(of_events(observe(stopped), "east-2", Health.SUSPECT)))
     assert [type(step) for step in outcome.steps] == [AdoptRevision]
     outcome = roll(view(of_events(observe(asked), "east-1", Health.SUSPECT)))
-    assert outcome.waiting == ("east-1 to be a healthy voter of the events' etcd",)
+    assert whats(outcome) == ("east-1 to be a healthy voter of the events' etcd",)
 
 
 def test_an_apiserver_starts_only_when_both_its_members_vote() -> None:
@@ -305,14 +305,14 @@ def test_alarms_of_either_cluster_keep_replicas_from_being_exchanged() -> None:
     full = replace(world.events_membership, alarms=("memberID:1 alarm:NOSPACE ",))
     now = plan(replace(world, events_membership=full))
     assert all(isinstance(step, SetBackends) for step in now.now)
-    assert any("NOSPACE" in each for each in now.waiting)
+    assert any("NOSPACE" in each for each in whats(now))
 
 
 def test_an_unread_membership_of_the_events_cluster_is_waited_for_where_it_is_wanted() -> None:
     well = observe(settled(replace(going_off(), revision=FORMER)))
     assert plan(well).done
     unread = plan(replace(well, events_membership=None))
-    assert any("events' etcd to answer" in each for each in unread.waiting)
+    assert any("events' etcd to answer" in each for each in whats(unread))
     assert not unread.now
 
 
@@ -441,4 +441,4 @@ def test_what_runs_of_a_cluster_that_goes_runs_on_as_long_as_events_are_kept_the
     truth = until(replace(going_off(), slots=wanted("west", 3)), about_to(AddLearner))
     world = with_unit(observe(truth), "east-1", EVENTS_ETCD, UnitState.STOPPED)
     assert all_told(ask(membership.keep_running, view(world))) == ["StartUnit etcd-events of east-1"]
-    assert not ask(membership.join, view(world)).waiting
+    assert not whats(ask(membership.join, view(world)))

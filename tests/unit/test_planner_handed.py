@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import told, with_fact, with_unit
+from model.stories import told, whats, with_fact, with_unit
 from model.worlds import BETWEEN, FORMER, NEW, changing
 
 from quarterdeck.model.components import CONTROLLERS, Component
@@ -110,7 +110,7 @@ def test_controllers_wait_until_those_have_stopped_that_they_must_not_meet() -> 
         world = with_unit(world, "east-1", component, UnitState.STOPPED)
     now = control(view(world))
     assert [told(each) for each in now.steps] == ["StartUnit kube-scheduler of east-1"]
-    assert now.waiting == ("controllers of east-2, east-3 to stop before those of east-1 start",)
+    assert whats(now) == ("controllers of east-2, east-3 to stop before those of east-1 start",)
 
 
 def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_starts_again() -> None:
@@ -126,7 +126,7 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
     machine = world.memory.replica("east-2").machine
     now = roll(view(world))
     assert now.steps == ()
-    assert now.waiting == (f"machine {machine} to answer, before controllers are handed on",)
+    assert whats(now) == (f"machine {machine} of east-2 to answer, before controllers are handed on",)
     for component in (KUBE, CLOUD):
         world = with_unit(world, "east-1", component, UnitState.STOPPED)
     assert {told(each) for each in control(view(world)).steps} == {
@@ -137,4 +137,4 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
 def test_a_person_s_replica_is_not_stopped_for_it() -> None:
     world = replace(observe(asked(together=True)), cordoned=("east-3",))
     now = roll(view(world))
-    assert (now.steps, now.waiting) == ((), ("east-3 to be uncordoned, before controllers are handed on",))
+    assert (now.steps, whats(now)) == ((), ("east-3 to be uncordoned, before controllers are handed on",))

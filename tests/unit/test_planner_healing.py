@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import after_round, is_done, steps_until, told, until, with_member
+from model.stories import after_round, is_done, steps_until, told, until, whats, with_member
 from model.worlds import ZONES, empty, settled, wanted
 
 from quarterdeck.model.bounds import Healing
@@ -127,7 +127,7 @@ def test_without_a_spare_machine_nothing_is_taken_away_and_the_plan_says_so() ->
     assert condemned(struck) == []
     assert set(struck.members) == {"east-1", "east-2", "east-3"}
     assert why_not(struck) == {"east-2": "there is no spare machine: it serves degraded"}
-    assert any("no spare machine: it serves degraded" in each for each in plan(observe(struck)).waiting)
+    assert any("no spare machine: it serves degraded" in each for each in whats(plan(observe(struck))))
 
 
 def test_who_was_condemned_stays_a_member_until_somebody_comes_in_its_place() -> None:

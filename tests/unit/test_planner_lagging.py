@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, kind, steps_until, until, with_fact, with_member
+from model.stories import about_to, is_done, kind, steps_until, until, whats, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled, wanted
 
 from quarterdeck.api.controlplane import Healing as HealingSpec
@@ -123,14 +123,14 @@ def test_why_it_is_started_anew_says_for_how_long_it_lagged() -> None:
 def test_it_is_noted_first_and_then_waited_for() -> None:
     world = replace(seen(**LAGS), memory=replace(seen().memory, ailing=()))
     assert steps_of(world) == ["NoteAiling"]
-    assert heal(view(seen(**LAGS))).waiting == (f"{UNIT} to catch up",)
+    assert whats(heal(view(seen(**LAGS)))) == (f"{UNIT} to catch up",)
     assert not plan(seen(**LAGS)).done
 
 
 def test_with_healing_off_nothing_is_noted() -> None:
     off = with_member(observe(plane(replace(HEALING, budget=0))), "east-2", lambda it: replace(it, **LAGS))  # type: ignore[arg-type]
     assert steps_of(off) == []
-    assert heal(view(off)).waiting == ()
+    assert whats(heal(view(off))) == ()
 
 
 UNKNOWN = (
@@ -237,7 +237,7 @@ def test_without_a_spare_machine_it_is_started_anew_and_stays() -> None:
     truth = plane()
     alone = replace(truth, machines=tuple(each for each in truth.machines if each.name.endswith("1")))
     struck = lame(slow(alone, "east-2"), truth.machine_of("east-2").name)
-    waits = until(struck, lambda _, now: any("no spare machine" in each for each in now.waiting))
+    waits = until(struck, lambda _, now: any("no spare machine" in each for each in whats(now)))
     assert waits.memory.condemned == ()
     assert len(waits.memory.healed) == 1
 

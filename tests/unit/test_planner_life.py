@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, with_fact
+from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, whats, with_fact
 from model.worlds import empty, machines, moving, settled, wanted
 
 from quarterdeck.model.components import Component
@@ -43,7 +43,7 @@ def test_a_zone_without_a_free_machine_is_named() -> None:
     truth = replace(empty("east", 3), machines=machines("east", per_zone=1)[:2])
     seen = plan(observe(truth))
     assert len(seen.now) == 2
-    assert "no free machine in zone c of site east: it has none" in seen.waiting
+    assert "a free machine in zone c of site east: it has none" in whats(seen)
 
 
 def test_a_machine_of_a_member_is_never_given_away() -> None:
@@ -88,7 +88,7 @@ def test_a_cluster_that_is_silent_is_never_founded_again() -> None:
     silent = replace(observe(truth), membership=None)
     seen = plan(silent)
     assert not any(isinstance(step, DecideBootstrap) for step in seen.now)
-    assert seen.waiting == ("a quorum of the members east-1, east-2, east-3 to answer",)
+    assert whats(seen) == ("a quorum of the members east-1, east-2, east-3 to answer",)
 
 
 def test_volumes_are_released_last_and_only_when_the_plane_is_as_wanted() -> None:
@@ -134,7 +134,7 @@ def test_a_deletion_waits_for_machines_that_do_not_answer() -> None:
 
     truth = off(replace(settled(empty("east", 3)), deleting=True))
     rest = until(truth, lambda now, _: len(now.memory.replicas) == 1)
-    assert plan(observe(rest)).waiting == ("machine east-b1 of east-2, which does not answer: bring it back",)
+    assert whats(plan(observe(rest))) == ("machine east-b1 of east-2 to answer",)
 
 
 def test_a_deletion_does_not_end_while_a_load_balancer_with_its_key_may_be_left_behind() -> None:
@@ -147,8 +147,8 @@ def test_a_deletion_does_not_end_while_a_load_balancer_with_its_key_may_be_left_
         held = tick(held)
     seen = plan(observe(held))
     assert not seen.done
-    assert "the machine of the load balancer at east, which does not answer" in seen.waiting[0]
-    assert "bring it back" in seen.waiting[0]
+    assert "the load balancer's machine at east to answer" in whats(seen)[0]
+    assert "bring it back" in seen.waiting[0].then
     back = replace(held, dead_edges=frozenset())
     assert steps_until(back, is_done) == ["StopBalancer east", "ReleaseReplica east-1"]
     assert until(back, is_done).balancers == ()

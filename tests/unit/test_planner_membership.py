@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 from model.faults import UNSERVED, repaired
-from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, with_fact, with_member
+from model.stories import (
+    about_to,
+    after_round,
+    is_done,
+    planned,
+    steps_until,
+    told,
+    until,
+    whats,
+    with_fact,
+    with_member,
+)
 from model.worlds import empty, machines, moving, settled, wanted
 
 from quarterdeck.model.components import Component
@@ -45,7 +56,7 @@ def test_a_voter_is_never_removed_while_its_replacement_lags() -> None:
     late = with_member(world, "west-6", lambda member: replace(member, lag=world.settings.lag_bound + 1))
     seen = plan(late)
     assert not any(isinstance(step, Swap | RemoveMember | Promote) for step in seen.now)
-    assert "learner west-6 to catch up: 1,001 entries behind" in seen.waiting
+    assert "learner west-6 to catch up: 1,001 entries behind" in whats(seen)
     near = with_member(world, "west-6", lambda member: replace(member, lag=world.settings.lag_bound))
     assert any(isinstance(step, Swap) for step in plan(near).now)
 
@@ -107,7 +118,7 @@ def test_no_learner_is_added_while_a_voter_is_sick() -> None:
     sick = with_member(world, "east-2", lambda member: replace(member, health=Health.SUSPECT))
     seen = plan(sick)
     assert not any(isinstance(step, AddLearner) for step in seen.now)
-    assert "member east-2 must be healthy before learners are added" in seen.waiting
+    assert "member east-2 to be healthy before learners are added" in whats(seen)
 
 
 def test_promotion_stops_before_the_source_loses_its_quorum() -> None:

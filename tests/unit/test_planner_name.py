@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, told, until, with_balancers, with_fact
+from model.stories import about_to, told, until, whats, with_balancers, with_fact
 from model.worlds import empty, moving
 
 from quarterdeck.model.remember import remember
@@ -72,7 +72,7 @@ def test_a_plane_that_has_no_name_yet_gets_it_where_it_is_heading() -> None:
     world = replace(about_to_move(), record=None)
     assert goes_to(world) == ["west"]
     unable = record(view(nowhere(world, "west")))
-    assert (unable.steps, unable.waiting) == ((), ("the load balancer at west to carry the traffic",))
+    assert (unable.steps, whats(unable)) == ((), ("the load balancer at west to carry the traffic",))
 
 
 def test_the_name_moves_when_the_targets_load_balancer_sends_to_every_wanted_voter() -> None:
@@ -80,7 +80,7 @@ def test_the_name_moves_when_the_targets_load_balancer_sends_to_every_wanted_vot
     assert goes_to(with_balancers(about_to_move(), balancer("west", "west-4", "west-5"))) == ["west"]
     one_is_left_out = with_balancers(about_to_move(), balancer("west", *(EVERYONE - {"west-5"})))
     assert goes_to(one_is_left_out) == []
-    assert record(view(one_is_left_out)).waiting == ("the load balancer at west to carry the traffic",)
+    assert whats(record(view(one_is_left_out))) == ("the load balancer at west to carry the traffic",)
 
 
 def test_the_name_moves_when_every_edge_of_the_target_sends_to_them() -> None:
@@ -95,7 +95,7 @@ def test_the_name_moves_when_every_wanted_voter_is_ready() -> None:
 
 def test_a_name_that_leads_somewhere_stays_although_others_do_too() -> None:
     assert goes_to(moved()) == []
-    assert record(view(moved())).waiting == ()
+    assert whats(record(view(moved()))) == ()
     unable = with_balancers(about_to_move(), balancer("west", "west-4", "west-5", finds=()))
     assert goes_to(unable) == []
 
@@ -105,13 +105,13 @@ def test_a_name_leaves_a_load_balancer_that_leads_nowhere_for_one_that_leads_som
     assert goes_to(world) == ["east"]
     assert goes_to(with_balancers(nowhere(world, "east"), balancer("north", "east-1"))) == ["north"]
     stuck = record(view(nowhere(world, "east")))
-    assert (stuck.steps, stuck.waiting) == ((), ()), "it leads where it should: there is nothing to wait for"
+    assert (stuck.steps, whats(stuck)) == ((), ()), "it leads where it should: there is nothing to wait for"
 
 
 def test_a_name_that_is_not_known_or_somebody_elses_is_waited_for() -> None:
     unknown = replace(about_to_move(), record=None, record_known=False)
-    assert record(view(unknown)).waiting == ("the DNS server to answer",)
-    assert record(view(replace(unknown, record_trouble="no key"))).waiting == ("the DNS server to answer: no key",)
+    assert whats(record(view(unknown))) == ("the DNS server to answer",)
+    assert whats(record(view(replace(unknown, record_trouble="no key")))) == ("the DNS server to answer: no key",)
     assert record(view(replace(about_to_move(), foreign="it is claimed by beta/2"))).steps == ()
 
 
@@ -154,8 +154,8 @@ def test_the_record_gets_this_drivers_token_before_anything_is_taken_away(world:
     ],
 )
 def test_all_dns_servers_must_answer_the_same(world: World) -> None:
-    assert record(view(replace(world, torn=OTHERWISE))).waiting == (f"all DNS servers to answer the same: {OTHERWISE}",)
-    assert record(view(world)).waiting == (), "servers that all answer the same are not waited for"
+    assert whats(record(view(replace(world, torn=OTHERWISE)))) == (f"all DNS servers to answer the same: {OTHERWISE}",)
+    assert whats(record(view(world))) == (), "servers that all answer the same are not waited for"
 
 
 def test_a_dns_server_that_only_we_can_tell_is_told_once_the_name_leads_where_it_should() -> None:
@@ -165,7 +165,7 @@ def test_a_dns_server_that_only_we_can_tell_is_told_once_the_name_leads_where_it
 
 
 def test_a_dns_server_that_gives_no_answer_is_not_waited_for_once_all_is_written_down() -> None:
-    assert record(view(replace(moved(), torn="DNS server 192.0.2.5 port 53 gives no answer"))).waiting == ()
+    assert whats(record(view(replace(moved(), torn="DNS server 192.0.2.5 port 53 gives no answer")))) == ()
 
 
 # --- which clients lose nothing when apiservers are drained ---------------------------------------------------------
@@ -250,21 +250,21 @@ NORTH = balancer("north", "east-1")
 )
 def test_an_address_that_a_client_may_be_given_is_not_let_go(world: World, kept: set[str]) -> None:
     assert set(let_go_of(world)) == {"west", "north", "east"} - kept
-    assert let_go(view(world)).waiting == ()
+    assert whats(let_go(view(world))) == ()
 
 
 def test_an_address_that_clients_may_hold_is_waited_for() -> None:
     since = dict(moved().memory.held)["east"]
     early = replace(with_balancers(moved(), NORTH), now=since + moved().settings.ttl + moved().settings.drain - 0.1)
     assert let_go_of(early) == ["north"], "nobody ever held that one"
-    assert let_go(view(early)).waiting == ("clients to forget the address of site east",)
+    assert whats(let_go(view(early))) == ("clients to forget the address of site east",)
     assert [told(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
 
 
 def test_an_address_is_not_let_go_while_an_edge_of_its_site_that_clients_may_use_does_not_answer() -> None:
     world = with_balancers(moved(), replace(moved().balancer("east"), reachable=False), NORTH)
     assert let_go_of(world) == ["north"]
-    assert let_go(view(world)).waiting == ("the load balancer's machine at east to answer",)
+    assert whats(let_go(view(world))) == ("the load balancer's machine at east to answer",)
 
 
 # --- for how long addresses are handed out --------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, serving, told, until, with_fact, with_member, with_unit
+from model.stories import about_to, serving, told, until, whats, with_fact, with_member, with_unit
 from model.worlds import empty, moving, settled, wanted
 
 from quarterdeck.model.components import Component
@@ -183,13 +183,13 @@ def test_nothing_is_released_and_nothing_done_before_every_wanted_replica_is_who
     seen = plan(change(observe(about_to_release())))
     assert seen.now == ()
     assert not seen.done
-    assert any("west-5" in each for each in seen.waiting)
+    assert any("west-5" in each for each in whats(seen))
 
 
 def test_what_a_plane_waits_for_is_said_once() -> None:
     forming = observe(until(empty("east", 3), about_to(StartUnit)))
-    assert plan(forming).waiting == ("the founders east-1, east-2, east-3 to form a quorum",)
-    assert plan(replace(serving(), membership=None)).waiting == (
+    assert whats(plan(forming)) == ("the founders east-1, east-2, east-3 to form a quorum",)
+    assert whats(plan(replace(serving(), membership=None))) == (
         "a quorum of the members east-1, east-2, east-3 to answer",
     )
 

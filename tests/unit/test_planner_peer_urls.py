@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from model.stories import whats
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.members import readdress_member
@@ -119,7 +120,8 @@ async def test_a_stranger_that_has_the_peer_url_is_named_and_not_displaced(fake:
     fake.etcd.cluster.nodes.append(stranger)
     plane = await fake.open()
     told = "the peer URL of east-1, which member 99 (not started, https://127.0.1.1:2380) has"
-    assert await done(plane) == Outcome(waiting=(told,))
+    found = await done(plane)
+    assert (found.steps, whats(found)) == ((), (told,))
     assert (stranger.peer_url, fake.etcd.cluster.nodes[0].peer_url) == (EAST1, FREE)
     fake.etcd.cluster.nodes.remove(stranger)
     assert await done(plane) == Outcome()
@@ -132,7 +134,7 @@ async def test_members_that_wait_for_one_another_and_at_last_for_a_stranger_move
     updated(fake, EAST2, FREE, EAST1)
     fake.etcd.cluster.nodes.append(Member(id=0x99, peer_url=WEST1, learner=False))
     outcome = await done(await fake.open())
-    assert [each.split(",")[0] for each in outcome.waiting] == ["the peer URL of west-1"]
+    assert [each.split(",")[0] for each in whats(outcome)] == ["the peer URL of west-1"]
     fake.etcd.cluster.nodes.pop()
     assert await done(await fake.open()) == Outcome()
     assert [node.peer_url for node in fake.etcd.cluster.nodes] == [EAST1, EAST2, WEST1]

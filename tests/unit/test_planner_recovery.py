@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import is_done, planned, told, until, with_fact
+from model.stories import is_done, planned, told, until, whats, with_fact
 from model.worlds import empty, settled
 
 from quarterdeck.engine.conditions import judged, unseen
@@ -185,7 +185,7 @@ def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, said: 
 def test_without_consent_nothing_is_done_and_a_person_is_told_what_to_do() -> None:
     noted = observe(left_of_three())
     assert of(noted) == []
-    assert any("quarterdeck recover" in each for each in plan(noted).waiting)
+    assert any("quarterdeck recover" in each.then for each in plan(noted).waiting)
     assert any("the quorum of etcd is lost: 1 of 3 voters" in each for each in warnings(noted))
     said = {each.type: each for each in judged(unseen(0.0), noted, plan(noted), asked=(), generation=1, now=1.0)}
     assert said["Stalled"].reason == "QuorumLost"
@@ -202,7 +202,7 @@ def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> Non
     noted = left_of_three(CUT_OFF, YES)
     noted = replace(noted, memory=replace(noted.memory, quorum_lost=0.0))
     assert planned(noted) == []
-    assert any("they may still serve others" in each for each in plan(observe(noted)).waiting)
+    assert any("they may still serve others" in each for each in whats(plan(observe(noted))))
     told_so = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
     assert planned(told_so)[0].startswith("BeginEpoch")
 
@@ -233,7 +233,7 @@ def test_a_survivor_that_is_about_to_answer_is_waited_for() -> None:
     world = observe(truth)
     one = replace(world, words=tuple(each for each in world.words if each.replica == "east-1"))
     assert of(one) == []
-    assert any("member east-2 to say how far it is" in each for each in plan(one).waiting)
+    assert any("member east-2 to say how far it is" in each for each in whats(plan(one)))
     ends = with_fact(one, "east-2", lambda fact: replace(fact, restless=frozenset({Component.ETCD})))
     assert of(ends)[0].startswith("BeginEpoch")
 
@@ -286,7 +286,7 @@ def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() 
     world = replace(observe(truth), failing=failing)
     assert "east-4" in truth.recorded
     assert "RestoreMember east-4" not in of(world)
-    assert any("etcd of east-1 to end" in each for each in plan(world).waiting)
+    assert any("etcd of east-1 to end" in each for each in whats(plan(world)))
 
 
 def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data() -> None:
@@ -299,7 +299,7 @@ def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data
         truth = apply(truth, step)
     world = replace(observe(truth), failing=failing)
     assert of(world) == []
-    assert "there is no room" in plan(world).waiting
+    assert "there is no room" in whats(plan(world))
 
 
 def test_nobody_is_asked_to_put_back_data_of_an_epoch_that_is_over() -> None:
@@ -336,7 +336,7 @@ def test_a_survivor_that_dies_before_it_was_copied_is_followed_by_the_next_best_
     (other,) = (word.replica for word in seed.others)
     dead = with_power(truth, DEAD, seed.survivor)
     dead = until(dead, lambda _, now: not now.now)
-    waiting = plan(observe(dead)).waiting
+    waiting = [each.then for each in plan(observe(dead)).waiting]
     assert any("quarterdeck recover" in each for each in waiting)
     assert any(f"{seed.survivor} was lost" in each for each in warnings(observe(dead)))
     assert not any(isinstance(step, RestoreMember) for step in plan(observe(dead)).now)

@@ -131,7 +131,8 @@ def test_the_name_goes_first_unless_it_is_somebody_elses_or_no_name() -> None:
     assert taken(replace(to_delete(), front="east")) == ["StopBalancer east"]
     assert taken(replace(to_delete(), record=None)) == ["StopBalancer east"]
     unknown = replace(to_delete(), record=None, record_known=False)
-    assert take_down(unknown) == ((), ("the DNS server to answer",))
+    steps, (waits,) = take_down(unknown)
+    assert (steps, waits.what) == ((), "the DNS server to answer")
 
 
 def test_a_load_balancer_that_is_not_there_is_not_stopped() -> None:
@@ -167,7 +168,7 @@ def test_programs_stop_from_the_last_that_was_started_to_the_first(state: UnitSt
 def test_a_machine_of_which_anything_is_unknown_is_waited_for(unknown: tuple[Component, ...]) -> None:
     steps, waiting = take_down(with_units(nameless(), UnitState.UNKNOWN, *unknown))
     assert steps == ()
-    assert waiting[1] == "machine east-b1 of east-2, which does not answer: bring it back"
+    assert str(waiting[1]).startswith("machine east-b1 of east-2 to answer (bring it back; ")
     assert len(waiting) == 3
 
 
@@ -188,7 +189,7 @@ def test_while_a_load_balancer_may_be_left_programs_stop_but_no_record_goes() ->
     assert taken(running) == [f"StopUnit etcd of {name}" for name in EAST]
     steps, waiting = take_down(with_units(dark(nameless(), "east"), UnitState.STOPPED))
     assert steps == ()
-    assert [each.split(",")[0] for each in waiting] == ["the machine of the load balancer at east"]
+    assert [each.what.split(",")[0] for each in waiting] == ["the load balancer's machine at east to answer"]
 
 
 @pytest.mark.parametrize(("front", "waits"), [(None, True), ("east", True), ("west", False)])

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import told
+from model.stories import told, whats
 from model.stories import with_fact as with_whole
 from model.worlds import NEW, changing
 
@@ -66,19 +66,19 @@ def test_a_replica_is_of_the_revision_once_its_program_says_so() -> None:
 def test_a_replica_is_not_reloaded_while_another_is_ill() -> None:
     ill = with_fact(asked(), "east-3", ready=False)
     assert "ReloadUnit kube-apiserver of east-1" not in does(ill)
-    assert "all others to be well before east-1 gets its new files" in plan(ill).waiting
+    assert "kube-apiserver of east-3 to be ready, before east-1 gets its new files" in whats(plan(ill))
 
 
 def test_who_does_not_answer_is_not_asked_to_take_anything_up() -> None:
     silent = with_fact(asked(replicas=1), "east-1", ready=None, loaded=None)
     assert does(silent) == []
-    assert "the apiserver of east-1 to answer, which is to take up new files" in plan(silent).waiting
+    assert "kube-apiserver of east-1 to answer, which is to take up new files" in whats(plan(silent))
 
 
 def test_what_was_given_is_waited_for() -> None:
     given = with_fact(asked(), "east-1", given=frozenset({NEW}))
     assert does(given) == []
-    assert "the apiserver of east-1 to go by its new files" in plan(given).waiting
+    assert "kube-apiserver of east-1 to go by its new files" in whats(plan(given))
 
 
 def test_a_program_that_did_not_take_its_files_up_is_started_anew_with_them() -> None:

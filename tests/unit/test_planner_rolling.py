@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import led_by, told, until, with_balancers, with_fact, with_member, with_unit
+from model.stories import led_by, told, until, whats, with_balancers, with_fact, with_member, with_unit
 from model.worlds import FORMER, NEW, changing
 
 from quarterdeck.model.components import Component, controllers
@@ -102,8 +102,8 @@ def test_controllers_stop_first_then_the_apiserver_then_etcd_and_then_the_revisi
     assert does(world) == ["StopUnit kube-scheduler of east-1", "StopUnit kube-controller-manager of east-1"]
     world = stopped(world, name, *CONTROLLERS)
     assert does(world) == []
-    assert roll(view(world)).waiting == ("load balancers to leave east-1",)
-    assert roll(view(drained(world, name, 0.0))).waiting == ("east-1 to drain",)
+    assert whats(roll(view(world))) == ("load balancers to leave east-1",)
+    assert whats(roll(view(drained(world, name, 0.0)))) == ("east-1 to drain",)
     world = drained(world, name)
     assert does(world) == ["StopUnit kube-apiserver of east-1"]
     world = stopped(world, name, APISERVER)
@@ -137,7 +137,7 @@ def test_where_nobody_else_can_lead_that_is_said() -> None:
     """A leader that ends by itself, and was one a moment ago."""
     world = ending(stopped(asked(ETCD, replicas=1), "east-1", *CONTROLLERS, APISERVER), "east-1", ETCD)
     world = drained(with_member(world, "east-1", lambda member: replace(member, health=Health.SUSPECT)), "east-1")
-    assert roll(view(led_by(world, "east-1"))).waiting == ("another voter to lead in the place of east-1",)
+    assert whats(roll(view(led_by(world, "east-1")))) == ("another voter to lead in the place of east-1",)
 
 
 # --- who rests ------------------------------------------------------------------------------------------------------
@@ -182,14 +182,26 @@ def ill(name: str) -> dict[str, Callable[[World], World]]:
     }
 
 
+#: What is said of east-3 where it is that one which lacks something.
+LACKS = {
+    "its apiserver is not ready": "kube-apiserver of east-3 to be ready",
+    "its machine does not answer": "machine east-c1 of east-3 to answer",
+    "its member is not well": "east-3 to be a healthy voter",
+    "it only listens": "east-3 to be a healthy voter",
+    "its scheduler does not run": "kube-scheduler of east-3 to run",
+}
+
+
 @pytest.mark.parametrize("why", ill("east-3"))
 def test_nobody_rests_while_the_others_cannot_do_without(why: str) -> None:
     world = led_by(asked(APISERVER), "east-2")
     assert rests(world) == "east-1"
     worse = ill("east-3")[why](world)
     assert rests(worse) is None
-    (waits,) = roll(view(worse)).waiting
-    assert (roll(view(worse)).steps, waits) == ((), "all others to be well before east-1 is started anew")
+    (waits,) = whats(roll(view(worse)))
+    lacks = LACKS.get(why)
+    said = f"{lacks}, before" if lacks else "all others to be well before"
+    assert (roll(view(worse)).steps, waits) == ((), f"{said} east-1 is started anew")
 
 
 def test_a_quota_may_be_raised_while_there_is_no_room() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import all_told, serving, until, with_fact, with_member, with_unit
+from model.stories import all_told, serving, until, whats, with_fact, with_member, with_unit
 from model.worlds import moving
 
 from quarterdeck.model.components import Component, controllers
@@ -91,10 +91,11 @@ def bare() -> World:
 
 def test_a_wanted_voter_whose_apiserver_does_not_run_gets_one_and_is_waited_for_until_it_is_ready() -> None:
     idle = but(serving(), off("east-2", Component.APISERVER))
-    assert serve(view(idle)).waiting == ()
+    assert whats(serve(view(idle))) == ()
     assert all_told(serve(view(idle))) == ["StartUnit kube-apiserver of east-2"]
     starting = but(idle, unit("east-2", Component.APISERVER, UnitState.RUNNING))
-    assert serve(view(starting)) == Outcome((), ("apiserver of east-2 to be ready",))
+    found = serve(view(starting))
+    assert (found.steps, whats(found)) == ((), ("kube-apiserver of east-2 to be ready",))
     assert serve(view(serving())) == Outcome()
 
 
@@ -216,14 +217,15 @@ def drained(world: World, since: float, *names: str) -> World:
 
 def test_apiservers_stop_when_they_have_drained() -> None:
     assert stopped(bare()) == [(name, Component.APISERVER) for name in EAST]
-    assert retire(view(bare())).waiting == ()
+    assert whats(retire(view(bare()))) == ()
     long = bare().settings.drain
     assert stopped(drained(bare(), long, "east-1", "east-3")) == [
         ("east-1", Component.APISERVER),
         ("east-3", Component.APISERVER),
     ]
-    assert retire(view(drained(bare(), long, "east-1", "east-3"))).waiting == ("load balancers to leave east-2",)
-    assert retire(view(drained(bare(), long - 0.1, *EAST))) == Outcome((), tuple(f"{name} to drain" for name in EAST))
+    assert whats(retire(view(drained(bare(), long, "east-1", "east-3")))) == ("load balancers to leave east-2",)
+    early = retire(view(drained(bare(), long - 0.1, *EAST)))
+    assert (early.steps, whats(early)) == ((), tuple(f"{name} to drain" for name in EAST))
 
 
 @pytest.mark.parametrize(
@@ -235,14 +237,15 @@ def test_apiservers_stop_when_they_have_drained() -> None:
 )
 def test_who_cannot_be_stopped_or_has_is_not_waited_for(change: Change) -> None:
     assert stopped(but(bare(), change)) == [(name, Component.APISERVER) for name in EAST[1:]]
-    assert retire(view(but(drained(bare(), 0), change))).waiting == tuple(
+    assert whats(retire(view(but(drained(bare(), 0), change)))) == tuple(
         f"load balancers to leave {name}" for name in EAST[1:]
     )
 
 
 def test_no_apiserver_stops_before_the_target_carries_the_traffic_unless_its_member_is_dead() -> None:
     late = but(bare(), ready("west-5", False))
-    assert retire(view(late)) == Outcome((), ("site west to carry the traffic",))
+    found = retire(view(late))
+    assert (found.steps, whats(found)) == ((), ("site west to carry the traffic",))
     dead = but(late, health("east-1", Health.DOWN))
     assert stopped(dead) == [("east-1", Component.APISERVER)]
     assert stopped(but(bare(), health("east-1", Health.DOWN))) == [(name, Component.APISERVER) for name in EAST]
@@ -253,7 +256,7 @@ def test_an_apiserver_stays_as_long_as_one_of_its_controllers_may_need_it(compon
     """Those that stood by for it are not seen to run just now."""
     world = but(bare(), unit("east-1", component, UnitState.RUNNING), off("west-4", component))
     assert stopped(world) == [(name, Component.APISERVER) for name in EAST[1:]]
-    assert retire(view(world)).waiting == ("controllers to stand by for those of east-1",)
+    assert whats(retire(view(world))) == ("controllers to stand by for those of east-1",)
 
 
 # --- as wanted ------------------------------------------------------------------------------------------------------
@@ -265,7 +268,7 @@ def test_an_apiserver_stays_as_long_as_one_of_its_controllers_may_need_it(compon
         pytest.param((), (), id="all is well"),
         pytest.param((unreachable("east-2"),), ("machine east-b1 of east-2 to answer",), id="a machine"),
         pytest.param((health("east-2", Health.SUSPECT),), ("east-2 to be a healthy voter",), id="a member"),
-        pytest.param((ready("east-2", None),), ("apiserver of east-2 to be ready",), id="an apiserver"),
+        pytest.param((ready("east-2", None),), ("kube-apiserver of east-2 to be ready",), id="an apiserver"),
         pytest.param(
             (unit("east-2", Component.SCHEDULER, UnitState.FAILED),), ("kube-scheduler of east-2 to run",), id="a unit"
         ),
@@ -274,7 +277,8 @@ def test_an_apiserver_stays_as_long_as_one_of_its_controllers_may_need_it(compon
 def test_a_plane_is_as_wanted_when_each_wanted_replica_is_seen_to_be_whole(
     change: tuple[Change, ...], waiting: tuple[str, ...]
 ) -> None:
-    assert as_wanted(view(but(serving(), *change))) == Outcome((), waiting)
+    found = as_wanted(view(but(serving(), *change)))
+    assert (found.steps, whats(found)) == ((), waiting)
 
 
 def test_starts_go_to_the_site_of_their_replica() -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import led_by, serving, told, with_balancers, with_fact, with_member
+from model.stories import led_by, serving, told, whats, with_balancers, with_fact, with_member
 from model.worlds import changing, wanted
 
 from quarterdeck.model.memory import Replica
@@ -120,13 +120,13 @@ def test_where_there_is_no_machine_at_all_nobody_is_left_out() -> None:
     now = view(replace(world, machines=off))
     assert (len(now.wanted), now.missing) == (3, ())
     (why,) = now.held_up
-    assert why.startswith("no free machine in zone ")
-    assert why.endswith(f", to exchange {next(each.name for each in view(world).unwanted)}")
+    assert why.what.startswith("a free machine in zone ")
+    assert f" to exchange {next(each.name for each in view(world).unwanted)}: " in why.what
     assert why in place(now).waiting
 
 
 def test_a_plane_is_not_as_wanted_while_one_is_to_be_exchanged() -> None:
-    assert any("to be exchanged" in each for each in settled(view(asked())).waiting)
+    assert any("to be exchanged" in each for each in whats(settled(view(asked()))))
 
 
 def test_a_person_may_want_a_replica_exchanged_that_is_well() -> None:
@@ -190,9 +190,10 @@ def test_beside_one_that_leaves_only_where_nobody_else_sits() -> None:
 
 def test_the_place_where_no_machine_is_free_is_named() -> None:
     said = no_machine(serving(3), Slot(site="east", zone="a"))
-    assert said.startswith("no free machine in zone a of site east: ")
-    assert no_machine(serving(3), Slot(site="east", zone="")).startswith("no free machine in site east: ")
-    assert no_machine(serving(3), Slot(site="west", zone="z")) == "no free machine in zone z of site west: it has none"
+    assert said.what.startswith("a free machine in zone a of site east: ")
+    assert no_machine(serving(3), Slot(site="east", zone="")).what.startswith("a free machine in site east: ")
+    none = no_machine(serving(3), Slot(site="west", zone="z"))
+    assert none.what == "a free machine in zone z of site west: it has none"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_the_place_where_no_machine_is_free_is_named() -> None:
     [
         ({"state": MachineState.DOWN}, "is off"),
         ({"state": MachineState.UNREACHABLE}, "does not answer"),
-        ({"state": MachineState.UNREACHABLE, "why": "sudo asks"}, "does not answer (sudo asks)"),
+        ({"state": MachineState.UNREACHABLE, "why": "sudo asks"}, "does not answer: sudo asks"),
         ({"state": MachineState.UNREACHABLE, "cordoned": True}, "does not answer"),
         ({"cordoned": True}, "is cordoned ('site uncordon east' takes that back)"),
         ({"cordoned": True, "why": "is to be drained"}, "is to be drained"),
@@ -211,7 +212,7 @@ def test_each_machine_that_is_not_free_is_named_with_the_reason(fact: dict[str, 
     world = serving(3)
     machines = tuple(replace(each, **fact) if each.name == "east-a1" else each for each in world.machines)
     said = no_machine(replace(world, machines=machines), Slot(site="east", zone="a"))
-    assert f"east-a1 {why}" in said.replace("; ", ": ").split(": ")
+    assert f": east-a1 {why};" in f"{said.what};"
 
 
 def test_the_steps_of_an_exchange_are_those_of_any_other() -> None:
@@ -227,10 +228,10 @@ def test_who_waits_for_a_machine_says_why_it_does_not_answer() -> None:
         for each in world.machines
     )
     silent = replace(world, machines=machines)
-    assert why_silent(silent, "east", "east-a1") == " (sudo asks for a password)"
+    assert why_silent(silent, "east", "east-a1") == ": sudo asks for a password"
     assert why_silent(silent, "west", "east-a1") == "", "another site may have one of that name"
     assert why_silent(silent, "east", "east-b1") == ""
     undeclared = with_fact(replace(world, machines=()), "east-1", lambda fact: replace(fact, why="it is off"))
-    assert why_silent(undeclared, "east", undeclared.memory.replica("east-1").machine) == " (it is off)"
+    assert why_silent(undeclared, "east", undeclared.memory.replica("east-1").machine) == ": it is off"
     silent = with_fact(silent, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
-    assert "machine east-a1 of east-1 to answer (sudo asks for a password)" in settled(view(silent)).waiting
+    assert "machine east-a1 of east-1 to answer: sudo asks for a password" in whats(settled(view(silent)))

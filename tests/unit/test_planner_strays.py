@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.seen import left, seen, voters_at
-from model.stories import with_member
+from model.stories import whats, with_member
 from model.worlds import changing, empty, moving, settled
 
 from quarterdeck.engine.events import happenings
@@ -45,7 +45,7 @@ def test_no_member_rests_beside_one_without_which_the_others_are_no_quorum(name:
     held = beside(world, name=name)
     assert view(held).resting is None
     assert not plan(held).now
-    assert plan(held).waiting[0].startswith("voter 90 (")
+    assert whats(plan(held))[0].startswith("voter 90 (")
 
 
 def test_where_the_others_are_a_quorum_of_all_it_does() -> None:
@@ -100,10 +100,10 @@ def test_no_voter_is_removed_beside_strays_that_cost_the_quorum() -> None:
 def test_a_plan_counts_every_voter_that_etcd_lists() -> None:
     told = dry_run(beside(restarting(3, Component.SCHEDULER)))
     assert {(each.voters, each.margin) for each in told.steps} == {(4, 0)}
-    assert told.stuck_on[0].startswith("voter 90 (")
+    assert told.stuck_on[0].what.startswith("voter 90 (")
     stuck = dry_run(beside(restarting(3)))
     assert not stuck.steps
-    assert stuck.stuck_on[0].startswith("voter 90 (")
+    assert stuck.stuck_on[0].what.startswith("voter 90 (")
 
 
 def test_a_move_beside_a_stray_is_not_taken_for_one_between_three_sites() -> None:

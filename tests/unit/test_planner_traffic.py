@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import about_to, after_round, planned, steps_until, told, until, with_fact
+from model.stories import about_to, after_round, planned, steps_until, told, until, whats, with_fact
 from model.worlds import empty, moving, settled, wanted
 
 from quarterdeck.model.components import Component, controllers
@@ -107,7 +107,7 @@ def test_an_apiserver_stops_only_when_no_load_balancer_has_sent_to_it_for_the_le
     assert not any("east" in name for _, names in truth.balancers for name in names)
     impatient = replace(observe(truth), now=noted + drain / 2)
     assert not stops(plan(impatient))
-    assert "east-1 to drain" in plan(impatient).waiting
+    assert "east-1 to drain" in whats(plan(impatient))
 
 
 def test_nothing_is_drained_while_a_load_balancer_that_clients_use_does_not_answer() -> None:
@@ -126,7 +126,7 @@ def test_a_load_balancer_stays_until_the_time_to_live_and_the_drain_have_passed(
     assert end.now - since >= settings.ttl + settings.drain
     early = replace(observe(end), now=since + settings.ttl + settings.drain - 0.1)
     assert not any(isinstance(step, StopBalancer) for step in plan(early).now)
-    assert "clients to forget the address of site east" in plan(early).waiting
+    assert "clients to forget the address of site east" in whats(plan(early))
 
 
 def test_nothing_is_decided_about_a_name_while_the_dns_server_does_not_answer() -> None:
@@ -173,7 +173,7 @@ def test_an_apiserver_stays_while_its_controllers_do_the_work() -> None:
         world = with_fact(world, name, crashed)
     now = plan(world)
     assert not stops(now)
-    assert "controllers to stand by for those of east-1" in now.waiting
+    assert "controllers to stand by for those of east-1" in whats(now)
 
 
 def test_controllers_start_once_their_apiserver_is_ready() -> None:
@@ -236,7 +236,7 @@ def test_the_time_to_live_begins_when_every_dns_server_has_forgotten_the_address
         now = plan(torn(observe(truth), "east"))
         assert not any(isinstance(step, StopBalancer | StopUnit | NoteDraining | NoteRecord) for step in now.now)
         truth = after_round(truth, now)
-    assert any("all DNS servers to answer the same" in why for why in now.waiting)
+    assert any("all DNS servers to answer the same" in why for why in whats(now))
     settled_at = truth.now
     truth = until(truth, lambda seen, _: seen.memory.served_site == "west")
     assert truth.memory.held == (("east", settled_at),)
@@ -271,7 +271,7 @@ def test_a_name_that_is_somebody_elses_is_never_set_and_the_plan_says_what_to_do
     taken = replace(observe(truth), foreign="it leads to 198.51.100.7; say spec.endpoint.takeOver: true")
     now = plan(taken)
     assert not any(isinstance(step, SetRecord) for step in now.now)
-    assert "its name to be free: it leads to 198.51.100.7; say spec.endpoint.takeOver: true" in now.waiting
+    assert "its name to be free: it leads to 198.51.100.7; say spec.endpoint.takeOver: true" in whats(now)
 
 
 def test_a_name_that_is_somebody_elses_is_not_removed_with_the_plane() -> None:
@@ -282,8 +282,8 @@ def test_a_name_that_is_somebody_elses_is_not_removed_with_the_plane() -> None:
 
 def test_what_the_name_leads_to_is_waited_for_with_the_reason() -> None:
     world = replace(observe(settled(empty("east", 1))), record=None, record_known=False, record_trouble="no key")
-    assert "the DNS server to answer: no key" in plan(world).waiting
-    assert plan(replace(world, deleting=True)).waiting == ("the DNS server to answer: no key",)
+    assert "the DNS server to answer: no key" in whats(plan(world))
+    assert whats(plan(replace(world, deleting=True))) == ("the DNS server to answer: no key",)
 
 
 def test_before_anything_is_taken_away_the_record_carries_the_token_of_this_driver() -> None:
@@ -374,7 +374,8 @@ def test_an_edge_to_which_no_address_can_come_any_more_is_told_once_more() -> No
 def test_as_long_as_an_edge_that_clients_may_use_is_silent_the_other_one_is_not_told_either() -> None:
     alone = floating(unrouted=frozenset({edge("east")}), mute=frozenset({second("east")}))
     now = plan(observe(alone))
-    assert (now.now, now.waiting[:1]) == ((), ("the load balancer's machine at east to answer",))
+    silent = f"the load balancer's machine at east ({second('east')}) to answer"
+    assert (now.now, whats(now)[:1]) == ((), (silent,))
 
 
 def test_an_address_goes_where_it_can_and_is_nowhere_if_it_can_go_nowhere() -> None:

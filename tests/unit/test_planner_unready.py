@@ -7,8 +7,9 @@ from functools import cache
 
 import pytest
 from model.stories import told, until, with_fact, with_member, with_unit
-from model.worlds import FORMER, NEW, changing
+from model.worlds import FORMER, NEW, changing, creating
 
+from quarterdeck.engine.events import warnings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
@@ -167,3 +168,66 @@ def test_it_is_noted_once_and_keeps_its_moment() -> None:
     assert [told(step) for step in plan(later(world, 5.0)).now] == []
     again = NoteUnready(site="", why="", units=tuple(unit for unit, _ in world.memory.unready))
     assert remember(world.memory, again, world.now + 5.0).unready == world.memory.unready
+
+
+@cache
+def hanging(component: Component) -> World:
+    """A plane that is created, of which a program runs and is never ready, as was just noted."""
+    truth = until(creating(3, component, hangs=True), lambda now, _: bool(now.memory.unready))
+    return replace(observe(truth), settings=Settings())
+
+
+def quiet(world: World, *names: str, component: Component, says: str) -> World:
+    for each in names:
+        world = with_fact(world, each, lambda fact: replace(fact, quiet=((component, says),)))
+    return world
+
+
+ALL = ("east-1", "east-2", "east-3")
+
+
+@pytest.mark.parametrize("component", [ETCD, APISERVER])
+def test_a_first_revision_whose_program_shows_nothing_new_is_given_up_with_what_it_says(component: Component) -> None:
+    world = quiet(hanging(component), *ALL, component=component, says="cannot reach it")
+    limit = Settings().first_ready
+    assert not given_up(later(world, limit - 1.0))
+    (step,) = reject(view(later(world, limit))).steps
+    assert isinstance(step, RejectRevision)
+    assert (step.component, step.said) == (component, "cannot reach it")
+    assert step.why == f"{component} of east-1 runs, is not ready, and has reported nothing new for 240 s"
+
+
+@pytest.mark.parametrize("component", [ETCD, APISERVER])
+def test_one_that_shows_something_new_has_its_time_anew(component: Component) -> None:
+    world = hanging(component)
+    for name in ALL:
+        world = with_fact(world, name, lambda fact: replace(fact, quiet=()))
+    assert noted(world) == ()
+    assert not given_up(later(world, 10 * START))
+
+
+@pytest.mark.parametrize("component", [ETCD, APISERVER])
+def test_what_is_waited_for_names_it_with_what_it_says(component: Component) -> None:
+    world = replace(quiet(hanging(component), *ALL, component=component, says="cannot reach it"), plane_name="demo")
+    (told,) = {str(each) for each in plan(world).waiting if "east-1" in each.what}
+    assert "runs and reports nothing new; its last error is: cannot reach it" in told
+    assert f"'quarterdeck logs demo --replica east-1 --component {component}'" in told
+
+
+def test_an_event_names_who_stands_still_once_all_that_it_depends_on_is_well() -> None:
+    world = replace(quiet(hanging(APISERVER), *ALL, component=APISERVER, says="no"), plane_name="demo")
+    told = f"{APISERVER} of east-1 runs, is not ready, and reports nothing new; its last error is: no: see 'quarterdeck"
+    assert any(each.startswith(told) for each in warnings(world))
+    starting = with_fact(world, "east-1", lambda fact: replace(fact, quiet=()))
+    assert not any(each.startswith(f"{APISERVER} of east-1") for each in warnings(starting))
+
+
+def test_founders_are_not_blamed_while_one_of_them_does_not_run_or_is_not_seen() -> None:
+    world = hanging(ETCD)
+    assert noted(with_unit(world, "east-2", ETCD, UnitState.STOPPED)) == ()
+    unknown = ((ETCD, UnitState.UNKNOWN),)
+    silent = replace(world.replica("east-2"), machine=MachineState.UNREACHABLE, units=unknown, quiet=())
+    unseen_one = with_fact(world, "east-2", lambda _: silent)
+    assert noted(unseen_one) == ()
+    (told, *_) = plan(replace(unseen_one, memory=replace(unseen_one.memory, unready=()))).waiting
+    assert told.what.endswith("to form a quorum: machine east-b1 does not answer")

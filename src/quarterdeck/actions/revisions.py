@@ -11,7 +11,9 @@ from quarterdeck.sites.endings import complaint, why_unit_ended
 
 
 async def with_reason(plane: Plane, step: RejectRevision) -> RejectRevision:
-    """The step with the reason that the program gave, if its machine tells."""
+    """The step with the reason that the program gave, if its machine tells, and it is not known yet."""
+    if step.said:
+        return step
     record = plane.memory.replica(step.replica)
     told = complaint if step.runs else why_unit_ended
     said = await told(plane.site(record.site), record.machine, plane.unit(record, step.component))

@@ -102,7 +102,7 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
         paused=operations.why_paused(plane, datetime.now(UTC)),
         doing=status.operation.metadata.name if status.operation is not None else "",
         manager=await manager_of(home, plane.name),
-        unwell="" if status.plan.done else "; ".join(status.plan.waiting) or "something is left to do",
+        unwell="" if status.plan.done else "; ".join(map(str, status.plan.waiting)) or "something is left to do",
         deleting=plane.metadata.deletion_timestamp is not None,
         cannot=target.cannot,
         made=target.made,

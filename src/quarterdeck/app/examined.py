@@ -58,7 +58,9 @@ class Examined:
         enforce(self.findings, doing)
         if noun and self.forecast is not None and self.forecast.stuck_on:
             raise PreconditionFailed(
-                f"planning {noun}", f"it would wait for {'; '.join(self.forecast.stuck_on)}", "mend that first"
+                f"planning {noun}",
+                f"it would wait for {'; '.join(map(str, self.forecast.stuck_on))}",
+                "mend that first",
             )
 
     def _in_words(self) -> tuple[str, str]:

@@ -73,7 +73,7 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
 def require_done(doing: str, name: str, already: str, plan: Plan) -> None:
     """Raise Conflict that says what is left to do of a plane that is wanted so ``already``."""
     if not plan.done:
-        left = "; ".join((*(step.words for step in plan.now), *plan.waiting))
+        left = "; ".join((*(step.words for step in plan.now), *map(str, plan.waiting)))
         raise Conflict(doing, f"{already}, and left to do is: {left}", f"use 'wait {name}'")
 
 

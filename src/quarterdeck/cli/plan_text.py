@@ -89,7 +89,7 @@ def examined_fact(examined: Examined) -> dict[str, JsonValue]:
             {"check": each.check, "verdict": each.verdict.value, "seen": each.seen} for each in examined.findings
         ],
         "steps": [*_steps(forecast, Output.JSON)] if forecast is not None else None,
-        "waitsFor": [*forecast.stuck_on] if forecast is not None else None,
+        "waitsFor": [*map(str, forecast.stuck_on)] if forecast is not None else None,
     }
 
 
@@ -106,7 +106,7 @@ def print_forecast(forecast: DryRun, output: Output) -> None:
     if stays:
         out.print(f"the quorum stays at {homes.pop()}")
     for reason in forecast.stuck_on:
-        out.print(f"[yellow]then it would wait for {escape(reason)}[/yellow]")
+        out.print(f"[yellow]then it would wait for {escape(str(reason))}[/yellow]")
 
 
 def _steps(forecast: DryRun, output: Output) -> list[dict[str, JsonValue]]:

@@ -58,7 +58,7 @@ class LiveProgress:
                 self._warned.add(message)
                 self.warns(message)
         if plan.waiting and not plan.now:
-            self._say(f"waiting for {'; '.join(plan.waiting[:_REASONS])}")
+            self._say(f"waiting for {'; '.join(map(str, plan.waiting[:_REASONS]))}")
 
     async def begins(self, step: Step) -> None:
         """See ``Watcher``."""

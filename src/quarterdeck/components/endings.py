@@ -179,7 +179,7 @@ def _json(line: str) -> tuple[int, str] | None:
     text = ": ".join(dict.fromkeys(message)) or line
     if level in ("fatal", "panic", "dpanic", "critical"):
         return _REASON, text
-    return (_FAILURE if level == "error" else _ANYTHING), text
+    return {"error": _FAILURE, "warn": _SAYS, "warning": _SAYS}.get(level, _ANYTHING), text
 
 
 def _logged_panic(lines: Sequence[str], number: int) -> str:
@@ -202,7 +202,7 @@ def _klog(line: str) -> tuple[int, str] | None:
         return _REASON, _fields(text, "err") or text
     if severity == "F":
         return _REASON, text
-    return (_FAILURE if severity == "E" else _ANYTHING), text
+    return {"E": _FAILURE, "W": _SAYS}.get(severity, _ANYTHING), text
 
 
 def _envoy(line: str) -> tuple[int, str] | None:

@@ -76,7 +76,8 @@ class AddonDuty:
                 raise error
             if words != told:
                 told = words
-                await tell(Unavailable(f"applying the add-ons of plane {plane.name}", f"waiting: {words}"))
+                then = f"mend that: it fails after {patience:g} s"
+                await tell(Unavailable(f"applying the add-ons of plane {plane.name}", f"waiting: {words}", then))
             await asyncio.sleep(_AGAIN)
             await refresh(plane)
 

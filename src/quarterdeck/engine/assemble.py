@@ -67,12 +67,14 @@ class EtcdFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """What a replica's own processes said: whether its apiserver is ready (None: unknown), whether etcd's peer port
+    """What a replica's own processes said: whether its apiserver is ready (None: unknown) and what it says if it is not
+    (``unready``: which of its checks fail), whether etcd's peer port
     answers, or that of the events' etcd, and as which revisions the apiserver has its files, if it was asked and said
     so. ``given`` and ``stuck``: see ``ReplicaFact``.
     """
 
     ready: bool | None = None
+    unready: str = ""
     peer_up: bool = False
     events_peer_up: bool = False
     loaded: frozenset[str] | None = None
@@ -96,7 +98,8 @@ class Seen:
     """All that was seen of one plane, by source: ``sites`` and ``balancers`` by site, ``servers`` and ``silent`` by
     replica.
     ``leading``: who leads each kind of controllers. ``restless`` are units that end again and again, as (site, name),
-    and ``endings`` has why a unit ended. ``events`` is of the events' etcd (None: there is none).
+    and ``endings`` has why a unit ended. ``quiet``: as in ``ReplicaFact``, by replica. ``events`` is of the events'
+    etcd (None: there is none).
     """
 
     sites: Mapping[str, Dated[SiteFacts]]
@@ -106,6 +109,7 @@ class Seen:
     name: Dated[NameFact]
     restless: frozenset[tuple[str, str]] = frozenset()
     endings: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    quiet: Mapping[str, tuple[tuple[Component, str], ...]] = field(default_factory=dict)
     silent: Mapping[str, Silent] = field(default_factory=dict)
     events: Dated[EtcdFacts] | None = None
     leading: tuple[Leadership, ...] = ()
@@ -187,6 +191,7 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
         endings=tuple(
             (component, why) for component, unit in units.items() if (why := seen.endings.get((record.site, unit.name)))
         ),
+        quiet=seen.quiet.get(record.name, ()),
         silent=silent.all,
         hung=silent.hung,
         frozen=silent.frozen,
@@ -225,7 +230,11 @@ def _has_data(volume: str, storage_class: str, site: SiteFacts, machine: Machine
 def _places_of(edges: Sequence[EdgeSeen], facts: SiteFacts | None) -> dict[str, Where]:
     """Where the machines of edges are, as far as it is known."""
     found = {each.name: facts.machine(each.name) for each in edges} if facts is not None else {}
-    return {name: Where(seen.machine.zone, seen.machine.host) for name, seen in found.items() if seen is not None}
+    return {
+        name: Where(seen.machine.zone, seen.machine.host, seen.machine.why)
+        for name, seen in found.items()
+        if seen is not None
+    }
 
 
 def _machines(sites: Mapping[str, SiteFacts]) -> Iterator[MachineFact]:

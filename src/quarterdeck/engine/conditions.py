@@ -169,7 +169,7 @@ def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int, pau
     if plan.done:
         return ConditionStatus.FALSE, "AsWanted", ""
     if not plan.now:
-        return ConditionStatus.TRUE, "Progressing", f"waiting for {'; '.join(plan.waiting[:_REASONS])}"
+        return ConditionStatus.TRUE, "Progressing", f"waiting for {'; '.join(map(str, plan.waiting[:_REASONS]))}"
     # Steps come and go: what was waited for last says more, and need not be written again.
     last = find_condition(before, RECONCILING)
     goes_on = last is not None and last.status is ConditionStatus.TRUE and last.observed_generation == generation
@@ -186,12 +186,12 @@ def _stalled(world: World, asked: Sequence[str]) -> _Answer:
     for cluster in Cluster:
         of = world.of(cluster)
         if unknown := stray_voters(of, cluster):
-            return ConditionStatus.TRUE, "UnknownMember", f"waiting for {'; '.join(unknown)}"
+            return ConditionStatus.TRUE, "UnknownMember", f"waiting for {'; '.join(map(str, unknown))}"
         if of.membership is not None and of.membership.authenticates:
             return ConditionStatus.TRUE, "AuthenticationEnabled", authentication(world, CALLED[cluster])
         if of.membership is not None and set(raised(of.membership)) - {NOSPACE}:
             return ConditionStatus.TRUE, "Alarm", _alarm(of, of.membership, CALLED[cluster])
-        if lacking := lacks_quota(of, cluster):
+        if (lacking := lacks_quota(of, cluster)) is not None:
             return ConditionStatus.TRUE, "QuotaTooSmall", f"waiting for {lacking}"
     return ConditionStatus.FALSE, "GoesOn", ""
 

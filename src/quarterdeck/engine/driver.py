@@ -27,6 +27,7 @@ from quarterdeck.engine.timeline import Timeline
 from quarterdeck.engine.troubles import MET, Fate, Troubles, fate, in_words
 from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps import NOTES, AddLearner, Plan, SetRecord, Step
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
 from quarterdeck.stores.port import JournalEntry, Outcome
@@ -39,6 +40,8 @@ _LOOKING_SHARE = 6
 _WORDS_APART = 2.0
 #: Seconds after which it is told that a step is still under way.
 _LASTS = 10.0
+#: Of a plan that is not carried out.
+_OTHER = Wait("what the user wants now", "quarterdeck goes on by itself once it has read that")
 #: Seconds between two times at which a DNS server of our own that does not answer is started.
 _NAME_AGAIN = 2.0
 
@@ -101,7 +104,7 @@ class Driver:
         await refresh(self.plane)
         await adopt(self.plane)
         if changed(self.plane):
-            return Plan(waiting=("the user wants something else",)), None
+            return Plan(waiting=(_OTHER,)), None
         world = await self._look()
         await self._name_server(world)
         await self._see_done(world)

@@ -12,6 +12,7 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import Pardon, Step
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.healing import held_back
 from quarterdeck.planner.machines import flapping
 from quarterdeck.planner.members import (
@@ -24,6 +25,7 @@ from quarterdeck.planner.members import (
     strays,
 )
 from quarterdeck.planner.recovery import advice
+from quarterdeck.planner.revisions import stand_still
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import Event, EventType
 
@@ -176,11 +178,20 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
         for component, state in fact.units
         if (state is UnitState.FAILED or component in fact.restless) and component not in told
     ]
+    world = worlds[Cluster.MAIN]
+    found += [Happening("UnitNotReady", _stands(world, record, each)) for each in stand_still(world, record)]
     found += [
         Happening("UnitAltered", f"somebody has changed the files of {component} of {record.name}")
         for component in fact.altered
     ]
     return found
+
+
+def _stands(world: World, record: Replica, component: Component) -> str:
+    said = world.replica(record.name).complaint(component)
+    last = f" new; its last error is: {said}" if said else ""
+    logs = next_steps.command(world, "logs", "--replica", record.name, "--component", component)
+    return f"{component} of {record.name} runs, is not ready, and reports nothing{last}: see {logs}"
 
 
 def _ends(world: World, record: Replica, component: Component) -> str:

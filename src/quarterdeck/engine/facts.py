@@ -83,7 +83,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "paused": status.plane.spec.paused_at(datetime.now(UTC)),
         "pausedUntil": _until(status.plane),
         "doing": [type(step).__name__ for step in status.plan.now],
-        "waiting": [*status.plan.waiting],
+        "waiting": [*map(str, status.plan.waiting)],
         "leftovers": [*status.plan.leftovers],
         "operation": status.operation.metadata.name if status.operation else None,
         "driver": status.driver or None,

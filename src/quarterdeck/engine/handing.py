@@ -57,7 +57,7 @@ async def taken_up(
             raise NotApplied(doing, words, f"mend that, then 'wait {plane.name}', or 'abort {plane.name}'")
         if words != told and monotonic() >= until - PATIENCE + _TOLD_AFTER:
             told = words
-            await tell(Unavailable(doing, f"waiting: {words}"))
+            await tell(Unavailable(doing, f"waiting: {words}", f"mend that: it fails after {PATIENCE:g} s"))
         await asyncio.sleep(_AGAIN)
         await refresh(plane)
 

@@ -19,6 +19,7 @@ from quarterdeck.engine.observe_leaders import LeadersObserver
 from quarterdeck.engine.observe_servers import ServersObserver
 from quarterdeck.engine.observe_sites import SitesObserver
 from quarterdeck.engine.observe_traffic import TrafficObserver
+from quarterdeck.engine.quiet import Heard, Quiet
 from quarterdeck.engine.settings import Goal, consent_of, endpoint_port, leads_to_apiservers
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
@@ -35,8 +36,8 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class Observer:
-    """Observes one plane, again and again. It remembers only who is silent, who was ready or well, and who ends again
-    and again.
+    """Observes one plane, again and again. It remembers only who is silent, who was ready or well, who ends again and
+    again, and who says nothing new.
     """
 
     plane: Plane
@@ -50,6 +51,7 @@ class Observer:
     _servers: ServersObserver = field(init=False)
     _traffic: TrafficObserver = field(init=False)
     _liveness: Liveness = field(init=False)
+    _quiet: Quiet = field(init=False)
     _leaders: LeadersObserver = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +62,7 @@ class Observer:
         self._servers = ServersObserver(plane=self.plane)
         self._traffic = TrafficObserver(plane=self.plane)
         self._liveness = Liveness(plane=self.plane)
+        self._quiet = Quiet(plane=self.plane)
         self._leaders = LeadersObserver(plane=self.plane)
 
     async def observe(self) -> World:
@@ -127,6 +130,8 @@ class Observer:
             self._liveness.observe(memory, places, sites, servers, memberships),
             self._leaders.observe(memory, _ready(servers)),
         )
+        heard = Heard(servers=servers, memberships=memberships, silent=silent)
+        quiet = await self._quiet.observe(memory, places, sites, heard)
         return Seen(
             sites=sites,
             etcd=etcd,
@@ -136,6 +141,7 @@ class Observer:
             name=name,
             restless=restless,
             endings=endings,
+            quiet=quiet,
             silent=silent,
             leading=leading,
         )

@@ -13,6 +13,7 @@ from quarterdeck.engine.asking import SOON
 from quarterdeck.engine.assemble import Dated, ServerFacts
 from quarterdeck.engine.observe_sites import SeenSites, machine_of
 from quarterdeck.engine.reloads import Loads
+from quarterdeck.kube.port import HealthAnswer
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory, Replica
 
@@ -36,12 +37,21 @@ class ServersObserver:
         return {record.name: Dated(at, facts) for record, facts in zip(asked, found, strict=True)}
 
     async def _look(self, memory: Memory, record: Replica) -> ServerFacts:
-        main, events, ready = await asyncio.gather(
-            self._peer_up(record, Cluster.MAIN), self._peer_up(record, Cluster.EVENTS), self._ready(record)
+        main, events, health = await asyncio.gather(
+            self._peer_up(record, Cluster.MAIN), self._peer_up(record, Cluster.EVENTS), self._health(record)
         )
+        ready = health.ok
         loaded = await self._loads.of(memory, record, ready=ready)
         given, stuck = self._loads.given(record)
-        return ServerFacts(ready=ready, peer_up=main, events_peer_up=events, loaded=loaded, given=given, stuck=stuck)
+        return ServerFacts(
+            ready=ready,
+            unready=health.detail,
+            peer_up=main,
+            events_peer_up=events,
+            loaded=loaded,
+            given=given,
+            stuck=stuck,
+        )
 
     async def _peer_up(self, record: Replica, cluster: Cluster) -> bool:
         if cluster is Cluster.EVENTS and record.events is None:
@@ -52,10 +62,10 @@ class ServersObserver:
             return False
         return await self.plane.etcd.peer_version_answers(peer_url(self.plane, record, cluster), within=SOON)
 
-    async def _ready(self, record: Replica) -> bool | None:
+    async def _health(self, record: Replica) -> HealthAnswer:
         """One that is just starting accepts connections and answers none: only one that was ready is waited for."""
         founded = self.plane.memory.served_site is not None
         within = None if record.name in self._were_ready else SOON
-        ready = (await self.plane.kube.readyz(apiserver_address(self.plane, record), founded=founded, within=within)).ok
-        (self._were_ready.add if ready else self._were_ready.discard)(record.name)
-        return ready
+        health = await self.plane.kube.readyz(apiserver_address(self.plane, record), founded=founded, within=within)
+        (self._were_ready.add if health.ok else self._were_ready.discard)(record.name)
+        return health

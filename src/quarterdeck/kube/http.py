@@ -216,7 +216,7 @@ class HttpKube(HttpObjects):
             return HealthAnswer(False if error.refused else None, _cause(error))
         if answer.status == 200:
             return HealthAnswer(True)
-        return HealthAnswer(False, f"{answer.status}: {_first_failure(answer.text)}")
+        return HealthAnswer(False, f"{answer.status}: {_failures(answer.text)}")
 
     async def _call(self, method: str, server: Address, path: str, patch: Mapping[str, object] | None = None) -> Answer:
         """One request. Raises Unavailable; statuses are the caller's matter."""
@@ -265,6 +265,12 @@ def _refusal(answer: Answer) -> str:
 
 def _cause(error: NoAnswer) -> str:
     return "connection refused" if error.refused else str(error)
+
+
+def _failures(text: str) -> str:
+    """One line of a health page: all checks that failed, if any are named."""
+    failed = [line for line in text.splitlines() if line.startswith("[-]")]
+    return "; ".join(failed) or _first_failure(text)
 
 
 def _first_failure(text: str) -> str:

@@ -41,8 +41,10 @@ class Settings:
     all takes longer, and nobody suffers meanwhile: so two and a half times as long. ``history``: of how many seconds
     before now history is kept when room is made in etcd: whoever watches has long got what was before. ``patience``:
     for how many seconds a quorum must have been lost before the plane is recovered without being asked for.
-    ``first_start``: for how long a program of a first revision ends again and again before that is given up: what it
-    needs may just be coming up, and there is nothing to go back to.
+    Of a first revision, which has none to go back to: ``first_start`` is for how long a program of it ends again and
+    again before it is given up, since what it needs may just be coming up; ``first_ready`` for how long one may run
+    without being ready while nothing new is seen of it. As long as kubeadm waits for a control plane (its
+    controlPlaneComponentHealthCheck, 4 minutes): it has no data to read yet.
     """
 
     lag_bound: int = 1_000
@@ -52,6 +54,7 @@ class Settings:
     together: bool = False
     start: float = 600.0
     first_start: float = 15.0
+    first_ready: float = 240.0
     history: float = 5.0
     patience: float = 300.0
     healing: Healing = Healing()

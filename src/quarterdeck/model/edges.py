@@ -35,10 +35,11 @@ class EdgeSeen:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The zone and the host of an edge's machine, as in ``EdgeFact``."""
+    """The zone and the host of an edge's machine, and why it does not answer, as in ``EdgeFact``."""
 
     zone: str = ""
     host: str = ""
+    why: str = ""
 
 
 def in_use(edges: Sequence[EdgeSeen], held: Collection[str]) -> frozenset[str]:
@@ -94,7 +95,15 @@ def _named(seen: EdgeSeen, edges: Sequence[EdgeSeen], backends: frozenset[str], 
 def _edge(seen: EdgeSeen, where: Where, named: bool) -> EdgeFact:
     unrouted = seen.status.unrouted if seen.status is not None else ""
     leads = None if seen.status is None else bool(seen.status.healthy) and not unrouted
-    return EdgeFact(name=seen.name, named=named, leads=leads, unrouted=unrouted, zone=where.zone, host=where.host)
+    return EdgeFact(
+        name=seen.name,
+        named=named,
+        leads=leads,
+        unrouted=unrouted,
+        zone=where.zone,
+        host=where.host,
+        why=where.why if leads is None else "",
+    )
 
 
 def amiss(name: NameFact, edges: Sequence[EdgeSeen], fact: BalancerFact | None) -> str:

@@ -156,7 +156,8 @@ class ReplicaFact:
     apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a write-ahead log (None:
     unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
     ended several times since they were started, ``endings`` why those that do not run ended, in their own words;
-    ``silent``: those that run and are not well as far as they say, and
+    ``quiet``: those that run, are not well, and of which nothing new is seen (``engine/quiet.py``), each with what it
+    last complained of; ``silent``: those that run and are not well as far as they say, and
     ``hung`` those of them that were as the very process that they are, or have been that one for long; ``frozen`` the
     managers of sets of controllers among these whose locks will pass on to others. ``altered``:
     those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which
@@ -177,6 +178,7 @@ class ReplicaFact:
     refused: str = ""
     restless: frozenset[Component] = frozenset()
     endings: tuple[tuple[Component, str], ...] = ()
+    quiet: tuple[tuple[Component, str], ...] = ()
     silent: frozenset[Component] = frozenset()
     hung: frozenset[Component] = frozenset()
     frozen: frozenset[Component] = frozenset()
@@ -193,6 +195,10 @@ class ReplicaFact:
         """The state of one unit; ABSENT when nothing was ever started."""
         return dict(self.units).get(component, UnitState.ABSENT)
 
+    def complaint(self, component: Component) -> str | None:
+        """What a program last complained of of which nothing new is seen ("": it wrote nothing); None if it is none."""
+        return dict(self.quiet).get(component) if self.quiet else None
+
     def of(self, cluster: Cluster) -> ReplicaFact:
         """The same facts, with what was seen of its member of that cluster where that of the main one stands."""
         if cluster is Cluster.MAIN:
@@ -204,8 +210,9 @@ class ReplicaFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeFact:
     """One machine that a site's load balancer of this plane runs on. ``named``: clients are to be led to it.
-    ``leads``: whoever is led to it is led somewhere (None: it does not answer). ``unrouted``: why nobody can be, though
-    addresses float between it and others ("": clients can). ``zone`` and ``host``: "": of none, or of its own.
+    ``leads``: whoever is led to it is led somewhere (None: it does not answer; ``why``, for people). ``unrouted``: why
+    nobody can be, though addresses float between it and others ("": clients can). ``zone`` and ``host``: "": of none,
+    or of its own.
     """
 
     name: str
@@ -214,6 +221,7 @@ class EdgeFact:
     unrouted: str = ""
     zone: str = ""
     host: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

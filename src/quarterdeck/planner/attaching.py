@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from quarterdeck.model.memory import LeftBehind, Replica
 from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember
 from quarterdeck.model.units import MachineState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import MemberFact, World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.machines import busy, machine_for
 from quarterdeck.planner.outcome import Outcome
@@ -76,7 +78,10 @@ def readdress(view: View) -> Outcome:
             return Outcome((_readdress(view, record, member, why),))
     return Outcome(
         waiting=tuple(
-            f"the peer URL of {record.name}, which member {other.told} has"
+            Wait(
+                f"the peer URL of {record.name}, which member {other.told} has",
+                f"remove that member with {next_steps.command(view.world, 'etcd remove-member', f'{other.id:x}')}",
+            )
             for record, member in moved
             for other in view.membership.members
             if other.id == member.displaced_by and not other.replica
@@ -125,7 +130,7 @@ def rescue(view: View) -> Outcome:
     if not steps:
         return Outcome()
     why_not = _waits(view.world, left)
-    return Outcome(waiting=(why_not,)) if why_not else Outcome(steps)
+    return Outcome(waiting=(why_not,)) if why_not is not None else Outcome(steps)
 
 
 def may_return(view: View, left: Survivors, *, said: bool = False) -> tuple[AttachVolumes, ...]:
@@ -145,19 +150,20 @@ def may_return(view: View, left: Survivors, *, said: bool = False) -> tuple[Atta
     return tuple(found[:lacking]) if len(found) >= lacking else ()
 
 
-def _waits(world: World, left: Survivors) -> str:
-    """Why no volume is taken from a dead machine yet; "" if it is time."""
+def _waits(world: World, left: Survivors) -> Wait | None:
+    """Why no volume is taken from a dead machine yet; None if it is time."""
     healing, since = world.settings.healing, world.memory.quorum_lost
     if _asked(world):
-        return ""
+        return None
     if not healing.budget:
-        return (
-            f"machines of {', '.join(left.of(Fate.DEAD))} to come back, or a person's word: see 'quarterdeck recover'"
-        )
+        what = f"machines of {', '.join(left.of(Fate.DEAD))} to come back, or a person's word"
+        return Wait(what, f"bring them back, or see {next_steps.command(world, 'recover')}")
     patience = healing.later if left.of(Fate.CUT_OFF) else healing.after
     if since is not None and world.now - since >= patience:
-        return ""
-    return f"the quorum to come back, for {patience:g} s; then volumes of dead machines are attached to others"
+        return None
+    away = ", ".join((*left.of(Fate.DEAD), *left.of(Fate.CUT_OFF)))
+    what = f"the quorum to come back: machines of {away} do not answer"
+    return Wait(what, f"volumes of dead machines are attached to others by itself after {patience:g} s")
 
 
 def _asked(world: World, *, even_if_others_live: bool = False) -> bool:

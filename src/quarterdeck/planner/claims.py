@@ -37,8 +37,12 @@ from quarterdeck.model.steps import (
     TransferLeadership,
     WithdrawConsent,
 )
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Failing
 from quarterdeck.planner.outcome import Outcome
+
+#: What follows on a step that failed.
+_AGAIN = "quarterdeck tries it again by itself within seconds; if it goes on failing, mend what the error names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +109,5 @@ class Aside:
         told = {step: why for step in outcome.steps if (why := self.told(step)) is not None}
         now = tuple(step for step in outcome.steps if step not in told and claim(step) not in self.held)
         mine = {what for step in told if (what := claim(step)) is not None}
-        return Outcome(now, (*outcome.waiting, *told.values())), replace(self, held=self.held | mine)
+        failed = (Wait(each, _AGAIN) for each in told.values())
+        return Outcome(now, (*outcome.waiting, *failed)), replace(self, held=self.held | mine)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import attaching, founding, membership, upkeep
+from quarterdeck.planner.events import not_read
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -42,16 +45,13 @@ def ask(rule: Rule, view: View) -> Outcome:
     if rule not in LEAVING and not view.wants_events:
         return main
     other = rule(events)
-    told = tuple(f"events' etcd: {each}" for each in other.waiting)
+    told = tuple(replace(each, what=f"events' etcd: {each.what}") for each in other.waiting)
     return Outcome(main.steps + other.steps, main.waiting + told)
 
 
-def waits_for_events(view: View) -> tuple[str, ...]:
+def waits_for_events(view: View) -> tuple[Wait, ...]:
     """What is waited for as long as the membership of a cluster is not known that somebody is to keep events in."""
     events = view.events
     if events is None or events.world.membership is not None or not view.wants_events:
         return ()
-    return (
-        "a quorum of the members of the events' etcd to answer; if it is gone for good, set"
-        " spec.etcd.events.separate to false",
-    )
+    return (not_read(view.world),)

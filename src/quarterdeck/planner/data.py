@@ -6,6 +6,8 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import Step, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.waiting import Wait
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -19,19 +21,24 @@ def withhold(view: View) -> Outcome:
     """
     wrong = {each.replica: each.seen for each in view.world.wrong}
     steps: list[Step] = []
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for record in view.world.memory.replicas:
         if view.world.memory.is_former(record):
             continue  # all of it stops
         if record.name in wrong:
             why = wrong[record.name]
             waiting.append(
-                f"the plane's own data in the volume of {record.name} on machine {record.machine}: {why}; move that"
-                " aside, put the right data back, and kill its etcd"
+                Wait(
+                    f"the plane's own data in the volume of {record.name} on machine {record.machine}: {why}",
+                    "move what is there aside, put the right data back, and kill its etcd",
+                )
             )
         elif _has_nothing(view, record):
             why = "its data is gone, and it has only what it remembers"
-            waiting.append(f"the data of {record.name} to be put back into its volume on machine {record.machine}")
+            what = f"the data of {record.name} to be put back into its volume on machine {record.machine}"
+            waiting.append(
+                Wait(what, f"put it back; if it is gone for good, see {next_steps.command(view.world, 'recover')}")
+            )
         else:
             continue
         if view.reachable(record) and view.unit(record, Component.APISERVER) not in (*IDLE, UnitState.UNKNOWN):

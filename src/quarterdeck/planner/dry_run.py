@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarterdeck.model.steps import Step, cluster_of
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import margin
@@ -13,6 +14,7 @@ from quarterdeck.planner.truth import Truth
 
 #: More rounds than any plan has: reaching it means that the plan makes no progress.
 MOST_ROUNDS = 400
+_CIRCLES = Wait("an end: the plan goes round in circles", "this is a fault of quarterdeck's: report it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class DryRun:
     """All steps until done, or until what is waited for would not come by itself."""
 
     steps: tuple[Forecast, ...]
-    stuck_on: tuple[str, ...] = ()
+    stuck_on: tuple[Wait, ...] = ()
 
 
 def _forecast(step: Step, after: Truth) -> Forecast:
@@ -67,4 +69,4 @@ def dry_run(world: World) -> DryRun:
         for step in now.now:
             truth = apply(truth, step)
             done.append(_forecast(step, truth))
-    return DryRun(steps=tuple(done), stuck_on=("an end: the plan goes round in circles",))
+    return DryRun(steps=tuple(done), stuck_on=(_CIRCLES,))

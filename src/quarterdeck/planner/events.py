@@ -12,7 +12,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import ForgetCluster, ReleaseMember, Step, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -76,15 +78,22 @@ def left_behind(view: View) -> tuple[str, ...]:
     return tuple(f"the events' etcd of {each.name} on machine {each.machine}, which does not answer" for each in stale)
 
 
-def not_ready_for(view: View, record: Replica) -> tuple[str, ...]:
+def not_read(world: World) -> Wait:
+    """That nobody knows the members of the events' cluster."""
+    lasts = f"bring back the members that do not answer ({next_steps.command(world, 'status')} lists them)"
+    then = f"{lasts}; if they are gone for good, set spec.etcd.events.separate to false"
+    return Wait("a quorum of the members of the events' etcd to answer", then)
+
+
+def not_ready_for(view: View, record: Replica) -> tuple[Wait, ...]:
     """Why a replica cannot be started anew to keep events apart now: all that are wanted must vote in their cluster,
     itself too unless its member of it is started anew with it.
     """
     events = view.events
     assert events is not None, "whoever is to keep events apart wants a cluster for them"
     if events.world.membership is None:
-        return ("a quorum of the members of the events' etcd to answer",)
+        return (not_read(view.world),)
     anew = Component.EVENTS_ETCD in view.change(record).stops
     needed = [each for each in view.wanted if not (anew and each.name == record.name)]
     sick = [each for each in needed if not events.is_healthy_voter(each)]
-    return tuple(f"{each.name} to be a healthy voter of the events' etcd" for each in sick)
+    return tuple(next_steps.voter(view.world, each, Cluster.EVENTS) for each in sick)

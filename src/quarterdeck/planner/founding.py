@@ -7,6 +7,8 @@ from dataclasses import replace
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit, Step
 from quarterdeck.model.units import IDLE
+from quarterdeck.model.waiting import Wait
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import busy, machine_for, no_machine
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
@@ -20,7 +22,7 @@ def place(view: View) -> Outcome:
     taken = {record.machine for record in world.memory.replicas if busy(world, record)}
     leaving = [each for each in view.unwanted if each.name not in view.lost] if view.home == view.heading else []
     steps: list[Step] = []
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for slot in view.missing:
         machine = machine_for(world, slot, taken, leaving)
         if machine is None:
@@ -61,8 +63,17 @@ def found(view: View) -> Outcome:
         for founder in founders
         if view.reachable(founder) and waits_for_a_start(view, founder)
     ]
-    waiting = [] if world.membership else [f"the founders {', '.join(world.memory.bootstrap)} to form a quorum"]
-    return Outcome(tuple(steps), tuple(waiting))
+    return Outcome(tuple(steps), () if world.membership else (_quorum(view, founders),))
+
+
+def _quorum(view: View, founders: list[Replica]) -> Wait:
+    """The first quorum, and the first of the founders that cannot be a part of it."""
+    forming = f"the founders {', '.join(each.name for each in founders)} to form a quorum"
+    silent = [each for each in founders if not view.reachable(each)]
+    # Of several the one that complains is shown.
+    stuck = next((each for each in founders if view.fact(each).complaint(view.etcd)), founders[0])
+    first = silent[0] if silent else stuck
+    return next_steps.member(view.world, first, view.etcd, forming)
 
 
 def _decide(view: View) -> Outcome:

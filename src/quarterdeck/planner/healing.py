@@ -34,7 +34,9 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.steps.healing import renewal_of
 from quarterdeck.model.units import MachineState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.ailing import (
     LOOKED_AFTER,
     ailing,
@@ -59,6 +61,9 @@ from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rolling import unit
 from quarterdeck.planner.view import View, view
 
+#: What follows where something speaks against healing.
+_HELD = "quarterdeck heals it by itself once that does not hold any more"
+
 
 def heal(view: View) -> Outcome:
     """Who is well again is pardoned, who is dead is noted, and who has been so for long enough is condemned, one at a
@@ -70,27 +75,34 @@ def heal(view: View) -> Outcome:
     notes = (*_pardons(view), *_noted(view), *_noted_ailing(view))
     if notes:
         return Outcome(notes)
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for record in _late(view):
         moved = attached(view, record, f"{_silent(view, record)}; its volumes can be attached elsewhere")
         why = _held_back(view, record, moved)
         if not why:
             return Outcome((moved or _condemn(view, record),))
-        waiting.append(f"{record.name} to be exchanged, or to be back: {why}")
+        held = Wait(f"{record.name} to be exchanged, or to be back: {why}", f"{_HELD}, or bring its machine back")
+        waiting.append(held)
     for record, component in _unwell(view):
         step, why = _cure(view, record, component)
         if not why:
             return Outcome((step,))
-        waiting.append(f"{unit(component, record)} to get well: {why}")
+        held = Wait(
+            f"{unit(component, record)} to get well: {why}",
+            f"{_HELD}; {next_steps.look(view.world, record, component)}",
+        )
+        waiting.append(held)
     return Outcome(waiting=(*waiting, *_awaited(view)))
 
 
-def _awaited(view: View) -> tuple[str, ...]:
+def _awaited(view: View) -> tuple[Wait, ...]:
     """The members that lag and still have time. (What else does not get well is missed by other rules.)"""
     late = _unwell(view)
     early = (each for each in _ailing(view) if each not in late) if view.world.memory.ailing else ()
     return tuple(
-        f"{unit(component, record)} to catch up" for record, component in early if lags(view, record, component)
+        next_steps.program(view.world, record, component, "to catch up")
+        for record, component in early
+        if lags(view, record, component)
     )
 
 

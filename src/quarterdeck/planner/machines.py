@@ -9,6 +9,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner.members import listed
 
@@ -60,12 +61,13 @@ def machine_for(
     return next((each for each in here if each.name in beside and crowd.count(each.name) == 1), None)
 
 
-def no_machine(world: World, slot: Slot) -> str:
+def no_machine(world: World, slot: Slot, purpose: str = "") -> Wait:
     """What is waited for when there is none: each machine that could be one, with what keeps it from that."""
     here = [each for each in world.machines if each.site == slot.site and slot.zone in ("", each.zone)]
     where = f"{f'zone {slot.zone} of ' if slot.zone else ''}site {slot.site}"
     each_why = "; ".join(f"{each.name} {_why_not(world, each)}" for each in sorted(here, key=lambda each: each.name))
-    return f"no free machine in {where}: {each_why or 'it has none'}"
+    what = f"a free machine in {where}{purpose}: {each_why or 'it has none'}"
+    return Wait(what, f"free one of them, or add one with 'quarterdeck site machines add {slot.site}'")
 
 
 def why_silent(world: World, site: str, machine: str) -> str:
@@ -75,7 +77,7 @@ def why_silent(world: World, site: str, machine: str) -> str:
         world.replica(each.name).why for each in world.memory.replicas if (each.site, each.machine) == (site, machine)
     ]
     why = next(filter(None, here), "")
-    return f" ({why})" if why else ""
+    return f": {why}" if why else ""
 
 
 def _why_not(world: World, machine: MachineFact) -> str:

@@ -8,6 +8,7 @@ from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact, Membership, World
 from quarterdeck.planner.quorum import Voter, has_quorum
 
@@ -43,13 +44,15 @@ def strays(world: World) -> tuple[MemberFact, ...]:
     return tuple(member for member in members if member.replica not in known)
 
 
-def stray_voters(world: World, cluster: Cluster) -> tuple[str, ...]:
-    """What a person must do about each voter of a cluster that belongs to no replica, in a sentence each. ``world`` is
+def stray_voters(world: World, cluster: Cluster) -> tuple[Wait, ...]:
+    """Each voter of a cluster that belongs to no replica: a person must remove it. ``world`` is
     as that cluster has it.
     """
     remove = f"quarterdeck etcd remove-member {world.plane_name or 'NAME'}"
     return tuple(
-        f"voter {each.told} of {CALLED[cluster]} to be removed: it belongs to no replica ('{remove} {each.id:x}')"
+        Wait(
+            f"voter {each.told} of {CALLED[cluster]} to be removed: it belongs to no replica", f"'{remove} {each.id:x}'"
+        )
         for each in strays(world)
         if not each.learner
     )
@@ -118,13 +121,17 @@ def serves(world: World, record: Replica) -> bool:
     return fact.machine is MachineState.UP and fact.ready is True and has_the_data(world, member)
 
 
-def awaited(world: World, kind: str) -> str:
+def awaited(world: World, kind: str) -> Wait:
     """What is waited for while an alarm is on, or AUTHENTICATION."""
     if kind == AUTHENTICATION:
-        return f"a person to {disable_authentication(world)}"
+        return Wait("authentication in etcd to be off, which somebody enabled", disable_authentication(world))
     if kind == CORRUPT:
-        return f"a person: members of etcd disagree about the data (its alarm CORRUPT); {disarm_corrupt(world)}"
-    return "room in etcd (its alarm NOSPACE)"
+        return Wait("members of etcd to agree about the data (its alarm CORRUPT)", disarm_corrupt(world))
+    made = "quarterdeck makes room and goes on by itself once the alarm is off"
+    return Wait(
+        "room in etcd (its alarm NOSPACE)",
+        f"{made}; if it lasts, see 'quarterdeck status {world.plane_name or 'NAME'}'",
+    )
 
 
 def disarm_corrupt(world: World) -> str:

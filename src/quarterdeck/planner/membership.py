@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from quarterdeck.model.clusters import CALLED
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import (
     AddLearner,
@@ -17,10 +18,11 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.founding import waits_for_a_start
-from quarterdeck.planner.machines import why_silent
 from quarterdeck.planner.members import stray_voters, strays
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap
@@ -116,9 +118,11 @@ def join(view: View) -> Outcome:
         first = _depose(view)
         if first is not None:
             return first
-        sick = [voter.told for voter in view.membership.voters if voter.health is not Health.HEALTHY]
+        sick = [voter for voter in view.membership.voters if voter.health is not Health.HEALTHY]
         if sick:
-            return Outcome(waiting=(f"member {', '.join(sick)} must be healthy before learners are added",))
+            names = (each.told if each.replica else f"{each.told} of {CALLED[view.cluster]}" for each in sick)
+            what = f"member {', '.join(names)} to be healthy before learners are added"
+            return Outcome(waiting=(_of_member(view, sick[0].key, what),))
         steps = tuple(_add(view, record) for record in absent if view.reachable(record))
         return Outcome(steps) if steps else Outcome(waiting=tuple(_deaf(view, each) for each in absent))
     return _start_learners(view)
@@ -131,7 +135,8 @@ def _depose(view: View) -> Outcome | None:
         return None
     others = [each for each in view.world.memory.replicas if each.name not in differ and view.is_healthy_voter(each)]
     step = hand_over(view, others, f"{view.membership.leader} leads, and has other data than most")
-    return Outcome((step,) if step is not None else (), (f"another than {view.membership.leader} to lead",))
+    wait = next_steps.leader(view.world, f"another than {view.membership.leader} to lead")
+    return Outcome((step,) if step is not None else (), (wait,))
 
 
 def _add(view: View, record: Replica) -> AddLearner:
@@ -144,15 +149,23 @@ def _add(view: View, record: Replica) -> AddLearner:
     )
 
 
-def _deaf(view: View, record: Replica) -> str:
-    why = why_silent(view.world, record.site, record.machine)
-    return f"machine {record.machine} of {record.name} does not answer{why}"
+def _deaf(view: View, record: Replica) -> Wait:
+    return next_steps.machine(view.world, record)
+
+
+def _of_member(view: View, key: str, what: str) -> Wait:
+    """Something that a member, called as ``MemberFact.key`` has it, is to be or do."""
+    record = next((each for each in view.world.memory.replicas if each.name == key), None)
+    if record is None:
+        remove = next_steps.command(view.world, "etcd remove-member", key)
+        return Wait(what, f"it belongs to no replica: remove it with {remove}")
+    return next_steps.member(view.world, record, view.etcd, what)
 
 
 def _start_learners(view: View) -> Outcome:
     aside = Aside(view.world.failing)
     steps: list[Step] = []
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for record in view.wanted:
         if record.started:
             continue
@@ -165,7 +178,7 @@ def _start_learners(view: View) -> Outcome:
             if aside.told(steps[-1]) is None:
                 break
         elif not view.fact(record).peer_up:
-            waiting.append(f"etcd of {record.name} to answer its peers")
+            waiting.append(next_steps.program(view.world, record, view.etcd, "to answer its peers"))
     return Outcome(tuple(steps), tuple(waiting))
 
 
@@ -200,7 +213,7 @@ def _missed_its_publication(view: View, record: Replica) -> bool:
 
 def promote(view: View) -> Outcome:
     """Caught-up learners become voters as long as that takes the quorum from no site."""
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for record in view.learners:
         member = view.member(record)
         assert member is not None
@@ -215,11 +228,13 @@ def promote(view: View) -> Outcome:
     return Outcome(waiting=tuple(waiting))
 
 
-def _behind(view: View, record: Replica) -> str:
+def _behind(view: View, record: Replica) -> Wait:
     member = view.member(record)
+    who = f"{'learner' if member is None or member.learner else 'voter'} {record.name}"
     if member is None or member.lag is None or member.health is not Health.HEALTHY:
-        return f"{'learner' if member is None or member.learner else 'voter'} {record.name} to join"
-    return f"{'learner' if member.learner else 'voter'} {record.name} to catch up: {member.lag:,} entries behind"
+        return next_steps.member(view.world, record, view.etcd, f"{who} to join")
+    what = f"{who} to catch up: {member.lag:,} entries behind"
+    return next_steps.member(view.world, record, view.etcd, what)
 
 
 def lead(view: View) -> Outcome:
@@ -231,7 +246,8 @@ def lead(view: View) -> Outcome:
         return Outcome()
     step = hand_over(view, view.voting, f"{leader.name} leads and will leave")
     if step is None:
-        return Outcome(waiting=(f"a voter at {view.heading} that has the data, to lead",))
+        what = f"a voter at {view.heading} that has the data, to lead"
+        return Outcome(waiting=(next_steps.leader(view.world, what),))
     return Outcome((step,))
 
 
@@ -254,13 +270,14 @@ def swap(view: View) -> Outcome:
         return Outcome()
     if view.home is None and view.likely_home is not None:
         # It is only we who do not see that a site holds the quorum: that is no swap to be finished.
-        return Outcome(waiting=tuple(_unseen(name) for name in view.doubtful))
+        return Outcome(waiting=tuple(_unseen(view, name) for name in view.doubtful))
     blockers = () if view.home is None else _swap_blockers(view)
     if blockers:
         return Outcome(waiting=blockers)
     changes = _swap_changes(view)
     if not changes:
-        return Outcome(waiting=(f"a safe way to give site {view.heading} the quorum",))
+        what = f"a safe way to give site {view.heading} the quorum"
+        return Outcome(waiting=(Wait(what, next_steps.status(view.world)),))
     if view.plane.home != view.heading and view.plane is not view and any(change.remove for change in changes):
         return Outcome()
     steps = tuple(_as_step(view, change) for change in changes)
@@ -268,8 +285,8 @@ def swap(view: View) -> Outcome:
     return Outcome((Swap(site=view.heading, why=why, changes=steps, cluster=view.cluster),))
 
 
-def _unseen(name: str) -> str:
-    return f"member {name} to answer, or to be down in the cluster's own eyes"
+def _unseen(view: View, name: str) -> Wait:
+    return _of_member(view, name, f"member {name} to answer, or to be down in the cluster's own eyes")
 
 
 def _swap_changes(view: View) -> tuple[Change, ...] | None:
@@ -289,10 +306,10 @@ def _dead_first(removable: tuple[Voter, ...]) -> tuple[Voter, ...]:
     return tuple(sorted(removable, key=lambda voter: voter.healthy))
 
 
-def _swap_blockers(view: View) -> tuple[str, ...]:
+def _swap_blockers(view: View) -> tuple[Wait, ...]:
     """Why a swap must not begin yet (one that has begun must only be finished)."""
     if view.missing:
-        return (f"every slot at {view.heading} to have a replica",)
+        return (_every_slot(view),)
     behind = tuple(_behind(view, record) for record in view.wanted if not view.caught_up(record))
     if behind:
         return behind
@@ -300,13 +317,22 @@ def _swap_blockers(view: View) -> tuple[str, ...]:
     if changes and not any(change.remove for change in changes):
         return ()
     if not view.plane.takeover:
-        return (f"apiservers at {view.heading} to carry the traffic",)
-    serving = tuple(
-        record.name for record in view.unwanted if view.is_healthy_voter(record) and not view.apiserver_off(record)
+        return (Wait(f"apiservers at {view.heading} to carry the traffic", next_steps.status(view.world)),)
+    serving = [each for each in view.unwanted if view.is_healthy_voter(each) and not view.apiserver_off(each)]
+    return (_stopped(view, serving),) if serving else ()
+
+
+def _stopped(view: View, serving: Sequence[Replica]) -> Wait:
+    """That apiservers stop: quarterdeck does that once their clients have left, where their machines answer."""
+    what = f"apiserver of {', '.join(each.name for each in serving)} to stop"
+    return next_steps.on_machine(
+        view.world, serving[0], Wait(what, next_steps.once(view.world, "their clients have left"))
     )
-    if serving:
-        return (f"apiserver of {', '.join(serving)} to stop",)
-    return ()
+
+
+def _every_slot(view: View) -> Wait:
+    what = f"every slot at {view.heading} to have a replica"
+    return Wait(what, next_steps.once(view.world, "machines are free"))
 
 
 def _as_step(view: View, change: Change) -> Promote | RemoveMember:
@@ -323,21 +349,24 @@ def remove(view: View) -> Outcome:
     if not leaving or view.home != view.heading:
         return Outcome()
     waiting = tuple(
-        f"{record.name} to be a healthy voter" for record in view.wanted if not view.is_healthy_voter(record)
+        next_steps.voter(view.world, record, view.cluster)
+        for record in view.wanted
+        if not view.is_healthy_voter(record)
     )
     if waiting or view.missing:
-        return Outcome(waiting=waiting or (f"every slot at {view.heading} to have a replica",))
+        return Outcome(waiting=waiting or (_every_slot(view),))
     for record in leaving:
         member = view.member(record)
         assert member is not None
         if record.name in view.doubtful and not view.reachable(record):
-            waiting = (*waiting, _unseen(record.name))
+            waiting = (*waiting, _unseen(view, record.name))
         elif not view.serves_nobody(record):
-            waiting = (*waiting, f"apiserver of {record.name} to stop")
+            waiting = (*waiting, _stopped(view, [record]))
         elif view.membership.leader == record.name:
-            waiting = (*waiting, f"{record.name} to hand over leadership")
+            waiting = (*waiting, next_steps.leader(view.world, f"{record.name} to hand over leadership"))
         elif not removable(view, record):
-            waiting = (*waiting, f"voters enough to spare {record.name}")
+            spare = Wait(f"voters enough to spare {record.name}", next_steps.status(view.world))
+            waiting = (*waiting, spare)
         else:
             why = "it is not wanted, and every wanted replica votes"
             return Outcome(

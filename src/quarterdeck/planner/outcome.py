@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarterdeck.model.steps import Step
+from quarterdeck.model.waiting import Wait
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Steps are taken together; ``waiting`` has a sentence for each thing waited for."""
+    """Steps are taken together; ``waiting`` has each thing that is waited for."""
 
     steps: tuple[Step, ...] = ()
-    waiting: tuple[str, ...] = ()
+    waiting: tuple[Wait, ...] = ()

@@ -9,6 +9,7 @@ claim the same thing (``claims.py``).
 from __future__ import annotations
 
 from quarterdeck.model.steps import NOTES, Plan, Step, StopUnit
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import (
     attaching,
@@ -19,6 +20,7 @@ from quarterdeck.planner import (
     healing,
     members,
     membership,
+    next_steps,
     notes,
     recovery,
     release,
@@ -157,11 +159,13 @@ def plan(world: World) -> Plan:
     return Plan(now=last.steps, waiting=last.waiting, leftovers=leftovers)
 
 
-def _unread(world: World) -> str:
+def _unread(world: World) -> Wait:
     """Why nothing is known of the members."""
     recorded = world.memory.replicas
     names = ", ".join(each.name for each in recorded if each.listed) or ", ".join(each.name for each in recorded)
-    return f"a quorum of the members {names} to answer" if names else "etcd of the plane to answer"
+    if not names:
+        return Wait("etcd of the plane to answer", next_steps.status(world))
+    return Wait(f"a quorum of the members {names} to answer", next_steps.quorum(world))
 
 
 def _rules(world: World, alarms: tuple[str, ...]) -> tuple[Rule, ...]:
@@ -175,7 +179,7 @@ def _rules(world: World, alarms: tuple[str, ...]) -> tuple[Rule, ...]:
 
 def _first(seen: View, rules: tuple[Rule, ...], aside: Aside) -> Outcome:
     beside: tuple[Step, ...] = ()
-    waiting: dict[str, None] = {}
+    waiting: dict[Wait, None] = {}
     for rule in rules:
         outcome, aside = aside.sort(ask(rule, seen))
         waiting.update(dict.fromkeys(outcome.waiting))

@@ -17,9 +17,10 @@ from quarterdeck.model.steps import (
     WithdrawConsent,
 )
 from quarterdeck.model.units import IDLE, MachineState, UnitState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.attaching import may_return
-from quarterdeck.planner.machines import why_silent
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
 from quarterdeck.planner.view import View, view
@@ -55,7 +56,7 @@ def begin(view: View) -> Outcome:
     if left is None or not left.lost:
         return Outcome()
     why_not = waits(world, left)
-    if why_not:
+    if why_not is not None:
         return Outcome(waiting=(why_not,))
     best = left.best
     record = world.memory.replica(best.replica)
@@ -105,25 +106,35 @@ def _noted(view: View, left: Survivors | None) -> NoteQuorum | None:
     return None
 
 
-def waits(world: World, left: Survivors) -> str:
-    """What a new epoch waits for, where the quorum is lost; "" if it may begin."""
+def waits(world: World, left: Survivors) -> Wait | None:
+    """What a new epoch waits for, where the quorum is lost; None if it may begin."""
     if left.awaited:
-        return f"member {', '.join(left.awaited)} to say how far it is, before the cluster can begin anew"
+        first = world.memory.replica(left.awaited[0])
+        what = f"member {', '.join(left.awaited)} to say how far it is, before the cluster can begin anew"
+        return Wait(what, next_steps.look(world, first, Component.ETCD))
     consent, memory = world.consent, world.memory
     asked = consent.epoch == memory.epoch + 1
     if left.others_may_live and not (asked and consent.even_if_others_live):
-        return (
+        gone = next_steps.command(world, "recover", "--even-if-others-live")
+        return Wait(
             f"{', '.join(left.of(Fate.CUT_OFF))} to answer: they may still serve others, and nobody is to begin anew"
-            " beside them; if they are surely gone, see 'recover --even-if-others-live'"
+            " beside them",
+            f"bring their machines back; if they are surely gone, see {gone}",
         )
     if asked:
-        return ""
+        return None
     since = memory.quorum_lost if memory.quorum_lost is not None else world.now
     if consent.automatic and world.now - since >= world.settings.patience:
-        return ""
+        return None
     if consent.automatic:
-        return f"the quorum to come back, for {world.settings.patience:g} s; then the cluster begins anew"
-    return f"machines of {_away(left)} to come back with their data; if they never will, see 'quarterdeck recover'"
+        return Wait(
+            f"the quorum of {_away(left)} to come back",
+            f"bring their machines back; after {world.settings.patience:g} s the cluster begins anew by itself",
+        )
+    return Wait(
+        f"machines of {_away(left)} to come back with their data",
+        f"bring them back; if they never will, see {next_steps.command(world, 'recover')}",
+    )
 
 
 def _away(left: Survivors) -> str:
@@ -138,7 +149,7 @@ def advice(world: World) -> str:
     counted = f"{len(left.of(Fate.ALIVE))} of {len(left.fates)} voters are left"
     if world.memory.seeding is not None:
         counted = f"{world.memory.seeding.survivor} was lost, and with it what the cluster was to begin from"
-    if wait := waits(world, left):
+    if (wait := waits(world, left)) is not None:
         counted += f": waiting for {wait}"
     if back := may_return(view(world), left, said=True):
         names = ", ".join(each.replica for each in back)
@@ -159,15 +170,14 @@ def seed(view: View) -> Outcome:
     if wanted.founder not in names:
         return Outcome((_placed(wanted, survivor),))
     if not view.reachable(survivor):
-        why = why_silent(view.world, survivor.site, survivor.machine)
-        needed = f"machine {survivor.machine} of {survivor.name}, whose data is needed, to answer{why}"
-        return Outcome(waiting=(needed,))
+        return Outcome(waiting=(next_steps.machine(world, survivor, ", as its data is needed"),))
     running = [each for each in world.memory.replicas if world.memory.is_former(each) and _runs(view, each)]
     if running:
-        return Outcome(waiting=tuple(f"etcd of {each.name} to end, and its apiserver" for each in running))
+        stops = next_steps.status(world)
+        return Outcome(waiting=tuple(Wait(f"etcd of {each.name} to end, and its apiserver", stops) for each in running))
     why = f"the cluster begins anew at etcd revision {wanted.revision:,}"
     step = RestoreMember(site=survivor.site, why=why, replica=wanted.founder, survivor=survivor.name)
-    return Outcome((step,), (f"the data of {wanted.founder}",))
+    return Outcome((step,), (Wait(f"the data of {wanted.founder}", next_steps.once(world, "it is copied")),))
 
 
 def _runs(view: View, record: Replica) -> bool:
@@ -188,16 +198,16 @@ def _placed(wanted: Seed, survivor: Replica) -> PlaceReplica:
     )
 
 
-def drop_kept(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+def drop_kept(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
     """Data that was kept aside goes with its plane."""
     up = {(each.site, each.name) for each in world.machines if each.state is MachineState.UP}
     steps: list[Step] = []
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for each in world.memory.kept:
         if (each.site, each.machine) in up:
             steps.append(
                 DeleteKept(site=each.site, why="the plane is deleted", replica=each.replica, machine=each.machine)
             )
         else:
-            waiting.append(f"machine {each.machine}, which has data of before and does not answer: bring it back")
+            waiting.append(next_steps.silent(world, each.site, each.machine, ", which has data of before,"))
     return tuple(steps), tuple(waiting)

@@ -6,7 +6,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import ReleaseReplica, RemoveRecord, Step, StopBalancer, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.attaching import leave
 from quarterdeck.planner.events import left_behind
 from quarterdeck.planner.machines import why_silent
@@ -59,7 +61,7 @@ def _dark(world: World) -> tuple[str, ...]:
     return tuple(each.site for each in silent if world.front in (None, each.site))
 
 
-def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+def take_down(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
     """Steps and waits that delete a whole plane: the name first (a fixed address has none), then the load balancers,
     then what runs, the data last. Where a load balancer cannot be asked one may be left, with its key: as long as that
     is so, nothing is let go that tells which sites to look at.
@@ -76,17 +78,14 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     reversed_components = tuple(reversed(Component))
     steps: list[Step] = []
     waiting = [
-        f"the machine of the load balancer at {site}, which does not answer: the plane's load balancer and its key may "
-        "still be there; bring it back"
-        for site in dark
+        next_steps.edges(world, site, ", as the plane's load balancer and its key may still be there") for site in dark
     ]
     for record in world.memory.replicas:
         running = [
             component for component in reversed_components if world.replica(record.name).unit(component) not in IDLE
         ]
         if any(world.replica(record.name).unit(component) is UnitState.UNKNOWN for component in running):
-            silent = why_silent(world, record.site, record.machine)
-            waiting.append(f"machine {record.machine} of {record.name}, which does not answer{silent}: bring it back")
+            waiting.append(next_steps.machine(world, record))
         elif running:
             steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=running[0]))
         elif not dark:
@@ -94,12 +93,11 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     return (tuple(steps), tuple(waiting)) if world.memory.replicas or dark else _drop_the_rest(world)
 
 
-def _drop_the_rest(world: World) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+def _drop_the_rest(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
     """What there is besides replicas: what they have left on other machines, and data of former epochs."""
     gone, stays = leave(world)
     silent = tuple(
-        f"machine {each.machine}, which {each.replica} was taken from and which does not answer: bring it back"
-        for each in stays
+        next_steps.silent(world, each.site, each.machine, f", which {each.replica} was taken from,") for each in stays
     )
     kept, missing = drop_kept(world)
     return (*gone, *kept), (*silent, *missing)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import ReloadUnit
+from quarterdeck.model.waiting import Wait
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.resting import spared
+from quarterdeck.planner.serving import others_well
 from quarterdeck.planner.view import View
 
 
@@ -20,16 +23,20 @@ def reload(view: View) -> Outcome:
         return Outcome()
     record = waiting[0]
     if not spared(view, record):
-        return Outcome(waiting=(f"all others to be well before {record.name} gets its new files",))
+        return Outcome(waiting=(others_well(view, record, "gets its new files"),))
     if not view.ready(record):
-        return Outcome(waiting=(f"the apiserver of {record.name} to answer, which is to take up new files",))
+        return Outcome(waiting=(_apiserver(view, record, "to answer, which is to take up new files"),))
     if view.revision in view.fact(record).given:
-        return Outcome(waiting=(f"the apiserver of {record.name} to go by its new files",))
+        return Outcome(waiting=(_apiserver(view, record, "to go by its new files"),))
     why = "its program takes up what differs while it runs"
     step = ReloadUnit(
         site=record.site, why=why, replica=record.name, component=Component.APISERVER, revision=view.revision
     )
     return Outcome((step,))
+
+
+def _apiserver(view: View, record: Replica, to: str) -> Wait:
+    return next_steps.program(view.world, record, Component.APISERVER, to)
 
 
 def _has_others(view: View, record: Replica) -> bool:

@@ -122,7 +122,8 @@ def _of_use(world: World, record: Replica, component: Component) -> bool:
     """Whether a program may be of use to anybody. That we do not know says nothing."""
     fact = world.replica(record.name)
     if component in CLUSTER:
-        return component not in fact.restless and not fact.of(CLUSTER[component]).refused
+        founds = component in stand_still(world, record) and world.membership_of(CLUSTER[component]) is None
+        return not founds and component not in fact.restless and not fact.of(CLUSTER[component]).refused
     checked = any(record.name in balancer.healthy for balancer in world.balancers)
     if component is Component.APISERVER:
         return fact.ready is not False or checked
@@ -145,14 +146,22 @@ def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
 def never_ready(world: World, record: Replica) -> tuple[Component, ...]:
     """The programs of a replica that run and are not ready, though all that they depend on is known to be well: a
     member of which neither we nor the cluster hears anything, or that joins and comes no nearer, while all others are
-    healthy; or an apiserver that says so itself, on a healthy voter.
+    healthy; founders that all run and are no quorum; an apiserver that says so itself, on a healthy voter; or a
+    controller beside a ready one.
     """
     fact = world.replica(record.name)
     running = [component for component in Component if fact.unit(component) is UnitState.RUNNING]
     deaf = (each for cluster, each in MEMBER.items() if each in running and _stays_away(world, record, cluster))
     late = Component.APISERVER in running and fact.ready is False
     serves = late and all(_is_well(world, record, each, votes=True) for each in _needs(world, record))
-    return (*deaf, *((Component.APISERVER,) if serves else ()))
+    idle = (each for each in CONTROLLERS if each in running and each in fact.silent and fact.ready is True)
+    return (*deaf, *((Component.APISERVER,) if serves else ()), *idle)
+
+
+def stand_still(world: World, record: Replica) -> tuple[Component, ...]:
+    """Those of them of which nothing new is seen."""
+    fact = world.replica(record.name)
+    return tuple(each for each in never_ready(world, record) if fact.complaint(each) is not None) if fact.quiet else ()
 
 
 def _needs(world: World, record: Replica) -> list[Cluster]:
@@ -162,11 +171,23 @@ def _needs(world: World, record: Replica) -> list[Cluster]:
 
 def _stays_away(world: World, record: Replica, cluster: Cluster) -> bool:
     membership, member = world.membership_of(cluster), world.member(record.name, cluster)
-    if membership is None or member is None:
+    if membership is None:
+        return _founds(world.of(cluster), record, cluster)
+    if member is None:
         return False
     if member.health is not Health.DOWN and not (member.learner and member.lagging):
         return False
     return all(each.health is Health.HEALTHY for each in membership.members if each is not member)
+
+
+def _founds(world: World, record: Replica, cluster: Cluster) -> bool:
+    """Whether a replica founds a cluster that all founders run a member of, and that never answered. ``world`` is as
+    that cluster has it.
+    """
+    founders, etcd = world.memory.bootstrap, MEMBER[cluster]
+    if world.memory.created or record.name not in founders:
+        return False
+    return all(world.replica(each).unit(etcd) is UnitState.RUNNING for each in founders)
 
 
 def _is_well(world: World, record: Replica, cluster: Cluster, *, votes: bool = False) -> bool:

@@ -9,13 +9,23 @@ from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AdoptRevision, NoteProven, NoteUnready, RejectRevision, Step, StopUnit
 from quarterdeck.model.units import IDLE
+from quarterdeck.model.waiting import Wait
+from quarterdeck.model.world import World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import all_raised
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.resting import Rest, in_turn
-from quarterdeck.planner.revisions import ends_by_itself, may_stop, never_ready, next_revision, restarts_for_quota
-from quarterdeck.planner.serving import settled
+from quarterdeck.planner.revisions import (
+    ends_by_itself,
+    may_stop,
+    never_ready,
+    next_revision,
+    restarts_for_quota,
+    stand_still,
+)
+from quarterdeck.planner.serving import others_well, settled
 from quarterdeck.planner.traffic import drains
 from quarterdeck.planner.view import View
 
@@ -46,7 +56,8 @@ def _all_at_once(view: View, rest: Rest, running: Mapping[str, tuple[Component, 
     """The controllers of several replicas stop, and none of the next revision starts before all of them have."""
     kept = [each.name for each in rest.replicas if each.name in view.world.cordoned]
     if kept:
-        return Outcome(waiting=(f"{', '.join(kept)} to be uncordoned, before controllers are handed on",))
+        what = f"{', '.join(kept)} to be uncordoned, before controllers are handed on"
+        return Outcome(waiting=(Wait(what, next_steps.uncordon(view.world, kept[0])),))
     return Outcome(tuple(_stop(view, record, each) for record in rest.replicas for each in running[record.name]))
 
 
@@ -60,17 +71,18 @@ def _one_by_one(view: View, record: Replica, stops: frozenset[Component], runnin
     return _stop_member(view, record, running[0])
 
 
-def _not_yet(view: View) -> tuple[str, ...]:
+def _not_yet(view: View) -> tuple[Wait, ...]:
     """Why no replica rests though one is behind."""
     behind = [each for each in view.behind if not view.loads(each)]
     if not behind:
         return ()
-    deaf = [each.machine for each in behind if not view.may_run_beside(each) and not view.reachable(each)]
+    deaf = [each for each in behind if not view.may_run_beside(each) and not view.reachable(each)]
     if deaf:
-        return tuple(f"machine {each} to answer, before controllers are handed on" for each in deaf)
+        purpose = ", before controllers are handed on"
+        return tuple(next_steps.machine(view.world, each, purpose) for each in deaf)
     first = next(iter(in_turn(view)), behind[0])
     apart = not_ready_for(view, first) if view.revision in view.world.separate else ()
-    return apart or (f"all others to be well before {first.name} is started anew",)
+    return apart or (others_well(view, first, "is started anew"),)
 
 
 def _stop(view: View, record: Replica, component: Component) -> Step:
@@ -95,14 +107,14 @@ def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
     others = (each for each in view.voting if each.name != record.name)
     step = hand_over(view, others, f"{record.name} leads, and its etcd is started anew")
     if step is None:
-        return Outcome(waiting=(f"another voter to lead in the place of {record.name}",))
+        return Outcome(waiting=(next_steps.leader(view.world, f"another voter to lead in the place of {record.name}"),))
     return Outcome((step,))
 
 
 def watch(view: View) -> Outcome:
     """Since when programs of the revision that is rolled out run without being ready, or, of a first one, end again and
-    again. None that runs counts any more once a replica of that revision serves, and none at all while etcd has an
-    alarm: then it is something else that is wrong.
+    again, or run and show nothing new. None of a later one counts any more once a replica of that revision serves, and
+    none at all while etcd has an alarm: then it is something else that is wrong.
     """
     world = view.world
     trial = [] if all_raised(world) else on_trial(view)
@@ -111,12 +123,18 @@ def watch(view: View) -> Outcome:
         unit(each, record)
         for record, changed in trial
         for each in changed
-        if (not world.memory.proven and ends_by_itself(world, record, each))
-        or (not served and each in never_ready(world, record))
+        if _fails(world, record, each, served=served)
     )
     if set(units) == {name for name, _ in world.memory.unready}:
         return Outcome()
     return Outcome((NoteUnready(site="", why="a program that never becomes ready is given up", units=units),))
+
+
+def _fails(world: World, record: Replica, component: Component, *, served: bool) -> bool:
+    """Whether the time of a program on trial counts. Of a first revision it is each program's own."""
+    if world.memory.proven:
+        return not served and component in never_ready(world, record)
+    return ends_by_itself(world, record, component) or component in stand_still(world, record)
 
 
 def unit(component: Component, record: Replica) -> str:
@@ -130,31 +148,36 @@ def reject(view: View) -> Outcome:
     given up: the source serves on, and the user can go back.) So is a first revision, which nobody can go back from:
     the creation has failed then, and its programs are still tried.
     """
-    world, unready, proven = view.world, dict(view.world.memory.unready), view.world.memory.proven
-    first_start = world.settings.first_start
+    world, unready = view.world, dict(view.world.memory.unready)
     for record, changed in on_trial(view):
         for component in changed:
-            lasts = world.now - unready.get(unit(component, record), world.now)
-            ends = ends_by_itself(world, record, component)
-            if ends and (proven or lasts >= first_start):
-                why = f"{unit(component, record)} ends again and again"
-            elif component in never_ready(world, record) and lasts >= world.settings.start:
-                why = f"{unit(component, record)} runs, and has not been ready for {world.settings.start:g} s"
-            else:
+            name = unit(component, record)
+            why = _hopeless(world, record, component, world.now - unready.get(name, world.now))
+            if not why:
                 continue
-            return Outcome(
-                (
-                    RejectRevision(
-                        site=record.site,
-                        why=why,
-                        revision=view.revision,
-                        replica=record.name,
-                        component=component,
-                        runs=not ends,
-                    ),
-                )
+            step = RejectRevision(
+                site=record.site,
+                why=f"{name} {why}",
+                revision=view.revision,
+                replica=record.name,
+                component=component,
+                said=world.replica(record.name).complaint(component) or "",
+                runs=not ends_by_itself(world, record, component),
             )
+            return Outcome((step,))
     return Outcome()
+
+
+def _hopeless(world: World, record: Replica, component: Component, seconds: float) -> str:
+    """Why a program that was noted for so long is given up; "" if it is not."""
+    settings, proven = world.settings, world.memory.proven
+    if ends_by_itself(world, record, component):
+        return "ends again and again" if proven or seconds >= settings.first_start else ""
+    if proven:
+        late = component in never_ready(world, record) and seconds >= settings.start
+        return f"runs, and has not been ready for {settings.start:g} s" if late else ""
+    late = component in stand_still(world, record) and seconds >= settings.first_ready
+    return f"runs, is not ready, and has reported nothing new for {settings.first_ready:g} s" if late else ""
 
 
 def prove(view: View) -> Outcome:

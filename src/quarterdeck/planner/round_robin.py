@@ -7,6 +7,8 @@ from collections.abc import Collection
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import LeadTo
+from quarterdeck.model.waiting import Wait
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -20,7 +22,7 @@ def follow(view: View, leaving: Collection[str]) -> Outcome:
         return Outcome()
     named = chosen(view, leaving)
     if not named:
-        return Outcome(waiting=("a ready apiserver for the name to lead to",))
+        return Outcome(waiting=(Wait("a ready apiserver for the name to lead to", next_steps.status(world)),))
     if world.record == APISERVERS:
         if set(named) == world.apiservers.backends:
             return Outcome()
@@ -28,7 +30,7 @@ def follow(view: View, leaving: Collection[str]) -> Outcome:
     elif world.record is None or view.takeover or not world.balancer(world.record).ready:
         why = "the apiservers carry the traffic by themselves"
     else:
-        return Outcome(waiting=("the apiservers to carry the traffic",))
+        return Outcome(waiting=(Wait("the apiservers to carry the traffic", next_steps.status(world)),))
     return Outcome((LeadTo(site="", why=why, backends=named),))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import StartUnit, Step, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
-from quarterdeck.planner.machines import why_silent
+from quarterdeck.model.waiting import Wait
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.traffic import drains, may_drain
+from quarterdeck.planner.traffic import carries, drains, may_drain
 from quarterdeck.planner.view import View
 
 
@@ -26,7 +28,7 @@ def rescue(view: View) -> Outcome:
 
 def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
     steps: list[Step] = []
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for record in hosts:
         if not view.can_serve(record) or not view.reachable(record) or record.name in view.lost:
             continue
@@ -35,7 +37,7 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
         if view.unit(record, Component.APISERVER) in IDLE:
             steps.append(_start(record, Component.APISERVER, why))
         elif not view.ready(record) and record.name not in view.mute:
-            waiting.append(f"apiserver of {record.name} to be ready")
+            waiting.append(next_steps.program(view.world, record, Component.APISERVER, "to be ready"))
     return Outcome(tuple(steps), tuple(waiting))
 
 
@@ -61,10 +63,13 @@ def control(view: View) -> Outcome:
             for record, each in idle
             if each not in MANAGERS or record.name not in held
         ),
-        tuple(
-            f"controllers of {', '.join(others)} to stop before those of {name} start" for name, others in held.items()
-        ),
+        tuple(_first(view, name, others) for name, others in held.items()),
     )
+
+
+def _first(view: View, name: str, others: tuple[str, ...]) -> Wait:
+    what = f"controllers of {', '.join(others)} to stop before those of {name} start"
+    return Wait(what, f"quarterdeck stops them by itself once nobody needs them; {next_steps.status(view.world)}")
 
 
 def _run_controllers(view: View, hosts: tuple[Replica, ...]) -> bool:
@@ -83,17 +88,18 @@ def retire(view: View) -> Outcome:
     steps = _retire_controllers(view, leaving)
     if steps:
         return Outcome(tuple(steps))
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for record in leaving:
         state = view.unit(record, Component.APISERVER)
         if state in (*IDLE, UnitState.UNKNOWN):
             continue
         if not (may_drain(view) or record.name in view.gone):
-            waiting.append(f"site {view.heading} to carry the traffic")
+            waiting.append(carries(view))
         elif drain := drains(view, record):
             waiting.append(drain)
         elif any(view.unit(record, component) not in IDLE for component in CONTROLLERS):
-            waiting.append(f"controllers to stand by for those of {record.name}")
+            stand_by = f"controllers to stand by for those of {record.name}"
+            waiting.append(Wait(stand_by, next_steps.once(view.world, "all others run theirs")))
         else:
             why = "no load balancer has sent it new connections for the length of the drain"
             steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))
@@ -139,34 +145,55 @@ def dismiss(view: View) -> Outcome:
 def _is_well(view: View, record: Replica, component: Component) -> bool:
     """Whether a controller runs: one that ends when it reads its flags runs for a moment, too, and says nothing."""
     fact = view.fact(record)
-    return fact.unit(component) is UnitState.RUNNING and component not in fact.silent | fact.restless
+    well = fact.unit(component) is UnitState.RUNNING and component not in fact.silent | fact.restless
+    return well and fact.complaint(component) is None
+
+
+def _in_its_turn(view: View) -> str:
+    return next_steps.once(view.world, "all others are well")
 
 
 def settled(view: View) -> Outcome:
     """Nothing is done while a wanted replica is not a healthy voter with everything running."""
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     for record in view.wanted:
         if record.name in view.outdated:
-            waiting.append(f"{record.name} to be exchanged")
+            then = next_steps.once(view.world, "another replica can come in its place")
+            waiting.append(Wait(f"{record.name} to be exchanged", then))
         elif record.revision != view.revision and record.name in view.world.cordoned:
-            waiting.append(f"{record.name} to be uncordoned, to run revision {view.revision}")
+            what = f"{record.name} to be uncordoned, to run revision {view.revision}"
+            waiting.append(Wait(what, next_steps.uncordon(view.world, record.name)))
         elif record.name not in view.world.cordoned and view.fact(record).altered:
-            waiting.append(f"{record.name} to be started as its revision says: somebody has changed its files")
+            what = f"{record.name} to be started as its revision says: somebody has changed its files"
+            waiting.append(Wait(what, _in_its_turn(view)))
         elif record.revision != view.revision:
-            waiting.append(f"{record.name} to run revision {view.revision}")
-        elif not view.reachable(record):
-            why = why_silent(view.world, record.site, record.machine)
-            waiting.append(f"machine {record.machine} of {record.name} to answer{why}")
-        elif not view.is_healthy_voter(record):
-            waiting.append(f"{record.name} to be a healthy voter")
-        elif not view.can_serve(record):
-            waiting.append(f"{record.name} to be a healthy voter of the events' etcd")
-        elif not view.ready(record):
-            waiting.append(f"apiserver of {record.name} to be ready")
+            waiting.append(Wait(f"{record.name} to run revision {view.revision}", _in_its_turn(view)))
         else:
-            waiting.extend(
-                f"{component} of {record.name} to run"
-                for component in view.world.controllers(record)
-                if not _is_well(view, record, component)
-            )
+            waiting.extend(_lacks(view, record))
     return Outcome(waiting=tuple(waiting))
+
+
+def _lacks(view: View, record: Replica) -> tuple[Wait, ...]:
+    """What a replica lacks of being a healthy voter with everything running."""
+    if not view.reachable(record):
+        return (next_steps.machine(view.world, record),)
+    if not view.is_healthy_voter(record):
+        return (next_steps.voter(view.world, record),)
+    if not view.can_serve(record):
+        return (next_steps.voter(view.world, record, Cluster.EVENTS),)
+    if not view.ready(record):
+        return (next_steps.program(view.world, record, Component.APISERVER, "to be ready"),)
+    return tuple(
+        next_steps.program(view.world, record, component, "to run")
+        for component in view.world.controllers(record)
+        if not _is_well(view, record, component)
+    )
+
+
+def others_well(view: View, record: Replica, purpose: str) -> Wait:
+    """What the other replicas lack before anything stops on this one: the first such thing."""
+    others = (each for each in view.wanted if each.name != record.name) if view.world.membership is not None else ()
+    first = next((each for other in others for each in _lacks(view, other)), None)
+    if first is not None:
+        return Wait(f"{first.what}, before {record.name} {purpose}", first.then)
+    return Wait(f"all others to be well before {record.name} {purpose}", next_steps.status(view.world))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.model.clusters import CALLED, MEMBER, QUOTA, Cluster, Full
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact, Space, World
 from quarterdeck.planner.members import NOSPACE, raised
 
@@ -14,24 +15,24 @@ WORTH = 0.75
 
 def needs_quota(world: World) -> bool:
     """Whether a cluster takes no writes until its quota is larger."""
-    return any(lacks_quota(world.of(each), each) for each in Cluster)
+    return any(lacks_quota(world.of(each), each) is not None for each in Cluster)
 
 
-def lacks_quota(world: World, cluster: Cluster) -> str:
-    """What to say where the quota of a cluster is too small for what is in use, so that no room can be made; "" else.
+def lacks_quota(world: World, cluster: Cluster) -> Wait | None:
+    """That the quota of a cluster is too small for what is in use, so that no room can be made; None if it is not.
     ``world`` is as that cluster has it.
     """
     membership, full = world.membership, world.memory.full
     if membership is None or full is None or NOSPACE not in raised(membership):
-        return ""
+        return None
     spaces = [each.space for each in membership.voters if each.space is not None and not _gets_room(each, full)]
     if not spaces:
-        return ""
+        return None
     most = max(spaces, key=lambda each: each.size)
     used, quota = (f"{count / 2**20:,.0f} MiB" for count in (most.size, most.quota))
     held = _held(world, cluster)
     so = f"{QUOTA[cluster]} must be more than {quota}; {held}" if held else f"raise {QUOTA[cluster]}"
-    return f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use ({so})"
+    return Wait(f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use", so)
 
 
 def _held(world: World, cluster: Cluster) -> str:

@@ -15,7 +15,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import busy, is_there, machine_for, no_machine
 from quarterdeck.planner.match import fits, match
 from quarterdeck.planner.members import listed, serves, voters, was_removed
@@ -32,7 +34,7 @@ class Stage:
     heading: str
     wanted: tuple[Replica, ...]
     missing: tuple[Slot, ...] = ()
-    waiting: tuple[str, ...] = ()
+    waiting: tuple[Wait, ...] = ()
 
 
 def stage(world: World, at: str | None, lost: frozenset[str], old: frozenset[str], revision: str) -> Stage:
@@ -111,7 +113,7 @@ def _exchanging(
     *stay, last = spare
     now = Stage(heading=site, wanted=(*kept, *spare))
     if last.name in world.cordoned:  # and so are all others that stand in
-        return replace(now, waiting=tuple(f"{each.name} to be uncordoned, to be exchanged" for each in spare))
+        return replace(now, waiting=tuple(_uncordoned(world, each) for each in spare))
     unwanted = (each for each in world.memory.replicas if each not in now.wanted)
     leaving = [each for each in unwanted if is_there(world, each) and not _is_left_behind(world, each)]
     others = (*kept, *stay)
@@ -121,8 +123,12 @@ def _exchanging(
     slot = next((each for each in empty if fits(last, each)), empty[0])
     taken = {each.machine for each in world.memory.replicas if busy(world, each)}
     if machine_for(world, slot, taken, (last,)) is None:
-        return Stage(heading=site, wanted=now.wanted, waiting=(f"{no_machine(world, slot)}, to exchange {last.name}",))
+        return Stage(heading=site, wanted=now.wanted, waiting=(no_machine(world, slot, f" to exchange {last.name}"),))
     return Stage(heading=site, wanted=others, missing=(slot,))
+
+
+def _uncordoned(world: World, record: Replica) -> Wait:
+    return Wait(f"{record.name} to be uncordoned, to be exchanged", next_steps.uncordon(world, record.name))
 
 
 def _spare_one(world: World, others: tuple[Replica, ...]) -> bool:

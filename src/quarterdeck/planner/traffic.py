@@ -7,8 +7,9 @@ from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import LeadTo, SetBackends, SetRecord, Step, StopBalancer
 from quarterdeck.model.units import IDLE
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.planner import round_robin
+from quarterdeck.planner import next_steps, round_robin
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -20,13 +21,19 @@ def may_drain(view: View) -> bool:
     return view.takeover and view.led_to({record.name for record in view.servers})
 
 
-def drains(view: View, record: Replica) -> str:
-    """What is waited for before the clients of an apiserver have left it: "" once they have."""
+def carries(view: View) -> Wait:
+    """That clients are led to the replicas that are to stay, before others may go."""
+    return Wait(f"site {view.heading} to carry the traffic", next_steps.status(view.world))
+
+
+def drains(view: View, record: Replica) -> Wait | None:
+    """What is waited for before the clients of an apiserver have left it: None once they have."""
     since = dict(view.world.memory.draining).get(record.name)
     if since is None:
         left = "load balancers to leave" if APISERVERS not in view.held else "clients to be led away from"
-        return f"{left} {record.name}"
-    return f"{record.name} to drain" if view.world.now - since < view.farewell else ""
+        return Wait(f"{left} {record.name}", next_steps.status(view.world))
+    left_s = view.farewell - (view.world.now - since)
+    return Wait(f"{record.name} to drain", next_steps.within(left_s)) if left_s > 0 else None
 
 
 def to_leave(view: View) -> set[str]:
@@ -74,12 +81,12 @@ def backends(view: View) -> Outcome:
     come any more is told once more: what has it there is started with that.
     """
     steps: list[Step] = []
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     leaving = to_leave(view)
     for site in _needed(view):
         balancer = view.world.balancer(site)
         if not balancer.reachable:
-            waiting.append(f"the load balancer's machine at {site} to answer")
+            waiting.append(next_steps.edges(view.world, site))
             continue
         chosen = tuple(
             record.name
@@ -91,7 +98,7 @@ def backends(view: View) -> Outcome:
             )
         )
         if not chosen:
-            waiting.append(f"a ready apiserver for the load balancer at {site}")
+            waiting.append(Wait(f"a ready apiserver for the load balancer at {site}", next_steps.status(view.world)))
         elif set(chosen) != balancer.everywhere:
             why = f"new connections at {site} go to the apiservers that are ready and stay"
             steps.append(SetBackends(site=site, why=why, backends=chosen))
@@ -99,7 +106,8 @@ def backends(view: View) -> Outcome:
             why = f"addresses that float can come to {' and '.join(balancer.unrouted)} again"
             steps.append(SetBackends(site=site, why=why, backends=chosen))
         elif not balancer.ready:
-            waiting.append(f"the load balancer at {site} to find a healthy backend")
+            what = f"the load balancer at {site} to find a healthy backend"
+            waiting.append(Wait(what, next_steps.status(view.world)))
     named = round_robin.follow(view, leaving)
     return Outcome((*steps, *named.steps), (*waiting, *named.waiting))
 
@@ -121,7 +129,7 @@ def record(view: View) -> Outcome:
     if not world.record_known:
         return Outcome(waiting=(unknown(world),))
     if world.foreign:
-        return Outcome(waiting=(f"its name to be free: {world.foreign}",))
+        return Outcome(waiting=(Wait(f"its name to be free: {world.foreign}", _FREE),))
     door, target = view.door, world.balancer(view.door)
     servers = {replica.name for replica in view.servers}
     # The load balancer's check is a moment old, so the apiserver's own word counts besides.
@@ -138,7 +146,7 @@ def record(view: View) -> Outcome:
             return Outcome((SetRecord(site="", why=why, to=other.site),))
     if door in (world.record, APISERVERS):
         return Outcome()  # what apiservers are waited for was said of the name already
-    return Outcome(waiting=(f"the load balancer at {door} to carry the traffic",))
+    return Outcome(waiting=(Wait(f"the load balancer at {door} to carry the traffic", next_steps.status(world)),))
 
 
 def _settled(view: View) -> Outcome:
@@ -157,7 +165,7 @@ def _settled(view: View) -> Outcome:
         why = "from now on no change of an older driver can reach the record"
         return Outcome((_again(view, why),))
     if world.torn and (world.also or world.memory.unsettled or world.memory.served_site != door):
-        return Outcome(waiting=(f"all DNS servers to answer the same: {world.torn}",))
+        return Outcome(waiting=(Wait(f"all DNS servers to answer the same: {world.torn}", _DNS),))
     return Outcome()
 
 
@@ -168,16 +176,22 @@ def _again(view: View, why: str) -> Step:
     return SetRecord(site="", why=why, to=view.door)
 
 
-def unknown(world: World) -> str:
+#: What a person does about DNS servers, and about a name that somebody else has.
+_DNS = "have the DNS server answer from here; quarterdeck goes on by itself once it does"
+_FREE = "remove what is there, or set spec.endpoint.takeOver to true"
+
+
+def unknown(world: World) -> Wait:
     """What is waited for as long as it is not known what the name leads to."""
-    return "the DNS server to answer" + (f": {world.record_trouble}" if world.record_trouble else "")
+    why = f": {world.record_trouble}" if world.record_trouble else ""
+    return Wait(f"the DNS server to answer{why}", _DNS)
 
 
 def let_go(view: View) -> Outcome:
     """A load balancer goes when nobody can hold its address any more: its time to live and drain have passed."""
     world = view.world
     steps: list[Step] = []
-    waiting: list[str] = []
+    waiting: list[Wait] = []
     held = dict(world.memory.held)
     for balancer in _there(view):
         site = balancer.site
@@ -186,9 +200,10 @@ def let_go(view: View) -> Outcome:
         if site in (*world.memory.unsettled, *world.also):
             continue  # the rule for the record says what is waited for
         if site in held and not view.expired(held[site]):
-            waiting.append(f"clients to forget the address of site {site}")
+            left_s = world.lifetime + world.settings.drain - (world.now - held[site])
+            waiting.append(Wait(f"clients to forget the address of site {site}", next_steps.within(left_s)))
         elif not balancer.reachable:
-            waiting.append(f"the load balancer's machine at {site} to answer")
+            waiting.append(next_steps.edges(world, site))
         else:
             steps.append(StopBalancer(site=site, why=f"no client can hold the address of site {site} any more"))
     return Outcome(tuple(steps), tuple(waiting))

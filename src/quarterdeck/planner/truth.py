@@ -95,7 +95,7 @@ class Truth:
     consent: Consent = field(default_factory=Consent)
     settings: Settings = field(
         default_factory=lambda: Settings(
-            ttl=2.0, drain=1.0, start=3.0, first_start=2.0, history=1.0, healing=Healing(budget=0)
+            ttl=2.0, drain=1.0, start=3.0, first_start=2.0, first_ready=3.0, history=1.0, healing=Healing(budget=0)
         )
     )
 

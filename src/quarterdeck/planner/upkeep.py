@@ -4,9 +4,13 @@ one by one, and then writes are taken again.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quarterdeck.model.clusters import CALLED, Full
 from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.members import NOSPACE, can_spare, has_the_data, raised, stray_voters
 from quarterdeck.planner.membership import hand_over, remove_strays
 from quarterdeck.planner.outcome import Outcome
@@ -31,7 +35,7 @@ def make_room(view: View) -> Outcome:
     if unknown.steps:
         return unknown
     counted = [each for each in view.membership.voters if each.replica and each.health is not Health.DOWN]
-    silent = tuple(f"member {each.told} to say how full it is" for each in counted if each.space is None)
+    silent = tuple(_of(view, each, "to say how full it is") for each in counted if each.space is None)
     if silent:
         return Outcome(waiting=silent)
     known = min((each.revision or 0 for each in counted), default=0)
@@ -56,24 +60,30 @@ def _learners(view: View) -> Outcome | None:
                 (RemoveMember(site="", why=why, replica=each.replica, member=each.id, cluster=view.cluster),)
             )
     copying = (each for each in view.membership.learners if each.lag is not None)
-    late = tuple(each.replica for each in copying if not has_the_data(view.world, each))
-    return Outcome(waiting=(f"learner {', '.join(late)} to catch up",)) if late else None
+    late = tuple(each for each in copying if not has_the_data(view.world, each))
+    if not late:
+        return None
+    what = f"learner {', '.join(each.replica for each in late)} to catch up"
+    return Outcome(waiting=(replace(_of(view, late[0], "to catch up"), what=what),))
 
 
 def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> Outcome | None:
     """History is forgotten where that alone can make room: up to a revision that all had some seconds ago. Once more
     only after a while, and if somebody has deleted anything since.
     """
-    passed = view.world.now - full.since
+    settings, passed = view.world.settings, view.world.now - full.since
     if full.compacted:
         lacking = lacks_quota(view.world, view.cluster)
-        if lacking and passed >= AGAIN and known > full.revision:
+        if lacking is not None and passed >= AGAIN and known > full.revision:
             return _note(view, known)
-        return Outcome(waiting=(lacking,)) if lacking else None
+        return Outcome(waiting=(lacking,)) if lacking is not None else None
     if not any(each.space is not None and has_no_room(each.space) and is_cramped(each.space) for each in counted):
         return None
-    if passed < view.world.settings.history or known < full.revision:
-        return Outcome(waiting=(f"a moment, before history of {CALLED[view.cluster]} is forgotten",))
+    if passed < settings.history or known < full.revision:
+        moment = Wait(
+            f"a moment, before history of {CALLED[view.cluster]} is forgotten", next_steps.within(settings.history)
+        )
+        return Outcome(waiting=(moment,))
     why = "the database is full of how keys once were"
     return Outcome((Compact(site="", why=why, revision=full.revision, cluster=view.cluster),))
 
@@ -91,11 +101,13 @@ def _defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
     if not turn:
         return None
     if view.resting is not None:
-        return Outcome(waiting=(f"{view.resting.words} to be started anew",))
+        what = f"{view.resting.words} to be started anew"
+        return Outcome(waiting=(Wait(what, next_steps.once(view.world, "it runs")),))
     first = turn[0]
-    ill = [each.replica for each in counted if each is not first and not _is_well(view, each)]
+    ill = [each for each in counted if each is not first and not _is_well(view, each)]
     if ill:
-        return Outcome(waiting=(f"{', '.join(ill)} to be well before {first.replica} is defragmented",))
+        what = f"{', '.join(each.replica for each in ill)} to be well before {first.replica} is defragmented"
+        return Outcome(waiting=(replace(_of(view, ill[0], "to be well"), what=what),))
     unknown = stray_voters(view.world, view.cluster)
     if unknown and not can_spare(view.world, view.world.memory.replica(first.replica)):
         return Outcome(waiting=unknown)
@@ -114,6 +126,12 @@ def defragmented(view: View, member: MemberFact, why: str) -> Defragment:
     """A member gives its free room back."""
     site = next((each.site for each in view.world.memory.replicas if each.name == member.replica), "")
     return Defragment(site=site, why=why, replica=member.replica, cluster=view.cluster)
+
+
+def _of(view: View, member: MemberFact, to: str) -> Wait:
+    """Something that a member of the cluster is to do."""
+    record = next(each for each in view.world.memory.replicas if each.name == member.replica)
+    return next_steps.member(view.world, record, view.etcd, f"member {member.told} {to}")
 
 
 def _is_well(view: View, member: MemberFact) -> bool:

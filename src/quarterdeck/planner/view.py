@@ -12,6 +12,7 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState, UnitState
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.events import is_stale, wants_events
 from quarterdeck.planner.members import acts, has_the_data, lost, lost_events, voters, was_removed
@@ -45,7 +46,7 @@ class View:
     lost: frozenset[str] = field(default_factory=frozenset)
     outdated: frozenset[str] = field(default_factory=frozenset)
     revision: str = ""
-    held_up: tuple[str, ...] = ()
+    held_up: tuple[Wait, ...] = ()
     cluster: Cluster = Cluster.MAIN
     plane_or_none: View | None = None
 

@@ -45,6 +45,7 @@ from quarterdeck.model.steps.traffic import (
 )
 from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
+from quarterdeck.model.waiting import Wait
 
 Step: TypeAlias = (
     PlaceReplica
@@ -140,7 +141,7 @@ class Plan:
     """What to do now (all at once), what is waited for, and what will be cleaned up when its machine is back."""
 
     now: tuple[Step, ...] = ()
-    waiting: tuple[str, ...] = ()
+    waiting: tuple[Wait, ...] = ()
     leftovers: tuple[str, ...] = ()
 
     @property

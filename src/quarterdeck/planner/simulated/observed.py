@@ -192,6 +192,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         has_data=replica.data,
         refused="its data is gone" if Component.ETCD in refused else "",
         restless=ended(truth, replica),
+        quiet=_quiet(truth, replica),
         silent=replica.hung & replica.units,
         hung=replica.hung & replica.units,
         frozen=replica.hung & replica.units & MANAGERS if truth.apart else frozenset(),
@@ -205,6 +206,14 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         stuck=replica.stuck,
         reattachable=truth.reattachable,
     )
+
+
+def _quiet(truth: Truth, replica: SimReplica) -> tuple[tuple[Component, str], ...]:
+    """The programs that run and never say anything new."""
+    if not truth.hanging:
+        return ()
+    there = (component for component, shape in replica.shapes if (shape, component) in truth.hanging)
+    return tuple((component, "") for component in there if replica.runs(component))
 
 
 def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:

@@ -1,0 +1,87 @@
+"""Whatever is waited for on a machine that does not answer: why that machine is silent, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model.stories import serving, with_fact
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.edges import EdgeSeen, Where, joined
+from quarterdeck.model.memory import KeptData, LeftBehind
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.waiting import Wait
+from quarterdeck.model.world import World
+from quarterdeck.planner import next_steps
+from quarterdeck.planner.recovery import drop_kept
+from quarterdeck.planner.release import take_down
+
+WHY = "sudo asks for a password"
+BACK = "(bring it back; 'quarterdeck site check east' says what is in the way)"
+
+
+def silent(world: World, machine: str) -> World:
+    machines = tuple(
+        replace(each, state=MachineState.UNREACHABLE, why=WHY) if each.name == machine else each
+        for each in world.machines
+    )
+    return replace(world, machines=machines)
+
+
+def dark(why: str = WHY) -> World:
+    """The load balancer's machine at east does not answer."""
+    seen = EdgeSeen(name="east-edge", address="192.0.2.1", status=None)
+    balancer = joined("east", (seen,), (), {"east-edge": Where("a", "", why)})
+    world = serving()
+    others = (each for each in world.balancers if each.site != "east")
+    return replace(world, balancers=(balancer, *others))
+
+
+def test_a_load_balancers_machine() -> None:
+    assert str(next_steps.edges(dark(), "east")) == f"the load balancer's machine at east to answer: {WHY} {BACK}"
+    assert str(next_steps.edges(dark(""), "east")) == f"the load balancer's machine at east to answer {BACK}"
+    steps, waits = take_down(replace(dark(), record=None, deleting=True))
+    held = "the load balancer's machine at east to answer, as the plane's load balancer and its key may still be there"
+    assert not steps or str(waits[0]) == f"{held}: {WHY} {BACK}"
+    assert [str(each) for each in waits] == [f"{held}: {WHY} {BACK}"]
+
+
+def test_a_machine_with_data_that_is_kept_and_one_that_a_replica_was_taken_from() -> None:
+    world = silent(serving(), "east-a1")
+    kept = KeptData(site="east", machine="east-a1", replica="east-0")
+    left = LeftBehind(site="east", machine="east-a1", replica="east-9")
+    memory = replace(world.memory, replicas=(), kept=(kept,), left=(left,))
+    (waits,) = drop_kept(replace(world, memory=memory))[1]
+    assert str(waits) == f"machine east-a1, which has data of before, to answer: {WHY} {BACK}"
+    gone = replace(world, memory=memory, replicas=(), balancers=(), record=None, deleting=True)
+    assert f"machine east-a1, which east-9 was taken from, to answer: {WHY} {BACK}" in map(str, take_down(gone)[1])
+
+
+@pytest.mark.parametrize("component", [Component.ETCD, Component.APISERVER])
+def test_a_program_on_it(component: Component) -> None:
+    def cut_off(world: World) -> World:
+        units = tuple((each, UnitState.UNKNOWN) for each in Component)
+        return with_fact(
+            world, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE, units=units, why=WHY)
+        )
+
+    world, record = cut_off(serving()), serving().memory.replica("east-1")
+    told = f"{component} of east-1 to run: machine east-a1 does not answer: {WHY} {BACK}"
+    assert str(next_steps.program(world, record, component, "to run")) == told
+    assert str(next_steps.machine(world, record)) == f"machine east-a1 of east-1 to answer: {WHY} {BACK}"
+
+
+def test_a_program_that_runs_is_named_with_its_last_error() -> None:
+    world, record = replace(serving(), plane_name="demo"), serving().memory.replica("east-1")
+
+    def waits(*quiet: tuple[Component, str]) -> Wait:
+        seen = with_fact(world, "east-1", lambda fact: replace(fact, quiet=quiet))
+        return next_steps.program(seen, record, Component.APISERVER, "to be ready")
+
+    what = "kube-apiserver of east-1 to be ready"
+    assert waits().what == what
+    assert waits((Component.ETCD, "no")).what == what
+    assert waits((Component.APISERVER, "")).what == f"{what}: it runs and reports nothing"
+    assert waits((Component.APISERVER, "no")).what == f"{what}: it runs and reports nothing new; its last error is: no"
+    assert waits().then == "if it lasts, see 'quarterdeck logs demo --replica east-1 --component kube-apiserver'"
