@@ -240,12 +240,13 @@ def _check_members(world: World, plan: Plan) -> None:
             case Promote():
                 _check_promotion(world, step)
             case AddLearner():
-                wrong = {each.name for each in world.memory.replicas if each.differs}
-                leads = world.membership.leader if world.membership is not None else None
-                claim(leads not in wrong, f"16: {step.replica} copies from {leads}, whose data differs")
+                _check_source(world, step.replica)
             case StartUnit(component=Component.ETCD):
                 started = world.memory.replica(step.replica).started
                 claim(not started or world.replica(step.replica).has_data is True, "9: a member starts on no data")
+                member = world.member(step.replica)
+                if member is not None and member.learner and not started:
+                    _check_source(world, step.replica)
             case DecideBootstrap():
                 claim(not world.memory.bootstrap and not world.memory.created, "9: the cluster is founded twice")
             case _:
@@ -254,6 +255,18 @@ def _check_members(world: World, plan: Plan) -> None:
     _check_all_added(world, plan)
     _check_voters(world, plan)
     _check_unseen(world, plan)
+
+
+def _check_source(world: World, joiner: str) -> None:
+    """A joiner copies from the leader: its data is that of most, and where anybody else can lead, nobody wants it
+    exchanged.
+    """
+    leader = world.membership.leader if world.membership is not None else None
+    wrong = {each.name for each in world.memory.replicas if each.differs}
+    claim(leader not in wrong, f"16: {joiner} copies from {leader}, whose data differs")
+    voters = world.membership.voters if world.membership is not None else ()
+    others = [each.replica for each in voters if each.replica and each.replica not in wrong | set(world.condemned)]
+    claim(leader not in world.condemned or not others, f"16: {joiner} copies from {leader}, which is to be exchanged")
 
 
 def _withholds(world: World, step: Step) -> bool:
@@ -725,9 +738,8 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             _check_verdict(before, step)
         case AddLearner():
             _check_seats(before, step)
-            founds = step.replica in before.memory.bootstrap  # it may be removed before anybody has seen it
             joins = f"9: {step.replica} joins with the data of another member"
-            claim(founds or not before.replica(step.replica).data, joins)
+            claim(not before.replica(step.replica).data, joins)
         case StartUnit(component=Component.ETCD):
             known = step.replica in before.members and before.memory.replica(step.replica).started
             claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")

@@ -39,6 +39,7 @@ from quarterdeck.model.steps import (
     AdoptRevision,
     DecideBootstrap,
     Defragment,
+    NoteCreated,
     Plan,
     Promote,
     ReleaseMember,
@@ -649,6 +650,16 @@ def who_has_other_data_leads_on(patch: Patch) -> None:
     patch.setattr(membership, "_depose", lambda view: None)
 
 
+def who_is_to_be_exchanged_leads_on(patch: Patch) -> None:
+    real = membership._depose
+    patch.setattr(membership, "_depose", lambda view: real(replace(view, world=replace(view.world, condemned=()))))
+
+
+def removed_founders_join_again(patch: Patch) -> None:
+    """As who has never been a member, where nobody has seen them as one."""
+    patch.setattr(NoteCreated, "remembered", lambda self, memory, now: replace(memory, created=True))
+
+
 def learners_that_copy_are_not_waited_for(patch: Patch) -> None:
     patch.setattr(upkeep, "has_the_data", lambda world, member: True)
 
@@ -914,6 +925,8 @@ MUTATIONS = (
     Mutation(learners_without_room_stay, 10, FULL),
     Mutation(learners_that_copy_are_not_waited_for, 15, FULL),
     Mutation(who_has_other_data_leads_on, 16, DIFFERS[0]),
+    Mutation(who_is_to_be_exchanged_leads_on, 16, DIFFERS[-2]),
+    Mutation(removed_founders_join_again, 9, PEOPLE[5]),
     Mutation(a_silent_edge_is_believed_to_send_to_what_others_do, 6, TWINS[1]),
     Mutation(edges_that_send_to_others_count_as_alike, 6, TWINS[1]),
     Mutation(a_name_keeps_the_edges_that_it_has, 10, TWINS[1]),

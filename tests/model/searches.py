@@ -50,7 +50,7 @@ class Search:
     ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the
     only thing that the user may want instead (None: anything).
     ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
-    ``there``: the machines of east then (none: two a zone).
+    ``there``: the machines of east then (none: two a zone); ``named``: the replicas of which a person wants others.
     """
 
     replicas: int
@@ -80,6 +80,7 @@ class Search:
     healing: Healing | None = None
     still: bool = False
     there: tuple[str, ...] = ()
+    named: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
@@ -91,6 +92,7 @@ class Search:
         between += ", round robin" if self.direct else ""
         between += ", a promoted address" if self.promoted else ""
         between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
+        between += f", instead of {' and '.join(sorted(self.named))}" if self.named else ""
         if self.change is not None:
             programs = sorted(self.change.restart | self.change.reload)
             what = "an exchange" if self.change.exchange else " and ".join(programs) or "nothing"
@@ -154,6 +156,7 @@ class Search:
                     hangs=self.hangs,
                     per_zone=self.per_zone,
                     front=self.front,
+                    condemned=tuple(sorted(self.named)),
                     apart=self.apart,
                     cloud=self.cloud,
                     handed=self.handed,
@@ -363,6 +366,9 @@ NO_ROOM = (
 )
 
 
+LEADS = frozenset({Kind.LEADER_MOVES})
+#: Who leads at east, and all replicas there.
+FIRST_LEADS, ALL_THREE = frozenset({"east-1"}), frozenset({"east-1", "east-2", "east-3"})
 #: A voter is found to have other data than most.
 DIFFERS = (
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.DIFFERS})),
@@ -370,6 +376,11 @@ DIFFERS = (
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=frozenset({Kind.DIFFERS})),
     sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE - FULL - {Kind.MACHINE_DIES} | {Kind.DIFFERS}), SEED),
     replace(APART[6], faults=1, kinds=frozenset({Kind.DIFFERS})),
+    # A person has found out, or has other reasons: it is all the same who is to go.
+    *(
+        Search(replicas=3, to=3, change=Change(), faults=1, kinds=LEADS, named=each)
+        for each in (FIRST_LEADS, ALL_THREE)
+    ),
 )
 
 
