@@ -7,15 +7,17 @@ is out by our own doing and at most one member more than wanted there; (12) each
 while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
 has it; (14) events are written, also where they have a cluster of their own (``apart``); (15) where there is no room in
 etcd one member after the other is defragmented while all others are well, and writes are taken once all have room, and
-only where nothing but a larger quota makes room the only voter stops to get it; (16)
-nobody copies data that differs from what most have; (17) an epoch of the cluster begins only where no quorum lives,
-from what a survivor has, nothing of one that is over is started, all of it that can be reached is stopped before
-anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its cluster too, or
-does not get well though it was started anew, one at a time, within the budget, and where another one can come; nothing
-is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine
-that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for
-writing on two machines; (21) controllers of two revisions that run one of them under two locks never run at the same
-time; (22) a voter that belongs to no replica is named for a person as long as a quorum answers (``explorer``).
+only where nothing but a larger quota makes room the only voter stops to get it; no exchange goes on while members
+disagree about the data, or etcd lets nobody change them; (16) nobody copies data that differs from what most have, or
+from a leader that a person wants exchanged where another one can lead; (17) an epoch of the cluster begins only where
+no quorum lives, from what a survivor has, nothing of one that is over is started, all of it that can be reached is
+stopped before anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its
+cluster too, or does not get well though it was started anew, one at a time, within the budget, and where another one
+can come; nothing is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken
+from no machine that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is
+never open for writing on two machines; (21) controllers of two revisions that run one of them under two locks never run
+at the same time; (22) what only a person ends is named for a person as long as a quorum answers: a voter that belongs
+to no replica, an alarm CORRUPT, authentication (``explorer``).
 """
 
 from __future__ import annotations
@@ -97,6 +99,10 @@ NEEDS_A_QUORUM = (
     Defragment,
     Disarm,
 )
+
+
+#: Steps of an exchange.
+EXCHANGES = (PlaceReplica, AddLearner, Promote, RemoveMember, Swap, ReleaseReplica)
 
 
 class Broken(AssertionError):
@@ -187,6 +193,15 @@ def _check_plan(world: World, plan: Plan) -> None:
         if isinstance(step, RemoveMember) and step.replica in world.memory.given_up and not world.deleting:
             _check_replaced(world, step)
     _check_one_rests(world, plan)
+    _check_exchange(world, plan)
+
+
+def _check_exchange(world: World, plan: Plan) -> None:
+    """No exchange goes on while members disagree about the data, or etcd lets nobody change them."""
+    known = () if world.deleting else world.memberships
+    if any(each.authenticates or any("CORRUPT" in alarm for alarm in each.alarms) for each in known):
+        about = tuple(each for each in plan.now if isinstance(each, EXCHANGES))
+        claim(not about, f"15: {names(about)} while etcd is in a state that a person must end")
 
 
 def _check_epochs(world: World, plan: Plan) -> None:
@@ -888,7 +903,7 @@ def _listed_by_all(truth: Truth, site: str) -> frozenset[str]:
 
 def _used(truth: Truth, edges: frozenset[str]) -> set[str]:
     """The apiservers that these edges send to, those of them which run."""
-    first = {edge(site): names for site, names in truth.balancers if site not in truth.dead_edges}
+    first = {edge(site): names for site, names in truth.balancers if site not in truth.dead_edges | truth.looping}
     other = {second(site): names for site, names in truth.seconds if site not in truth.dead_seconds}
     themselves = {apiserver_of(name): frozenset({name}) for name in truth.recorded}
     holders = {truth.holder(each) for each in edges}

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from model.faults import Kind
+from model.kinds import Kind
+from model.narrow import strangers_that_are_heard_of_are_counted_on
 from model.searches import (
     APART,
     DIFFERS,
+    DISABLED,
     FIRST,
     FLOATING,
     HANDED,
@@ -25,6 +27,7 @@ from model.searches import (
     ROUND_ROBIN,
     SEED,
     SHARED,
+    STRANGE,
     TWINS,
     Search,
     sampled,
@@ -59,6 +62,7 @@ from quarterdeck.planner import (
     founding,
     healing,
     machines,
+    members,
     membership,
     notes,
     planner,
@@ -840,6 +844,11 @@ def another_spec_waits_for_programs_of_the_first_one(patch: Patch) -> None:
     patch.setattr(revisions, "never_ready", lambda world, record: ())
 
 
+def nobody_is_told_of_authentication(patch: Patch) -> None:
+    real = members.awaited
+    patch.setattr(members, "awaited", lambda world, kind: "it" if kind == members.AUTHENTICATION else real(world, kind))
+
+
 MUTATIONS = (
     Mutation(controllers_are_handed_on_at_once, 21, HANDED_ON),
     Mutation(controllers_start_whatever_runs_elsewhere, 21, BACK_AT_ONCE),
@@ -879,6 +888,8 @@ MUTATIONS = (
     Mutation(another_spec_waits_for_programs_of_the_first_one, 10, FIRST[-2]),
     Mutation(the_lag_gate_is_dropped, 2, CALM),
     Mutation(a_member_rests_whatever_voters_belong_to_no_replica, 1, PEOPLE[3]),
+    Mutation(strangers_that_are_heard_of_are_counted_on, 1, STRANGE[3]),
+    Mutation(nobody_is_told_of_authentication, 22, DISABLED[0]),
     Mutation(nobody_is_told_of_voters_that_belong_to_no_replica, 22, PEOPLE[6]),
     Mutation(learners_are_added_one_by_one, 2, CALM),
     Mutation(learners_join_a_sick_cluster, 10, FAULT),

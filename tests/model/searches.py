@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from model.explorer import Explorer, Sample
-from model.faults import MEMBERSHIP_BY_HAND, Kind
+from model.kinds import MEMBERSHIP_BY_HAND, STATES_BY_HAND, STRANGERS, Kind
 from model.walk import Planner, State, Walker, Wish
 from model.worlds import (
     BETWEEN,
@@ -447,6 +447,26 @@ PEOPLE = (
 )
 
 
+#: Voters that run somewhere else, and members that have each other's peer URLs, at any moment of the same.
+STRANGE = (
+    *(Search(replicas=each, to=to, faults=1, kinds=STRANGERS) for each, to in ((1, 1), (3, 1), (3, None))),
+    *(Search(replicas=3, to=3, change=each, faults=1, kinds=STRANGERS) for each in (_restarts(Component.ETCD), ANEW)),
+    Search(replicas=3, to=3, still=True, faults=2, kinds=STRANGERS | {Kind.FULL}),
+)
+#: A person turns etcd's authentication on, or an alarm on or off.
+DISABLED = (
+    *(Search(replicas=each, to=to, faults=1, kinds=STATES_BY_HAND) for each, to in ((1, 1), (3, None), (3, 0))),
+    Search(replicas=3, to=3, change=ANEW, faults=1, kinds=STATES_BY_HAND),
+    Search(replicas=3, to=3, still=True, faults=2, kinds=STATES_BY_HAND | {Kind.FULL}),
+)
+#: A load balancer ends again and again, from its first moment on or later.
+LOOPS = frozenset({Kind.EDGE_LOOPS})
+LOOPING = (
+    *(Search(replicas=each, to=to, faults=1, kinds=LOOPS) for each, to in ((1, 1), (3, 1), (3, 0))),
+    Search(replicas=1, to=None, faults=1, wishes=1, wish="it gone", kinds=LOOPS),
+)
+
+
 #: What may go wrong besides what was asked for.
 BESIDES = frozenset({Kind.CRASH, Kind.STOPPED, Kind.LEADER_MOVES, Kind.VOTER_LAGS, Kind.TAKEOVER, Kind.SOME_STEPS})
 
@@ -598,6 +618,9 @@ SEARCHES = (
     *NO_ROOM,
     *DIFFERS,
     *PEOPLE,
+    *STRANGE,
+    *DISABLED,
+    *LOOPING,
     *TWINS,
     *FLOATING,
     *SHARED,

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from model.faults import Kind, faults
+from model.faults import faults
 from model.invariants import check_plan, names
+from model.kinds import Kind
 from model.stories import about_to, is_done, planned, until
 from model.worlds import changing, empty, moving, moving_apart, settled
 
