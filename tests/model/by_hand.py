@@ -25,7 +25,7 @@ ADDED = "added by hand"
 
 def stray_voters(seen: Truth) -> list[str]:
     """The voters of a cluster that belong to no replica."""
-    return [name for name, member in seen.members.items() if not member.learner and name not in seen.recorded]
+    return [name for name, member in seen.members.items() if not member.learner and not seen.taken_for(name)]
 
 
 def without_stray_voters(truth: Truth) -> Truth:

@@ -788,7 +788,7 @@ def _check_verdict(before: Truth, step: RejectRevision | NoteProven) -> None:
 def _check_id(before: Truth, step: Promote | RemoveMember | TransferLeadership) -> None:
     found = before.with_id(step.member)
     named = step.to if isinstance(step, TransferLeadership) else step.replica
-    of_it = found if found in before.recorded else ""
+    of_it = before.taken_for(found) if found is not None else ""
     claim(found is None or of_it == named, f"1: {_name(step)} has the id of another member")
 
 

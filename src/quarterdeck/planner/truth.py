@@ -271,6 +271,17 @@ class Truth:
         """The members by replica."""
         return {name: replica.member for name, replica in self.replicas if replica.member is not None}
 
+    def taken_for(self, name: str) -> str:
+        """The replica that the manager takes a member for ("": none): that of which its id was noted; before that, the
+        one whose peer URL it has, or, if it has begun, whose name.
+        """
+        if name not in self._sites:
+            return ""
+        record, member = self.memory.replica(name), self.members[name]
+        if record.member_id:
+            return name if record.member_id == member.id else ""
+        return name if not member.found_at or record.started or name in self.memory.bootstrap else ""
+
     @cached_property
     def displacing(self) -> dict[str, int]:
         """By replica, the id of the member of another one that the others look for at its peer URL."""

@@ -133,12 +133,12 @@ def _membership(truth: Truth) -> Membership | None:
         members=tuple(
             MemberFact(
                 id=member.id,
-                replica=name if name in truth.recorded else "",
+                replica=truth.taken_for(name),
                 learner=member.learner,
                 health=health(name, member),
                 lag=member.behind * 1_000_000 if name in heard else None,
                 published=name in heard and not member.behind,
-                misplaced=member.misplaced and name in truth.recorded,
+                misplaced=member.misplaced and bool(truth.taken_for(name)),
                 displaced_by=truth.displacing.get(name),
                 lagging=truth.lags(name) if name in heard and truth.etcd_answers(name) else None,
                 space=space_of(truth, name) if _says(truth, name) else None,
