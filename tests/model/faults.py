@@ -287,7 +287,7 @@ def _sites(truth: Truth) -> Iterator[Fault]:
         dark = replace(truth, dead_edges=truth.dead_edges | {site})
         if site not in truth.dead_edges:
             yield Fault(Kind.EDGE_DIES, f"{edge(site)} dies", dark)
-            if site not in truth.twins | truth.looping:
+            if site not in truth.twins and not truth.looping:  # a driver of the model puts one refused step aside
                 checked = tuple(each for each in truth.checked if each[0] != site)
                 loops = replace(truth, looping=truth.looping | {site}, checked=checked)
                 yield Fault(Kind.EDGE_LOOPS, f"{edge(site)} ends again and again", loops)
