@@ -26,7 +26,7 @@ from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import RemoveMember, Step
 from quarterdeck.model.units import MachineRole, MachineState, UnitState
-from quarterdeck.planner.parts import Power, SimMachine, SimMember, SimReplica
+from quarterdeck.planner.parts import ELSEWHERE, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.things import apiserver_of, edge, etcd_of
 from quarterdeck.planner.truth import Truth
 
@@ -191,7 +191,7 @@ class Truths:
                 learner=node.learner,
                 behind=int(node.behind > 0),
                 unserved=unserved,
-                misplaced=self.names(kind).get(node.peer_url, "") != name,
+                found_at=_elsewhere(name, self.names(kind).get(node.peer_url, "")),
             )
         return found
 
@@ -316,3 +316,8 @@ def _mute(world: Joined, memory: Memory) -> frozenset[str]:
     names = [record.name for record in memory.replicas if record.machine in world.unseen]
     edges = {edge(site) for site in world.balancers if f"{site}-edge" in world.unseen}
     return world.unseen | edges | {*map(etcd_of, names), *map(apiserver_of, names)}
+
+
+def _elsewhere(name: str, at: str) -> str:
+    """Where the others look for a member, in words of ``SimMember.found_at``: ``at`` is whose peer URL it has."""
+    return "" if at == name else at or ELSEWHERE

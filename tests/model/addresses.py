@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from model.clients import Clients
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.planner.things import DNS, ETCD
+from quarterdeck.planner.things import DNS
 from quarterdeck.planner.truth import Truth
 
 
@@ -23,7 +23,7 @@ def dark(truth: Truth, clients: Clients) -> frozenset[str]:
     """The sites whose address a client may hold and leads nowhere, although the manager could tell its load balancer
     of a ready apiserver.
     """
-    if truth.deleting or truth.elected is None or ETCD in truth.mute or not truth.etcd_answers(truth.elected):
+    if truth.deleting or not truth.tells_members:
         return frozenset()
     ready = {name for name in truth.serving if truth.answers(name) and truth.apiserver_answers(name)}
     unled = truth.record == APISERVERS and truth.named.isdisjoint(truth.serving) and ready and DNS not in truth.mute
@@ -32,6 +32,7 @@ def dark(truth: Truth, clients: Clients) -> frozenset[str]:
         for site in clients.sites(truth) - {APISERVERS}
         # Of two edges none is told anything while one is silent that clients may use.
         if truth.edge_answers(site)
+        and site not in truth.looping
         and (site not in truth.twins or truth.second_answers(site))
         # Else only the load balancer's next check is waited for.
         and not truth.well_behind.get(site)
@@ -44,11 +45,13 @@ def astray(truth: Truth) -> bool:
     """Whether the name leads nowhere, although the manager could have the load balancer of where the quorum is lead
     somewhere, and send the name there. (While something does not answer it, it may not know where that is.)
     """
-    unread = bool(truth.mute) or truth.elected is None or not truth.etcd_answers(truth.elected)
+    unread = bool(truth.mute) or not truth.tells_members
     home = truth.home
     if truth.record == APISERVERS:
         return False  # the name leads to any apiserver that serves: see ``dark``
-    if truth.deleting or truth.front or truth.record is None or unread or home is None or not truth.edge_answers(home):
+    if truth.deleting or truth.front or truth.record is None or unread or home is None:
+        return False
+    if home in truth.looping or not truth.edge_answers(home):
         return False
     able = any(truth.answers(name) and truth.connected(home, truth.site_of(name)) for name in truth.serving)
     return able and not any(map(truth.reached_by, truth.record_addresses(truth.record)))

@@ -108,6 +108,6 @@ def _fresh(since: tuple[tuple[str, float], ...], now: float, patience: float) ->
 
 def listed(truth: Truth) -> frozenset[str]:
     """The replicas that load balancers which run send new connections to."""
-    first = (names for site, names in truth.balancers if site not in truth.dead_edges)
+    first = (names for site, names in truth.balancers if site not in truth.dead_edges | truth.looping)
     other = (names for site, names in truth.seconds if site not in truth.dead_seconds)
     return frozenset[str]().union(*first, *other)

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from model.addresses import astray, dark
-from model.faults import Kind, clusters_of, given_up, healable, spared, stray_voters, unfit, whole
+from model.apart import clusters_of
+from model.by_hand import stray_voters
+from model.faults import given_up, healable, spared, unfit, whole
 from model.invariants import Broken, check_done, claim, names
+from model.kinds import Kind
 from model.refusals import claim_others, refusing
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.clusters import CALLED
@@ -144,6 +147,9 @@ class Explorer:
                     truth.events_full,
                     truth.sick,
                     truth.lame,
+                    truth.looping,
+                    truth.corrupt,
+                    truth.authenticates,
                 )
             ),
             number(state.clients),
@@ -211,6 +217,7 @@ class Explorer:
                 plan.done or not fine or bad is not None, f"10: waits for ever for {'; '.join(map(str, plan.waiting))}"
             )
             _claim_strays_named(state, plan)
+            _claim_alarms_named(state, plan)
             # Nobody of an epoch that is over serves on: whose load balancer takes no others leads nowhere.
             unlit = state.truth.memory.epoch and state.refused is not None and state.refused.kind is SetBackends
             claim(not astray(state.truth) or bool(unlit), "5: the name goes on leading nowhere")
@@ -235,6 +242,14 @@ def _claim_strays_named(state: State, plan: Plan) -> None:
                 f"of {CALLED[cluster]} to be removed: it belongs to no replica" in each.what for each in plan.waiting
             )
             claim(told, f"22: a voter of {CALLED[cluster]} belongs to no replica, and nobody is told")
+
+
+def _claim_alarms_named(state: State, plan: Plan) -> None:
+    """Where etcd is in a state that only a person ends, and a quorum answers, a person is told what ends it."""
+    if state.truth.deleting or not state.truth.tells_members:
+        return
+    for on, told in ((state.truth.corrupt, "alarm CORRUPT"), (state.truth.authenticates, "turn off authentication")):
+        claim(not on or any(told in each for each in plan.waiting), f"22: nobody is told: {told}")
 
 
 def _tale(way: Way | None) -> str:

@@ -3,102 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
-from model.apart import with_member, without_data
+from model.apart import clusters_of, with_member, without_data
+from model.by_hand import membership_by_hand, states_by_hand, stray_voters, without_stray_voters
+from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NoteDiffering, Promote, RemoveMember, RetryRevision
+from quarterdeck.model.steps import NoteDiffering, RetryRevision
 from quarterdeck.planner.ailing import LOOKED_AFTER
 from quarterdeck.planner.parts import Fill, Power, SimMember, SimReplica
 from quarterdeck.planner.quorum import has_quorum
-from quarterdeck.planner.simulated.effects import RefusedError
-from quarterdeck.planner.simulated.members import changed
 from quarterdeck.planner.things import DNS, ETCD, all_of, apiserver_of, edge, etcd_of, second
 from quarterdeck.planner.truth import Truth
 
 #: Ticks until a joiner publishes itself a second time, and until a voter that lags has caught up.
 UNSERVED = 3
 BEHIND = 2
-
-
-class Kind(StrEnum):
-    """The classes of things that go wrong. Each has a mutant that it catches alone, but for those classes that leave
-    the same behind (test_every_fault_counts.py).
-    """
-
-    MACHINE_DIES = "a machine dies"
-    MACHINE_FREEZES = "a machine freezes"
-    CRASH = "a program crashes"
-    STOPPED = "somebody stops a member"
-    CUT = "two sites are cut"
-    CUT_ONE_WAY = "two sites are cut one way"
-    EDGE_DIES = "a load balancer dies"
-    ADDRESS_GOES = "a load balancer takes another one's address"
-    ROUTER_STOPS = "somebody stops what has addresses at an edge"
-    SITE_DIES = "a site dies"
-    UNSEEN_SUPERVISOR = "a supervisor does not answer us"
-    UNSEEN_MEMBER = "a member does not answer us"
-    UNSEEN_APISERVER = "an apiserver does not answer us"
-    UNSEEN_MACHINE = "nothing of a machine answers us"
-    UNSEEN_EDGE = "a load balancer does not answer us"
-    UNSEEN_SITE = "nothing of a site answers us"
-    UNSEEN_DNS = "the DNS server does not answer us"
-    UNREAD = "the membership does not answer us"
-    SNAPSHOT = "a snapshot has the publication"
-    LEADER_MOVES = "leadership moves"
-    VOTER_LAGS = "a voter lags"
-    CHECK_ERRS = "a load balancer's check errs"
-    DATA_LOST = "data is deleted"
-    BLANK = "a machine comes back blank"
-    TAKEOVER = "another driver takes over"
-    SOME_STEPS = "some steps fail"
-    REFUSED = "a step is refused every time"
-    SWAP_BROKEN_OFF = "the driver dies amid the swap"
-    REPLY_LOST = "a reply is lost"
-    LATE = "the call of an old driver is late"
-    OLD_LOOK = "a look is old"
-    MIXED_LOOK = "a look has answers of different age"
-    SLOW = "the driver is slow"
-    FULL = "etcd has no room left"
-    DIFFERS = "the data of a member differs"
-    HANGS = "a program hangs"
-    SICK = "a program hangs, and does so again whenever it is started there"
-    LAGS = "a member does not catch up"
-    LAME = "a member does not catch up, nor does any that is started there"
-    ALTERED = "somebody changes the files of a program"
-    VOTER_ADDED = "a person adds a voter that does not start"
-    LEARNER_ADDED = "a person adds a learner that does not start"
-    MEMBER_REMOVED = "a person removes a member"
-    MEMBER_UPDATED = "a person changes the peer URLs of a member"
-    LEARNER_PROMOTED = "a person promotes a learner"
-
-
-#: What a person can do to the membership with etcdctl.
-MEMBERSHIP_BY_HAND = frozenset(
-    {Kind.VOTER_ADDED, Kind.LEARNER_ADDED, Kind.MEMBER_REMOVED, Kind.MEMBER_UPDATED, Kind.LEARNER_PROMOTED}
-)
-#: The key of a member that a person has added.
-ADDED = "added by hand"
-
-#: Classes that only happen in searches which ask for them: others lead to the same, or to little else.
-ASKED_FOR = frozenset(
-    {Kind.FULL, Kind.DIFFERS, Kind.HANGS, Kind.SICK, Kind.ALTERED, Kind.LAGS, Kind.LAME}
-    | {Kind.ADDRESS_GOES, Kind.ROUTER_STOPS}
-    | MEMBERSHIP_BY_HAND
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A thing that goes wrong (or right again): its class, its name, and the truth after it."""
-
-    kind: Kind
-    name: str
-    truth: Truth
 
 
 def faults(truth: Truth) -> Iterator[Fault]:
@@ -125,7 +47,8 @@ def _faults(truth: Truth) -> Iterator[Fault]:
     yield from _room(truth)
     yield from _differs(truth)
     yield from _hangs(truth)
-    yield from _membership_by_hand(truth)
+    yield from membership_by_hand(truth)
+    yield from states_by_hand(truth)
 
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
@@ -144,11 +67,6 @@ def data_loss(truth: Truth) -> Iterator[Fault]:
         yield Fault(Kind.BLANK, f"machine of {name} comes back blank", truth.with_replica(name, blank))
 
 
-def clusters_of(truth: Truth) -> tuple[Cluster, ...]:
-    """The clusters that there are."""
-    return tuple(Cluster) if truth.memory.events.exists else (Cluster.MAIN,)
-
-
 def survivable(truth: Truth) -> bool:
     """Whether a quorum has its data. If not, the plane itself is lost, and what to do then is the user's decision."""
     return all(_survives(truth.of(each)) for each in clusters_of(truth))
@@ -162,7 +80,8 @@ def _survives(truth: Truth) -> bool:
 
 def whole(truth: Truth) -> bool:
     """Whether every machine and link works and answers, and no machine is closed to new replicas."""
-    broken = truth.cuts or truth.dead_edges or truth.dead_seconds or truth.mute or _any_hangs(truth)
+    broken = truth.cuts or truth.dead_edges or truth.dead_seconds or truth.looping or truth.mute or _any_hangs(truth)
+    broken = broken or truth.corrupt or truth.authenticates
     broken = broken or any(stray_voters(truth.of(each)) for each in clusters_of(truth))
     return not broken and all(machine.power is Power.ON and not machine.cordoned for machine in truth.machines)
 
@@ -170,9 +89,10 @@ def whole(truth: Truth) -> bool:
 def spared(truth: Truth, site: str) -> bool:
     """Whether nothing that is still out of order is at ``site``, and a quorum answers."""
     hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON or machine.cordoned}
-    hurt |= truth.dead_edges | truth.dead_seconds | _sites_that_hang(truth)
+    hurt |= truth.dead_edges | truth.dead_seconds | truth.looping | _sites_that_hang(truth)
     answer = all(truth.of(each).elected is not None for each in clusters_of(truth))
     answer = answer and not any(stray_voters(truth.of(each)) for each in clusters_of(truth))
+    answer = answer and not (truth.corrupt or truth.authenticates)
     return answer and not (truth.cuts or truth.mute) and not {site, truth.front} & hurt
 
 
@@ -183,6 +103,8 @@ def healable(truth: Truth) -> bool:
     site, healing = truth.slots[0].site, truth.settings.healing
     if truth.deleting or not (healing.budget and healing.other_zones) or truth.cuts or truth.dead_edges or truth.mute:
         return False
+    if truth.looping or truth.corrupt or truth.authenticates:
+        return False
     here = [each for each in truth.machines if each.site == site]
     well = [each for each in here if each.power is Power.ON]
     if any(sum(map(of.lags, of.members)) > 1 or stray_voters(of) for of in map(truth.of, clusters_of(truth))):
@@ -192,8 +114,8 @@ def healable(truth: Truth) -> bool:
 
 
 def repaired(truth: Truth) -> Truth:
-    """Every machine and link is back, and a person opens what was cordoned, and removes the voters that belong to no
-    replica; data that was deleted is not back.
+    """Every machine, program and link is back, and a person opens what was cordoned, removes the voters that belong to
+    no replica, and turns off what keeps etcd from being used; data that was deleted is not back.
     """
     machines = truth.machines
     if any(machine.power is not Power.ON or machine.cordoned for machine in machines):
@@ -207,7 +129,7 @@ def repaired(truth: Truth) -> Truth:
             for name, each in truth.replicas
         )
         whole = replace(truth, machines=machines, replicas=well, sick=frozenset(), lame=frozenset())
-    whole = _without_stray_voters(whole)
+    whole = replace(without_stray_voters(whole), looping=none, corrupt=False, authenticates=False)
     links = replace(whole, machines=machines, cuts=frozenset(), mute=none)
     return replace(links, dead_edges=none, dead_seconds=none, away=none)
 
@@ -252,6 +174,8 @@ def mends(truth: Truth) -> Iterator[tuple[str, Truth]]:
         yield from _back(edge(site), truth, replace(truth, dead_edges=truth.dead_edges - {site}))
     for site in sorted(truth.dead_seconds):
         yield from _back(second(site), truth, replace(truth, dead_seconds=truth.dead_seconds - {site}))
+    for site in sorted(truth.looping):
+        yield f"{edge(site)} goes on running", replace(truth, looping=truth.looping - {site})
     for name in sorted(truth.away):
         yield f"the address of the {name} is back", replace(truth, away=truth.away - {name})
     for name in sorted(truth.mute):
@@ -363,6 +287,10 @@ def _sites(truth: Truth) -> Iterator[Fault]:
         dark = replace(truth, dead_edges=truth.dead_edges | {site})
         if site not in truth.dead_edges:
             yield Fault(Kind.EDGE_DIES, f"{edge(site)} dies", dark)
+            if site not in truth.twins and not truth.looping:  # a driver of the model puts one refused step aside
+                checked = tuple(each for each in truth.checked if each[0] != site)
+                loops = replace(truth, looping=truth.looping | {site}, checked=checked)
+                yield Fault(Kind.EDGE_LOOPS, f"{edge(site)} ends again and again", loops)
         if site in truth.twins - truth.dead_seconds:
             lost = replace(truth, dead_seconds=truth.dead_seconds | {site})
             yield Fault(Kind.EDGE_DIES, f"{second(site)} dies", lost)
@@ -430,7 +358,7 @@ def _member(truth: Truth, cluster: Cluster, name: str, member: SimMember) -> Ite
         if name in seen.electable and name != seen.elected:
             leads = {"leader": name} if cluster is Cluster.MAIN else {"events_leader": name}
             yield Fault(Kind.LEADER_MOVES, f"{name} leads{what}", replace(truth, **leads))
-        if name in seen.following and name != seen.elected and not member.behind:
+        if name in seen.following and name in truth.recorded and name != seen.elected and not member.behind:
             late = with_member(truth.replica(name), cluster, replace(member, behind=BEHIND))
             yield Fault(Kind.VOTER_LAGS, f"{name} lags{' in' * bool(what)}{what}", truth.with_replica(name, late))
             yield from _never_catches_up(truth.with_replica(name, late), cluster, name, what)
@@ -492,54 +420,3 @@ def _differs(truth: Truth) -> Iterator[Fault]:
             of = "events of" if cluster is Cluster.EVENTS else "data of"
             noted = replace(truth, memory=remember(truth.memory, found, truth.now))
             yield Fault(Kind.DIFFERS, f"{of} {name} differs", noted)
-
-
-def stray_voters(seen: Truth) -> list[str]:
-    """The voters of a cluster that belong to no replica."""
-    return [name for name, member in seen.members.items() if not member.learner and name not in seen.recorded]
-
-
-def _without_stray_voters(truth: Truth) -> Truth:
-    for cluster in clusters_of(truth):
-        for name in stray_voters(truth.of(cluster)):
-            left = with_member(truth.replica(name), cluster, None)
-            truth = truth.with_replica(name, left if (left.member or left.events) is not None else None)
-    return truth
-
-
-def _membership_by_hand(truth: Truth) -> Iterator[Fault]:
-    """What a person can do to the members with etcdctl. What etcd refuses is left out, and so is what costs the quorum
-    at once.
-    """
-    for cluster in clusters_of(truth):
-        seen, what = truth.of(cluster), " of the events' cluster" * (cluster is Cluster.EVENTS)
-        if seen.elected is None:
-            continue
-        for kind, name, after in (*_added(truth, cluster), *_changed_by_hand(truth, cluster)):
-            if after.of(cluster).elected is not None:
-                yield Fault(kind, f"{name}{what}", after)
-
-
-def _added(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]]:
-    if ADDED in dict(truth.replicas):
-        return
-    for kind, learner in ((Kind.VOTER_ADDED, False), (Kind.LEARNER_ADDED, True)):
-        member = SimMember(id=truth.next_member, learner=learner, behind=BEHIND)
-        after = replace(truth, next_member=truth.next_member + 1)
-        told = f"a person adds a {'learner' if learner else 'voter'}"
-        yield kind, told, after.with_replica(ADDED, with_member(SimReplica(), cluster, member))
-
-
-def _changed_by_hand(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]]:
-    seen = truth.of(cluster)
-    for name, member in seen.members.items():
-        if name not in seen.recorded:
-            continue
-        remove = RemoveMember(site="", why="", replica=name, member=member.id, cluster=cluster)
-        promote = Promote(site="", why="", replica=name, member=member.id, cluster=cluster)
-        for kind, step in ((Kind.MEMBER_REMOVED, remove), (Kind.LEARNER_PROMOTED, promote)):
-            with suppress(RefusedError):
-                yield kind, f"a person does: {step.told}", changed(truth, step)
-        if not member.misplaced:
-            moved = with_member(truth.replica(name), cluster, replace(member, misplaced=True))
-            yield Kind.MEMBER_UPDATED, f"a person changes the peer URLs of {name}", truth.with_replica(name, moved)

@@ -7,15 +7,17 @@ is out by our own doing and at most one member more than wanted there; (12) each
 while it takes the place of another that sits there, in the zone of its slot; (13) no program runs as a former revision
 has it; (14) events are written, also where they have a cluster of their own (``apart``); (15) where there is no room in
 etcd one member after the other is defragmented while all others are well, and writes are taken once all have room, and
-only where nothing but a larger quota makes room the only voter stops to get it; (16)
-nobody copies data that differs from what most have; (17) an epoch of the cluster begins only where no quorum lives,
-from what a survivor has, nothing of one that is over is started, all of it that can be reached is stopped before
-anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its cluster too, or
-does not get well though it was started anew, one at a time, within the budget, and where another one can come; nothing
-is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken from no machine
-that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is never open for
-writing on two machines; (21) controllers of two revisions that run one of them under two locks never run at the same
-time; (22) a voter that belongs to no replica is named for a person as long as a quorum answers (``explorer``).
+only where nothing but a larger quota makes room the only voter stops to get it; no exchange goes on while members
+disagree about the data, or etcd lets nobody change them; (16) nobody copies data that differs from what most have, or
+from a leader that a person wants exchanged where another one can lead; (17) an epoch of the cluster begins only where
+no quorum lives, from what a survivor has, nothing of one that is over is started, all of it that can be reached is
+stopped before anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its
+cluster too, or does not get well though it was started anew, one at a time, within the budget, and where another one
+can come; nothing is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken
+from no machine that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is
+never open for writing on two machines; (21) controllers of two revisions that run one of them under two locks never run
+at the same time; (22) what only a person ends is named for a person as long as a quorum answers: a voter that belongs
+to no replica, an alarm CORRUPT, authentication (``explorer``).
 """
 
 from __future__ import annotations
@@ -97,6 +99,10 @@ NEEDS_A_QUORUM = (
     Defragment,
     Disarm,
 )
+
+
+#: Steps of an exchange.
+EXCHANGES = (PlaceReplica, AddLearner, Promote, RemoveMember, Swap, ReleaseReplica)
 
 
 class Broken(AssertionError):
@@ -187,6 +193,15 @@ def _check_plan(world: World, plan: Plan) -> None:
         if isinstance(step, RemoveMember) and step.replica in world.memory.given_up and not world.deleting:
             _check_replaced(world, step)
     _check_one_rests(world, plan)
+    _check_exchange(world, plan)
+
+
+def _check_exchange(world: World, plan: Plan) -> None:
+    """No exchange goes on while members disagree about the data, or etcd lets nobody change them."""
+    known = () if world.deleting else world.memberships
+    if any(each.authenticates or any("CORRUPT" in alarm for alarm in each.alarms) for each in known):
+        about = tuple(each for each in plan.now if isinstance(each, EXCHANGES))
+        claim(not about, f"15: {names(about)} while etcd is in a state that a person must end")
 
 
 def _check_epochs(world: World, plan: Plan) -> None:
@@ -240,12 +255,13 @@ def _check_members(world: World, plan: Plan) -> None:
             case Promote():
                 _check_promotion(world, step)
             case AddLearner():
-                wrong = {each.name for each in world.memory.replicas if each.differs}
-                leads = world.membership.leader if world.membership is not None else None
-                claim(leads not in wrong, f"16: {step.replica} copies from {leads}, whose data differs")
+                _check_source(world, step.replica)
             case StartUnit(component=Component.ETCD):
                 started = world.memory.replica(step.replica).started
                 claim(not started or world.replica(step.replica).has_data is True, "9: a member starts on no data")
+                member = world.member(step.replica)
+                if member is not None and member.learner and not started:
+                    _check_source(world, step.replica)
             case DecideBootstrap():
                 claim(not world.memory.bootstrap and not world.memory.created, "9: the cluster is founded twice")
             case _:
@@ -254,6 +270,18 @@ def _check_members(world: World, plan: Plan) -> None:
     _check_all_added(world, plan)
     _check_voters(world, plan)
     _check_unseen(world, plan)
+
+
+def _check_source(world: World, joiner: str) -> None:
+    """A joiner copies from the leader: its data is that of most, and where anybody else can lead, nobody wants it
+    exchanged.
+    """
+    leader = world.membership.leader if world.membership is not None else None
+    wrong = {each.name for each in world.memory.replicas if each.differs}
+    claim(leader not in wrong, f"16: {joiner} copies from {leader}, whose data differs")
+    voters = world.membership.voters if world.membership is not None else ()
+    others = [each.replica for each in voters if each.replica and each.replica not in wrong | set(world.condemned)]
+    claim(leader not in world.condemned or not others, f"16: {joiner} copies from {leader}, which is to be exchanged")
 
 
 def _withholds(world: World, step: Step) -> bool:
@@ -728,9 +756,8 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             _check_verdict(before, step)
         case AddLearner():
             _check_seats(before, step)
-            founds = step.replica in before.memory.bootstrap  # it may be removed before anybody has seen it
             joins = f"9: {step.replica} joins with the data of another member"
-            claim(founds or not before.replica(step.replica).data, joins)
+            claim(not before.replica(step.replica).data, joins)
         case StartUnit(component=Component.ETCD):
             known = step.replica in before.members and before.memory.replica(step.replica).started
             claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
@@ -764,7 +791,7 @@ def _check_verdict(before: Truth, step: RejectRevision | NoteProven) -> None:
 def _check_id(before: Truth, step: Promote | RemoveMember | TransferLeadership) -> None:
     found = before.with_id(step.member)
     named = step.to if isinstance(step, TransferLeadership) else step.replica
-    of_it = found if found in before.recorded else ""
+    of_it = before.taken_for(found) if found is not None else ""
     claim(found is None or of_it == named, f"1: {_name(step)} has the id of another member")
 
 
@@ -879,7 +906,7 @@ def _listed_by_all(truth: Truth, site: str) -> frozenset[str]:
 
 def _used(truth: Truth, edges: frozenset[str]) -> set[str]:
     """The apiservers that these edges send to, those of them which run."""
-    first = {edge(site): names for site, names in truth.balancers if site not in truth.dead_edges}
+    first = {edge(site): names for site, names in truth.balancers if site not in truth.dead_edges | truth.looping}
     other = {second(site): names for site, names in truth.seconds if site not in truth.dead_seconds}
     themselves = {apiserver_of(name): frozenset({name}) for name in truth.recorded}
     holders = {truth.holder(each) for each in edges}

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from model.faults import Kind
 from model.invariants import Broken
+from model.kinds import Kind
 from model.test_every_fault_counts import CASES, Case
 from quarterdeck.planner import planner
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from model.faults import Kind
+from model.kinds import Kind
+from model.narrow import strangers_that_are_heard_of_are_counted_on
 from model.searches import (
     APART,
     DIFFERS,
+    DISABLED,
     FIRST,
     FLOATING,
     HANDED,
@@ -25,6 +27,7 @@ from model.searches import (
     ROUND_ROBIN,
     SEED,
     SHARED,
+    STRANGE,
     TWINS,
     Search,
     sampled,
@@ -39,6 +42,7 @@ from quarterdeck.model.steps import (
     AdoptRevision,
     DecideBootstrap,
     Defragment,
+    NoteCreated,
     Plan,
     Promote,
     ReleaseMember,
@@ -58,6 +62,7 @@ from quarterdeck.planner import (
     founding,
     healing,
     machines,
+    members,
     membership,
     notes,
     planner,
@@ -649,6 +654,16 @@ def who_has_other_data_leads_on(patch: Patch) -> None:
     patch.setattr(membership, "_depose", lambda view: None)
 
 
+def who_is_to_be_exchanged_leads_on(patch: Patch) -> None:
+    real = membership._depose
+    patch.setattr(membership, "_depose", lambda view: real(replace(view, world=replace(view.world, condemned=()))))
+
+
+def removed_founders_join_again(patch: Patch) -> None:
+    """As who has never been a member, where nobody has seen them as one."""
+    patch.setattr(NoteCreated, "remembered", lambda self, memory, now: replace(memory, created=True))
+
+
 def learners_that_copy_are_not_waited_for(patch: Patch) -> None:
     patch.setattr(upkeep, "has_the_data", lambda world, member: True)
 
@@ -833,6 +848,11 @@ def founders_that_hang_are_waited_for(patch: Patch) -> None:
     patch.setattr(revisions, "_founds", lambda world, record, cluster: False)
 
 
+def nobody_is_told_of_authentication(patch: Patch) -> None:
+    real = members.awaited
+    patch.setattr(members, "awaited", lambda world, kind: "it" if kind == members.AUTHENTICATION else real(world, kind))
+
+
 MUTATIONS = (
     Mutation(controllers_are_handed_on_at_once, 21, HANDED_ON),
     Mutation(controllers_start_whatever_runs_elsewhere, 21, BACK_AT_ONCE),
@@ -873,6 +893,8 @@ MUTATIONS = (
     Mutation(another_spec_waits_for_programs_of_the_first_one, 10, FIRST[-2]),
     Mutation(the_lag_gate_is_dropped, 2, CALM),
     Mutation(a_member_rests_whatever_voters_belong_to_no_replica, 1, PEOPLE[3]),
+    Mutation(strangers_that_are_heard_of_are_counted_on, 1, STRANGE[3]),
+    Mutation(nobody_is_told_of_authentication, 22, DISABLED[0]),
     Mutation(nobody_is_told_of_voters_that_belong_to_no_replica, 22, PEOPLE[6]),
     Mutation(learners_are_added_one_by_one, 2, CALM),
     Mutation(learners_join_a_sick_cluster, 10, FAULT),
@@ -919,6 +941,8 @@ MUTATIONS = (
     Mutation(learners_without_room_stay, 10, FULL),
     Mutation(learners_that_copy_are_not_waited_for, 15, FULL),
     Mutation(who_has_other_data_leads_on, 16, DIFFERS[0]),
+    Mutation(who_is_to_be_exchanged_leads_on, 16, DIFFERS[-2]),
+    Mutation(removed_founders_join_again, 9, PEOPLE[5]),
     Mutation(a_silent_edge_is_believed_to_send_to_what_others_do, 6, TWINS[1]),
     Mutation(edges_that_send_to_others_count_as_alike, 6, TWINS[1]),
     Mutation(a_name_keeps_the_edges_that_it_has, 10, TWINS[1]),

@@ -25,7 +25,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
-from quarterdeck.planner import notes, planner, serving, traffic, upkeep
+from quarterdeck.planner import attaching, notes, planner, serving, traffic, upkeep
 from quarterdeck.planner import view as views
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
@@ -185,6 +185,43 @@ def voters_of_no_replica_are_overlooked(patch: Patch) -> None:
         return replace(world, membership=replace(world.membership, members=members))
 
     _seeing(patch, seen)
+
+
+def strangers_that_are_heard_of_are_counted_on(patch: Patch) -> None:
+    """As if they were replicas that are well."""
+    heard = Health.UNREACHABLE
+    _members_taken_for(patch, Health.HEALTHY, lambda _, each: not each.replica and each.health is heard)
+
+
+def who_displaces_each_other_waits(patch: Patch) -> None:
+    patch.setattr(attaching, "_in_circle", lambda member, displaced: False)
+
+
+def who_is_displaced_gives_its_peer_url_up(patch: Patch) -> None:
+    """Whoever has that."""
+    patch.setattr(attaching, "_in_circle", lambda member, displaced: True)
+
+
+def authentication_is_no_matter(patch: Patch) -> None:
+    _seeing(patch, lambda world: _membership_as(world, authenticates=False))
+
+
+def corrupt_is_no_matter(patch: Patch) -> None:
+    _seeing(patch, lambda world: _membership_as(world, without="CORRUPT"))
+
+
+def _membership_as(world: World, *, authenticates: bool | None = None, without: str = "") -> World:
+    """The world with the state of the main cluster taken for another one, and without an alarm of it."""
+    seen = world.membership
+    if seen is None:
+        return world
+    alarms = tuple(each for each in seen.alarms if not without or without not in each)
+    asks = seen.authenticates if authenticates is None else authenticates
+    return replace(world, membership=replace(seen, alarms=alarms, authenticates=asks))
+
+
+def what_does_not_run_is_not_there(patch: Patch) -> None:
+    _seeing(patch, lambda world: replace(world, balancers=tuple(replace(each, left=False) for each in world.balancers)))
 
 
 def members_stay_where_others_look_for_them(patch: Patch) -> None:

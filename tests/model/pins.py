@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.faults import ASKED_FOR, Kind
+from model.kinds import ASKED_FOR, Kind
 from model.searches import FIRST_SEED, OTHERWISE, Search
 
 ALL: frozenset[Kind] = frozenset()

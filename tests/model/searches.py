@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from model.explorer import Explorer, Sample
-from model.faults import MEMBERSHIP_BY_HAND, Kind
+from model.kinds import MEMBERSHIP_BY_HAND, STATES_BY_HAND, STRANGERS, Kind
 from model.walk import Planner, State, Walker, Wish
 from model.worlds import (
     BETWEEN,
@@ -50,7 +50,7 @@ class Search:
     ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the
     only thing that the user may want instead (None: anything).
     ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
-    ``there``: the machines of east then (none: two a zone).
+    ``there``: the machines of east then (none: two a zone); ``named``: the replicas of which a person wants others.
     """
 
     replicas: int
@@ -80,6 +80,7 @@ class Search:
     healing: Healing | None = None
     still: bool = False
     there: tuple[str, ...] = ()
+    named: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
@@ -91,6 +92,7 @@ class Search:
         between += ", round robin" if self.direct else ""
         between += ", a promoted address" if self.promoted else ""
         between += f", but only {', '.join(sorted(self.kinds))}" if self.kinds is not None else ""
+        between += f", instead of {' and '.join(sorted(self.named))}" if self.named else ""
         if self.change is not None:
             programs = sorted(self.change.restart | self.change.reload)
             what = "an exchange" if self.change.exchange else " and ".join(programs) or "nothing"
@@ -154,6 +156,7 @@ class Search:
                     hangs=self.hangs,
                     per_zone=self.per_zone,
                     front=self.front,
+                    condemned=tuple(sorted(self.named)),
                     apart=self.apart,
                     cloud=self.cloud,
                     handed=self.handed,
@@ -364,6 +367,9 @@ NO_ROOM = (
 )
 
 
+LEADS = frozenset({Kind.LEADER_MOVES})
+#: Who leads at east, and all replicas there.
+FIRST_LEADS, ALL_THREE = frozenset({"east-1"}), frozenset({"east-1", "east-2", "east-3"})
 #: A voter is found to have other data than most.
 DIFFERS = (
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.DIFFERS})),
@@ -371,6 +377,11 @@ DIFFERS = (
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=frozenset({Kind.DIFFERS})),
     sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE - FULL - {Kind.MACHINE_DIES} | {Kind.DIFFERS}), SEED),
     replace(APART[6], faults=1, kinds=frozenset({Kind.DIFFERS})),
+    # A person has found out, or has other reasons: it is all the same who is to go.
+    *(
+        Search(replicas=3, to=3, change=Change(), faults=1, kinds=LEADS, named=each)
+        for each in (FIRST_LEADS, ALL_THREE)
+    ),
 )
 
 
@@ -434,6 +445,26 @@ PEOPLE = (
     sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE - FULL | MEMBERSHIP_BY_HAND), SEED),
     # A person adds a member, and there is no room left, in whatever order.
     Search(replicas=3, to=3, still=True, faults=2, kinds=FULL | {Kind.VOTER_ADDED, Kind.LEARNER_ADDED}),
+)
+
+
+#: Voters that run somewhere else, and members that have each other's peer URLs, at any moment of the same.
+STRANGE = (
+    *(Search(replicas=each, to=to, faults=1, kinds=STRANGERS) for each, to in ((1, 1), (3, 1), (3, None))),
+    *(Search(replicas=3, to=3, change=each, faults=1, kinds=STRANGERS) for each in (_restarts(Component.ETCD), ANEW)),
+    Search(replicas=3, to=3, still=True, faults=2, kinds=STRANGERS | {Kind.FULL}),
+)
+#: A person turns etcd's authentication on, or an alarm on or off.
+DISABLED = (
+    *(Search(replicas=each, to=to, faults=1, kinds=STATES_BY_HAND) for each, to in ((1, 1), (3, None), (3, 0))),
+    Search(replicas=3, to=3, change=ANEW, faults=1, kinds=STATES_BY_HAND),
+    Search(replicas=3, to=3, still=True, faults=2, kinds=STATES_BY_HAND | {Kind.FULL}),
+)
+#: A load balancer ends again and again, from its first moment on or later.
+LOOPS = frozenset({Kind.EDGE_LOOPS})
+LOOPING = (
+    *(Search(replicas=each, to=to, faults=1, kinds=LOOPS) for each, to in ((1, 1), (3, 1), (3, 0))),
+    Search(replicas=1, to=None, faults=1, wishes=1, wish="it gone", kinds=LOOPS),
 )
 
 
@@ -588,6 +619,9 @@ SEARCHES = (
     *NO_ROOM,
     *DIFFERS,
     *PEOPLE,
+    *STRANGE,
+    *DISABLED,
+    *LOOPING,
     *TWINS,
     *FLOATING,
     *SHARED,

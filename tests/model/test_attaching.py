@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from model.explorer import Explorer, Sample
-from model.faults import Kind
 from model.invariants import Broken
+from model.kinds import Kind
 from model.searches import DEATHS, HEALED, UNSEEN
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled

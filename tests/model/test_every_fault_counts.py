@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from model import narrow
-from model.faults import Kind
 from model.invariants import Broken
+from model.kinds import Kind
 from model.searches import Search
 from model.walk import State
 from quarterdeck.planner import planner
@@ -82,6 +82,12 @@ CASES = (
     Case(Kind.LATE, narrow.strays_stay, 10, also=frozenset({Kind.LEARNER_ADDED})),
     Case(Kind.LEARNER_ADDED, narrow.strays_stay, 10, also=frozenset({Kind.LATE})),
     Case(Kind.VOTER_ADDED, narrow.voters_of_no_replica_are_overlooked, 1),
+    Case(Kind.VOTER_RUNS, narrow.strangers_that_are_heard_of_are_counted_on, 3, replicas=3, to=3),
+    Case(Kind.URLS_SWAPPED, narrow.who_displaces_each_other_waits, 20, replicas=1, to=3),
+    Case(Kind.URL_TAKEN, narrow.who_is_displaced_gives_its_peer_url_up, 10),
+    Case(Kind.AUTHENTICATES, narrow.authentication_is_no_matter, 15),
+    Case(Kind.ALARMS, narrow.corrupt_is_no_matter, 15),
+    Case(Kind.EDGE_LOOPS, narrow.what_does_not_run_is_not_there, 10),
     Case(Kind.MEMBER_UPDATED, narrow.members_stay_where_others_look_for_them, 20),
     Case(Kind.MEMBER_REMOVED, narrow.who_was_removed_may_join_again, 9, also=frozenset({Kind.FULL})),
     Case(Kind.TAKEOVER, narrow.a_record_is_stamped_beside_other_steps, 10),

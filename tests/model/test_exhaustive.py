@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from model.faults import Kind
+from model.kinds import Kind
 from model.pins import least_of, missing_of
 from model.searches import DEEP, SEARCHES, Search
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from model.faults import clusters_of, data_loss, faults
+from model.apart import clusters_of
+from model.faults import data_loss, faults
 from model.searches import APART, INSIDE, Search
 from model.stories import after_round
 from quarterdeck.model.clusters import Cluster

@@ -6,22 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from model.apart import clusters_of
 from model.clients import Clients
-from model.faults import (
-    ASKED_FOR,
-    Fault,
-    Kind,
-    clusters_of,
-    data_loss,
-    faults,
-    links,
-    new_driver,
-    repaired,
-    retried,
-    survivable,
-    whole,
-)
+from model.faults import data_loss, faults, links, new_driver, repaired, retried, survivable, whole
 from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
+from model.kinds import ASKED_FOR, Fault, Kind
 from model.looks import mixed_looks
 from model.refusals import Refusal, check_held_back, ranked
 from model.worlds import normal, ranks
@@ -38,6 +27,7 @@ from quarterdeck.model.steps import (
     Promote,
     RemoveMember,
     RemoveRecord,
+    SetBackends,
     SetRecord,
     Step,
     Swap,
@@ -135,7 +125,11 @@ class State:
 
     def refuses(self, step: Step) -> bool:
         """Whether a step is refused whenever it is tried."""
-        return self.refused is not None and Refusal.of(step) == self.refused
+        return self.never_runs(step) or (self.refused is not None and Refusal.of(step) == self.refused)
+
+    def never_runs(self, step: Step) -> bool:
+        """Whether a step starts a load balancer that ends as often as it is started."""
+        return isinstance(step, SetBackends) and step.site in self.truth.looping
 
     def mended(self) -> State:
         """All is repaired."""
@@ -230,6 +224,8 @@ class Walker:
         well = True
         for step in steps:
             if state.refuses(step):
+                # What does not run is there all the same: its supervisor goes on starting it.
+                state = self._step(state, step) if state.never_runs(step) else state
                 state, well = replace(state, aside=bare(step)), False
                 continue
             try:

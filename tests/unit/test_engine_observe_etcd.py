@@ -18,6 +18,7 @@ from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberStatu
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.model.memory import Memory
 from quarterdeck.model.units import Machine, Volume
 from quarterdeck.model.world import Health, MemberFact, Membership
 
@@ -387,8 +388,12 @@ def noted(looking: Looking) -> None:
     memory = looking.plane.memory
     known = {each.replica: each.id for each in looking.listed}
     replicas = tuple(replace(each, member_id=known.get(each.name, 0)) for each in memory.replicas)
-    status = looking.plane.resource.status
-    status = status.model_copy(update={"memory": memory_to_status(replace(memory, replicas=replicas))})
+    remembered(looking, replace(memory, replicas=replicas))
+
+
+def remembered(looking: Looking, memory: Memory) -> None:
+    """The plane's memory is another one."""
+    status = looking.plane.resource.status.model_copy(update={"memory": memory_to_status(memory)})
     looking.plane.resource = looking.plane.resource.model_copy(update={"status": status})
 
 
@@ -475,6 +480,31 @@ async def test_a_member_that_was_removed_is_not_back_when_one_is_added_at_its_ur
     assert seen is not None
     assert seen.of("west-1") is None
     assert stray_of(seen).id == member.id
+
+
+async def test_a_founder_whose_peer_urls_somebody_changed_before_its_id_was_noted_is_known_by_its_name(
+    fake: FakePlane, looking: Looking
+) -> None:
+    """etcd has the names of founders before they start; no other member has one until it starts."""
+    founder, joiner = (fake.etcd.cluster.at(fake.url(name)) for name in ("east-1", "west-1"))
+    memory = looking.plane.memory
+    unseen = tuple(replace(each, started=False) for each in memory.replicas)
+    remembered(looking, replace(memory, bootstrap=("east-1",), replicas=unseen))
+    founder.peer_url, joiner.peer_url = STRAY, "https://10.99.0.8:2380"
+    seen = await looking.look()
+    assert of(seen, "east-1").misplaced
+    assert seen is not None
+    assert seen.of("west-1") is None
+
+
+async def test_founders_that_have_each_others_peer_urls_before_their_ids_were_noted_are_told_apart(
+    fake: FakePlane, looking: Looking
+) -> None:
+    one, other = (fake.etcd.cluster.at(fake.url(name)) for name in ("east-1", "east-2"))
+    remembered(looking, replace(looking.plane.memory, bootstrap=("east-1", "east-2")))
+    one.peer_url, other.peer_url = other.peer_url, one.peer_url
+    seen = await looking.look()
+    assert (of(seen, "east-1").id, of(seen, "east-2").id) == (one.id, other.id)
 
 
 async def test_of_two_with_the_name_of_a_replica_neither_is_taken_where_no_id_was_noted(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, told, until, whats, with_fact
+from model.stories import about_to, is_done, steps_until, told, until, whats, with_fact
 from model.worlds import empty
 
 from quarterdeck.model.components import Component
@@ -191,3 +191,13 @@ def test_a_cluster_that_was_founded_is_never_founded_again() -> None:
     for bootstrap in ((), decided().memory.bootstrap):
         memory = replace(decided().memory, created=True, bootstrap=bootstrap)
         assert found(view(replace(decided(), memory=memory))) == Outcome()
+
+
+def test_a_founder_that_was_removed_before_it_was_ever_seen_is_exchanged_and_never_joins_with_its_data() -> None:
+    """etcd ends what starts on the data of a removed member, again and again."""
+    asked = until(empty("east", 3), lambda truth, _: truth.elected is not None)
+    assert not asked.memory.created
+    removed = asked.with_replica("east-3", replace(asked.replica("east-3"), member=None))
+    done = until(removed, is_done)
+    assert [each.name for each in done.memory.replicas] == ["east-1", "east-2", "east-4"]
+    assert "AddLearner east-3" not in steps_until(removed, is_done)

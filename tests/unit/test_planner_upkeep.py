@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from model.faults import Kind, faults
+from model.faults import faults
 from model.invariants import check_plan, names
-from model.stories import is_done, until, whats
+from model.kinds import Kind
+from model.stories import about_to, is_done, planned, until, whats
 from model.worlds import changing, empty, moving, moving_apart, settled
 
 from quarterdeck.model.clusters import Cluster, Full
@@ -24,6 +25,7 @@ from quarterdeck.model.steps import (
     NoteDiffering,
     NoteFull,
     RemoveMember,
+    StartUnit,
     Step,
     TransferLeadership,
 )
@@ -422,3 +424,28 @@ def test_nobody_joins_while_the_leader_has_other_data_than_most() -> None:
 
 def test_one_that_does_not_lead_hands_nothing_over() -> None:
     assert not any("TransferLeadership" in each for each in way(differing("east-2"))[:4])
+
+
+@pytest.mark.parametrize("named", [("east-1",), ("east-1", "east-3")])
+def test_a_leader_that_a_person_wants_exchanged_hands_over_before_anybody_copies_from_it(
+    named: tuple[str, ...],
+) -> None:
+    """The person may know that its data is wrong."""
+    told = way(replace(settled(empty("east", 3)), condemned=named))
+    assert told.index("TransferLeadership east-2") < told.index("AddLearner east-4")
+
+
+def test_where_all_are_to_be_exchanged_the_first_joiner_copies_from_who_leads_and_leads_itself_then() -> None:
+    told = way(replace(settled(empty("east", 3)), condemned=("east-1", "east-2", "east-3")))
+    added = [told.index(f"AddLearner east-{number}") for number in (4, 5, 6)]
+    assert [told.index(each) for each in told if "TransferLeadership" in each] == [
+        told.index("TransferLeadership east-4")
+    ]
+    assert added[0] < told.index("TransferLeadership east-4") < added[1] < added[2]
+
+
+def test_a_joiner_that_copies_already_waits_for_another_leader_than_one_whose_data_differs() -> None:
+    copying = until(replace(settled(empty("east", 3)), condemned=("east-3",)), about_to(StartUnit))
+    found = NoteDiffering(site="", why="", replicas=("east-1",))
+    told = planned(replace(copying, memory=remember(copying.memory, found, copying.now)))
+    assert told == ["TransferLeadership east-2"]

@@ -64,23 +64,35 @@ def owners(plane: Plane, cluster: Cluster, members: Iterable[ListedMember]) -> d
     """The replica that each member belongs to, by the member's id; members that belong to none are left out.
 
     A replica's member is the one with the id that was noted of it, and no other: anybody can give a member any name and
-    any free peer URL. Where no id was noted yet, it is the member that the replica's peer URL identifies; and for a
-    replica that went to another machine with its data before ids were noted, the only one with its name.
+    any free peer URL. Where no id was noted yet, a founder's is the only one with its name, which etcd has from its
+    first moment; any other one's is that which the replica's peer URL identifies; and for a replica that went to
+    another machine with its data before ids were noted, the only one with its name.
     """
-    listed = tuple(members)
-    records = [each for each in plane.memory.of(cluster).replicas if seat_of(plane, each).has(PORTS[cluster].peer)]
+    listed, memory = tuple(members), plane.memory.of(cluster)
+    records = [each for each in memory.replicas if seat_of(plane, each).has(PORTS[cluster].peer)]
     noted = {each.member_id: each for each in records if each.member_id}
     found = {member.id: noted[member.id] for member in listed if member.id in noted}
-    unnoted = {peer_url(plane, each, cluster): each for each in records if not each.member_id}
+    unnoted = [each for each in records if not each.member_id]
+    found |= _by_name(listed, found, [each for each in unnoted if each.name in memory.bootstrap])
+    known = {each.name for each in found.values()}
+    urls = {peer_url(plane, each, cluster): each for each in unnoted if each.name not in known}
     for member in (each for each in listed if each.id not in found):
-        url = next((url for url in member.peer_urls if url in unnoted), None)
+        url = next((url for url in member.peer_urls if url in urls), None)
         if url is not None:
-            found[member.id] = unnoted.pop(url)
-    for record in (each for each in unnoted.values() if each.started):
+            found[member.id] = urls.pop(url)
+    return found | _by_name(listed, found, [each for each in urls.values() if each.started])
+
+
+def _by_name(
+    listed: Iterable[ListedMember], found: Mapping[int, Replica], records: Iterable[Replica]
+) -> dict[int, Replica]:
+    """Those of these replicas that only one member has the name of which is not found yet, by the member's id."""
+    by_name = {}
+    for record in records:
         named = [each.id for each in listed if each.name == record.name and each.id not in found]
         if len(named) == 1:
-            found[named[0]] = record
-    return found
+            by_name[named[0]] = record
+    return by_name
 
 
 def metrics_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:

@@ -114,10 +114,10 @@ def join(view: View) -> Outcome:
     is just starting holds it for seconds.
     """
     absent = [record for record in view.wanted if view.member(record) is None]
+    first = _depose(view) if absent or view.learners else None
+    if first is not None:
+        return first
     if absent:
-        first = _depose(view)
-        if first is not None:
-            return first
         sick = [voter for voter in view.membership.voters if voter.health is not Health.HEALTHY]
         if sick:
             names = (each.told if each.replica else f"{each.told} of {CALLED[view.cluster]}" for each in sick)
@@ -129,13 +129,21 @@ def join(view: View) -> Outcome:
 
 
 def _depose(view: View) -> Outcome | None:
-    """Joiners copy from the leader: one that has other data than most hands over before any comes."""
-    differ = {each.name for each in view.world.memory.replicas if each.differs}
-    if view.membership.leader not in differ:
+    """Joiners copy from the leader: one that has other data than most hands over before any comes. So does one that a
+    person wants exchanged, as that may know of its data what we do not; but not where all others are to go as well.
+    """
+    world = view.world
+    differ = {each.name for each in world.memory.replicas if each.differs}
+    voters = [each for each in world.memory.replicas if (one := view.member(each)) is not None and not one.learner]
+    named = differ.union(world.condemned)
+    suspect = differ if named.issuperset(each.name for each in voters) else named
+    leader = view.membership.leader
+    if leader not in suspect:
         return None
-    others = [each for each in view.world.memory.replicas if each.name not in differ and view.is_healthy_voter(each)]
-    step = hand_over(view, others, f"{view.membership.leader} leads, and has other data than most")
-    wait = next_steps.leader(view.world, f"another than {view.membership.leader} to lead")
+    why = "has other data than most" if leader in differ else "is to be exchanged"
+    others = [each for each in voters if each.name not in suspect and view.is_healthy_voter(each)]
+    step = hand_over(view, others, f"{leader} leads, and {why}")
+    wait = next_steps.leader(view.world, f"another than {leader} to lead")
     return Outcome((step,) if step is not None else (), (wait,))
 
 

@@ -26,11 +26,16 @@ class Fill(StrEnum):
     DATA = "data"  # nor that: it has room only with a larger quota
 
 
+#: At a peer URL that no replica has.
+ELSEWHERE = "elsewhere"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimMember:
     """A member: ``behind`` in ticks of copying still to do (a voter too may lag), ``silent`` in ticks for which the
     leader has heard nothing of it, ``unserved`` in ticks until it publishes itself again (a joiner that got its own
-    publication in a snapshot). ``misplaced``: the others look for it elsewhere than it is.
+    publication in a snapshot). ``found_at``: the replica at whose peer URL the others look for it, or ``ELSEWHERE``
+    ("": they look for it where it is).
     """
 
     id: int
@@ -39,7 +44,12 @@ class SimMember:
     silent: int = 0
     unserved: int = 0
     fill: Fill = Fill.ROOM
-    misplaced: bool = False
+    found_at: str = ""
+
+    @property
+    def misplaced(self) -> bool:
+        """Whether the others look for it elsewhere than it is."""
+        return bool(self.found_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

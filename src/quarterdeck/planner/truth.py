@@ -16,7 +16,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.world import Consent
 from quarterdeck.planner.parts import NOTHING, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.quorum import Voter, home, quorum
-from quarterdeck.planner.things import all_of, apiserver_of, edge, etcd_of, other, second
+from quarterdeck.planner.things import ETCD, all_of, apiserver_of, edge, etcd_of, other, second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,8 @@ class Truth:
 
     ``balancers`` are the backends that each site's load balancer sends to, ``checked`` those of them that it holds for
     healthy as of its last check. ``cuts`` are pairs of sites (from, to) that packets do not pass: all talk needs both
-    ways, but who only hears does not know that at once. ``dead_edges`` are sites whose load balancer's machine is off.
+    ways, but who only hears does not know that at once. ``dead_edges`` are sites whose load balancer's machine is off,
+    ``looping`` those where a load balancer ends as often as it is started.
     ``mute`` is what works but does not answer the manager: machines, members (``etcd_of``), apiservers
     (``apiserver_of``), load balancers (``edge``), whole sites (``all_of``), the DNS server, etcd's membership.
     ``revision``, ``via``, ``apart``, ``changes``, ``condemned`` and ``cordoned`` are as in ``World``; ``broken``:
@@ -35,7 +36,8 @@ class Truth:
     ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
     revisions that keep events apart, ``cloud`` those that have a cloud controller manager, ``events_leader`` who leads
     the events' cluster. ``full``: etcd has raised NOSPACE, and takes no writes; ``events_full``: so has the events'
-    cluster. ``roomy``: the revisions with a larger quota. ``sick``: machines, each with a program that hangs there
+    cluster. ``corrupt``: etcd has raised CORRUPT, ``authenticates``: it asks for a user; in the main cluster alone.
+    ``roomy``: the revisions with a larger quota. ``sick``: machines, each with a program that hangs there
     whenever it is started; ``lame``: the same, of members that never catch up there. ``twins`` are sites whose load
     balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one where it runs,
     and ``dead_seconds`` the sites where its machine is off. ``unnamed``: the edges (``edge``, ``second``) whose address
@@ -54,6 +56,7 @@ class Truth:
     balancers: tuple[tuple[str, frozenset[str]], ...] = ()
     checked: tuple[tuple[str, frozenset[str]], ...] = ()
     dead_edges: frozenset[str] = frozenset()
+    looping: frozenset[str] = frozenset()
     record: str | None = None
     front: str | None = None
     direct: bool = False
@@ -73,6 +76,8 @@ class Truth:
     hanging: frozenset[tuple[str, Component]] = frozenset()
     condemned: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()
+    corrupt: bool = False
+    authenticates: bool = False
     sick: frozenset[tuple[str, Component]] = frozenset()
     lame: frozenset[tuple[str, Component]] = frozenset()
     separate: frozenset[str] = frozenset()
@@ -124,6 +129,8 @@ class Truth:
             replicas=tuple((name, each.of_events()) for name, each in self.replicas),
             leader=self.events_leader,
             full=self.events_full,
+            corrupt=False,
+            authenticates=False,
             hanging=frozenset(),
         )
 
@@ -198,7 +205,19 @@ class Truth:
 
     def etcd_answers(self, name: str) -> bool:
         """Whether the manager gets an answer from its member, be that well or not."""
-        return name in self._live and not (self.mute and {etcd_of(name), all_of(self._sites[name])} & self.mute)
+        if name not in self._sites or name not in self._live:
+            return False  # nobody asks a member that no record names
+        return not (self.mute and {etcd_of(name), all_of(self._sites[name])} & self.mute)
+
+    @cached_property
+    def tells_members(self) -> bool:
+        """Whether the manager can read who is a member: who leads answers it; or somebody who follows, where a member
+        leads that no record names.
+        """
+        if self.elected is None or ETCD in self.mute:
+            return False
+        asked = {self.elected} if self.elected in self._sites else self.following
+        return any(map(self.etcd_answers, asked))
 
     def apiserver_answers(self, name: str) -> bool:
         """Whether nothing keeps the manager from asking its apiserver."""
@@ -252,17 +271,34 @@ class Truth:
         """The members by replica."""
         return {name: replica.member for name, replica in self.replicas if replica.member is not None}
 
+    def taken_for(self, name: str) -> str:
+        """The replica that the manager takes a member for ("": none): that of which its id was noted; before that, the
+        one whose peer URL it has, or, if it has begun, whose name.
+        """
+        if name not in self._sites:
+            return ""
+        record, member = self.memory.replica(name), self.members[name]
+        if record.member_id:
+            return name if record.member_id == member.id else ""
+        return name if not member.found_at or record.started or name in self.memory.bootstrap else ""
+
+    @cached_property
+    def displacing(self) -> dict[str, int]:
+        """By replica, the id of the member of another one that the others look for at its peer URL."""
+        return {each.found_at: each.id for each in self.members.values() if each.found_at}
+
     def with_id(self, number: int) -> str | None:
         """The replica whose member has this id."""
         return next((name for name, member in self.members.items() if member.id == number), None)
 
     @cached_property
     def _live(self) -> frozenset[str]:
-        """The members whose etcd runs on its data."""
+        """The members whose etcd runs on its data. One that no record names does so on a machine of somebody's."""
         return frozenset(
             name
             for name, replica in self.replicas
-            if replica.member is not None and replica.data and replica.runs(Component.ETCD) and self.up(name)
+            if replica.member is not None and replica.data and replica.runs(Component.ETCD)
+            if self.up(name) or name not in self._sites
             if not self.hangs(replica, Component.ETCD)
         )
 
@@ -284,8 +320,8 @@ class Truth:
         """The live members that talk with the would-be leader, itself included."""
         if not self.cuts:
             return self._live
-        site = self._sites[leader]
-        return frozenset(name for name in self._live if self.connected(site, self._sites[name]))
+        site = self.site_of(leader)
+        return frozenset(name for name in self._live if self.connected(site, self.site_of(name)))
 
     @cached_property
     def electable(self) -> tuple[str, ...]:
@@ -315,11 +351,11 @@ class Truth:
         """The members that still hear the leader, which no longer hears them, and do not know it yet."""
         if self.elected is None or not self.cuts:
             return frozenset()
-        here = self._sites[self.elected]
+        here = self.site_of(self.elected)
         return frozenset(
             name
             for name in self._live - self.following
-            if self.passes(here, self._sites[name]) and not self.members[name].silent
+            if self.passes(here, self.site_of(name)) and not self.members[name].silent
         )
 
     def lags(self, name: str) -> bool:
@@ -363,7 +399,11 @@ class Truth:
 
     @cached_property
     def serving(self) -> frozenset[str]:
-        """The replicas whose apiserver answers clients with 200 on /readyz."""
+        """The replicas whose apiserver answers clients with 200 on /readyz. None may read keys while etcd asks for a
+        user, or holds its data for corrupt.
+        """
+        if self.authenticates or self.corrupt:
+            return frozenset()
         return frozenset(
             name
             for name, replica in self.replicas
@@ -400,7 +440,7 @@ class Truth:
         return {
             site: frozenset(name for name in names & self.serving if self.connected(site, self._sites[name]))
             for site, names in self.balancers
-            if site not in self.dead_edges
+            if site not in self.dead_edges | self.looping
         }
 
     def reached_from(self, site: str) -> frozenset[str]:

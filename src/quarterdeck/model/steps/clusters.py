@@ -33,14 +33,17 @@ class DecideBootstrap(OfCluster):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteCreated(OfCluster):
-    """Write down that the cluster exists: from now on silence is trouble."""
+    """Write down that the cluster exists: from now on silence is trouble, and a founder that is no member was removed.
+    (etcd lists all founders from the first moment.)
+    """
 
     @property
     def told(self) -> str:
         return "note that the cluster exists"
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        return replace(memory, created=True)
+        records = (replace(each, listed=each.listed or each.name in memory.bootstrap) for each in memory.replicas)
+        return replace(memory, created=True, replicas=tuple(records))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.steps import AttachVolumes, LeaveMachine
-from quarterdeck.planner.parts import Power, SimMachine, SimMember
+from quarterdeck.planner.parts import ELSEWHERE, Power, SimMachine, SimMember
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.placing import free_seat
 from quarterdeck.planner.things import all_of
@@ -49,7 +49,7 @@ def haunted(truth: Truth, step: AttachVolumes) -> frozenset[tuple[str, str]]:
 
 
 def _misplaced(member: SimMember | None) -> SimMember | None:
-    return None if member is None else replace(member, misplaced=True)
+    return None if member is None else replace(member, found_at=ELSEWHERE)
 
 
 def left(truth: Truth, step: LeaveMachine) -> Truth:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
-from quarterdeck.planner.parts import SimMember
+from quarterdeck.planner.parts import ELSEWHERE, SimMember
 from quarterdeck.planner.quorum import has_quorum, quorum
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.truth import Truth
@@ -37,18 +37,21 @@ def _change(truth: Truth, step: Change) -> Truth:
     """
     if truth.elected is None:
         raise RefusedError("no quorum")
+    if truth.authenticates:
+        raise RefusedError("etcd asks for a user")
     if isinstance(step, AddLearner):
         return _with_learner(truth, step.replica)
     name = truth.with_id(step.member)
     if name is None:
         raise RefusedError(f"there is no member {step.member}")
     if isinstance(step, TransferLeadership):
-        if name not in truth.healthy or name not in truth.electable:
+        if name not in truth.healthy or name not in truth.electable or truth.elected not in truth.recorded:
             raise RefusedError(f"{name} cannot lead")
         return replace(truth, leader=name)
     replica, member = truth.replica(name), truth.members[name]
     if isinstance(step, ReaddressMember):
-        return truth.with_replica(name, replace(replica, member=replace(member, misplaced=False)))
+        at = ELSEWHERE if name in truth.displacing else ""
+        return truth.with_replica(name, replace(replica, member=replace(member, found_at=at)))
     if isinstance(step, Promote):
         if member.behind or name not in truth.following or not member.learner:
             raise RefusedError(f"{name} is no learner that is in sync with the leader")
@@ -65,6 +68,8 @@ def _with_learner(truth: Truth, name: str) -> Truth:
         raise RefusedError("unhealthy cluster")
     if name in truth.members:
         raise RefusedError(f"{name} is a member")
+    if name in truth.displacing:
+        raise RefusedError(f"the peer URL of {name} is taken")
     member = SimMember(id=truth.next_member, learner=True, behind=CATCH_UP)
     truth = replace(truth, next_member=truth.next_member + 1)
     return truth.with_replica(name, replace(truth.replica(name), member=member))

@@ -26,7 +26,7 @@ from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.time import GRACE
 from quarterdeck.planner.simulated.units import ended
 from quarterdeck.planner.simulated.upkeep import space_of
-from quarterdeck.planner.things import DNS, ETCD, all_of
+from quarterdeck.planner.things import DNS, all_of
 from quarterdeck.planner.truth import Truth
 
 _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
@@ -105,6 +105,8 @@ def _balancer_facts(truth: Truth) -> tuple[BalancerFact, ...]:
     held_healthy = dict(truth.checked)
     lit = tuple(
         BalancerFact(site=site, running=True, backends=names, healthy=held_healthy.get(site, frozenset()))
+        if site not in truth.looping
+        else BalancerFact(site=site, running=False, left=True)
         for site, names in truth.balancers
         if site in sites and truth.edge_answers(site)
     )
@@ -115,8 +117,7 @@ def _membership(truth: Truth) -> Membership | None:
     """What the leader says, if it can be asked. A member is down only when neither it answers, nor has the leader heard
     of it for a while; who only does not answer the manager is unreachable.
     """
-    leader = truth.elected
-    if leader is None or ETCD in truth.mute or not truth.etcd_answers(leader):
+    if not truth.tells_members:
         return None
     well = truth.healthy | truth.deceived
     heard = truth.following | truth.deceived
@@ -132,26 +133,28 @@ def _membership(truth: Truth) -> Membership | None:
         members=tuple(
             MemberFact(
                 id=member.id,
-                replica=name if name in truth.recorded else "",
+                replica=truth.taken_for(name),
                 learner=member.learner,
                 health=health(name, member),
                 lag=member.behind * 1_000_000 if name in heard else None,
                 published=name in heard and not member.behind,
-                misplaced=member.misplaced,
+                misplaced=member.misplaced and bool(truth.taken_for(name)),
+                displaced_by=truth.displacing.get(name),
                 lagging=truth.lags(name) if name in heard and truth.etcd_answers(name) else None,
                 space=space_of(truth, name) if _says(truth, name) else None,
                 revision=1 if _says(truth, name) else None,
             )
             for name, member in truth.members.items()
         ),
-        leader=leader,
-        alarms=("alarm:NOSPACE",) if truth.full else (),
+        leader=truth.elected if truth.elected in truth.recorded else None,
+        alarms=("alarm:CORRUPT",) * truth.corrupt + ("alarm:NOSPACE",) * truth.full,
+        authenticates=truth.authenticates,
     )
 
 
 def _words(truth: Truth) -> tuple[MemberWord, ...]:
     """What members say of themselves while no quorum answers: it takes none."""
-    if truth.elected is not None and truth.etcd_answers(truth.elected) and ETCD not in truth.mute:
+    if truth.tells_members:
         return ()
     voters = tuple(
         name if name in truth.recorded else f"{each.id:x}" for name, each in truth.members.items() if not each.learner

@@ -37,6 +37,8 @@ def upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
 def _upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
     if truth.elected is None:
         raise RefusedError("no quorum")
+    if truth.authenticates and not isinstance(step, Disarm):
+        raise RefusedError("etcd asks for a user")
     match step:
         case Compact():
             # Who does not follow now does so by the log when it is back.
