@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quarterdeck.model.clusters import MEMBER
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AdoptRevision, NoteProven, NoteUnready, RejectRevision, Step, StopUnit
 from quarterdeck.model.units import IDLE
 from quarterdeck.planner.events import not_ready_for
-from quarterdeck.planner.members import all_raised
+from quarterdeck.planner.members import all_raised, can_spare, serves, stray_voters
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.resting import Rest, in_turn
@@ -70,7 +70,20 @@ def _not_yet(view: View) -> tuple[str, ...]:
         return tuple(f"machine {each} to answer, before controllers are handed on" for each in deaf)
     first = next(iter(in_turn(view)), behind[0])
     apart = not_ready_for(view, first) if view.revision in view.world.separate else ()
-    return apart or (f"all others to be well before {first.name} is started anew",)
+    return apart or _unspared(view, first) or (f"all others to be well before {first.name} is started anew",)
+
+
+def _unspared(view: View, record: Replica) -> tuple[str, ...]:
+    """The voters of no replica that keep a replica's members from stopping, where all other replicas are well."""
+    if not all(serves(view.world, each) for each in view.wanted if each.name != record.name):
+        return ()
+    stopping = {each: view.world.of(each) for each in Cluster if MEMBER[each] in view.change(record).stops}
+    return tuple(
+        told
+        for cluster, world in stopping.items()
+        if not can_spare(world, record)
+        for told in stray_voters(world, cluster)
+    )
 
 
 def _stop(view: View, record: Replica, component: Component) -> Step:
