@@ -29,8 +29,12 @@ REASONS = {
     "coredns-syntax": (1, "Corefile3:2 - Syntax error: Unexpected token 'file'"),
     "coredns-unknown-flag": (2, "flag provided but not defined: -nosuch"),
     "coredns-unknown-plugin": (1, "Unknown directive 'nosuch'"),
+    "envoy-bad-address": (1, "exit code 1: malformed IP address: nonsense"),
+    "envoy-bad-concurrency": (1, "(--concurrency) -- Couldn't read argument value from string 'many'"),
     "envoy-bad-config": (1, "INVALID_ARGUMENT: invalid JSON"),
     "envoy-missing": (1, "Invalid path: /nonexistent.yaml"),
+    "envoy-no-backends": (1, "the system: '/srv/live/backends.json' does not exist"),
+    "envoy-port-taken": (1, "exit code 1: cannot bind '127.9.9.1:24101': Address already in use"),
     "envoy-unknown-flag": (1, "--nosuch -- Couldn't find match for argument"),
     "etcd-address-not-here": (1, "listen tcp 203.0.113.9:24001: bind: cannot assign requested address"),
     "etcd-bad-cert": (1, "listener failed: open /nonexistent: no such file or directory"),
@@ -133,6 +137,14 @@ OTHERS = (
         "[2026-11-25 21:45:45.046][1][error][connection] [source/c.cc:1027] connect error: Connection refused\n",
         "Filesystem config update rejected: Error adding/updating listener(s) plane: "
         "cannot bind '127.0.0.1:24000': Address already in use",
+    ),
+    (
+        "[2026-11-26 11:16:24.463][17442][warning][config] [source/f.cc:128] Filesystem config update failure: in "
+        "/srv/live/backends.json, Unable to parse JSON as proto (INVALID_ARGUMENT: unexpected EOF): {nonsense\n"
+        "[2026-11-26 11:16:24.470][17442][warning][main] [source/server/server.cc:1059] There is no configured limit to"
+        " the number of allowed active downstream connections.\n",
+        "Filesystem config update failure: in /srv/live/backends.json, Unable to parse JSON as proto"
+        " (INVALID_ARGUMENT: unexpected EOF): {nonsense",
     ),
     (
         'E1125 21:43:20.782651   10835 controllermanager.go:270] "Error building controllers" err="no service CIDR"\n'

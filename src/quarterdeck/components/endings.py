@@ -49,7 +49,7 @@ _REASONS = tuple(
         r": (?:command not found|Exec format error|cannot execute\b.*)$",
         r"^flag provided but not defined: |^invalid (?:boolean )?value .* for (?:flag )?-|^flag needs an argument",
         r"^(?:unknown (?:shorthand )?flag|invalid argument .* for )",
-        r"^-\S+ -- Couldn't |^PARSE ERROR: ",
+        r"^(?:-\w )?\(?--\S+ -- \S|^PARSE ERROR: ",
         r"^(?:[Uu]nknown|[Uu]nrecognized) option|: (?:unrecognized|invalid) option\b",
         r"^[Ee]rror: |^ERROR: |^[\w./-]+: error: ",
         r"^(?:panic|fatal error|fatal): ",
@@ -71,6 +71,10 @@ _LEASE_LOST = "leaderelection lost"
 #: Envoy, source/common/listener_manager (listener_impl.cc, lds_api.cc): it runs on without a listener that it cannot
 #: have. The lines after it tell of backends that it cannot reach.
 _NO_LISTENER = re.compile(r"Error adding/updating listener|\bcannot bind '")
+#: Envoy, source/extensions/config_subscription/filesystem: so it runs on with the configuration that it had, or none.
+_NO_UPDATE = re.compile(r"config update (?:rejected|failure)")
+#: Envoy, source/server/server.cc: the message goes on with the path of the configuration, on a line of its own.
+_ENVOY_ENDS = re.compile(r"^error `(.*)` initializing config\b")
 _TROUBLE = re.compile(
     r"error|fail|cannot|can't|could not|unable|denied|refused|invalid|unknown|no such|not found|in use", re.IGNORECASE
 )
@@ -167,10 +171,11 @@ def _envoy(line: str) -> tuple[int, str] | None:
         return None
     level, logger, text = found.groups()
     if level == "critical":
-        return (_ANYTHING if logger == "backtrace" else _REASON), text
+        ends = _ENVOY_ENDS.match(text)
+        return (_ANYTHING if logger == "backtrace" else _REASON), ends.group(1) if ends is not None else text
     if level in ("warning", "error") and _NO_LISTENER.search(text):
         return _REASON, text
-    return (_FAILURE if level == "error" else _ANYTHING), text
+    return (_FAILURE if level == "error" or _NO_UPDATE.search(text) else _ANYTHING), text
 
 
 def _fields(text: str, *names: str) -> str:
