@@ -23,10 +23,15 @@ REASONS = {
     "apiserver-feature-gate": (1, "unrecognized feature gate: NoSuchGate"),
     "apiserver-missing-file": (1, "open /nonexistent: no such file or directory"),
     "apiserver-no-etcd": (1, "error creating storage factory: context deadline exceeded"),
+    "apiserver-port-taken": (1, "exit code 1: failed to create listener: failed to listen on 127.69.208.159:6443"),
     "apiserver-unknown-flag": (1, "unknown flag: --cloud-provider"),
     "coredns-address": (1, "listen tcp 203.0.113.9:24053: bind: cannot assign requested address"),
+    "coredns-bad-value": (1, 'plugin/auto: plugin/file: time: invalid duration "soon"'),
     "coredns-missing": (1, "loading Caddyfile via flag: open /nonexistent"),
+    "coredns-port-taken": (1, "listen tcp 127.9.9.3:24053: bind: address already in use"),
     "coredns-syntax": (1, "Corefile3:2 - Syntax error: Unexpected token 'file'"),
+    "coredns-twice": (1, "cannot serve dns://example.test.:24053 on 127.9.9.3 - it is already defined"),
+    "coredns-udp-taken": (1, "listen udp 127.9.9.3:24053: bind: address already in use"),
     "coredns-unknown-flag": (2, "flag provided but not defined: -nosuch"),
     "coredns-unknown-plugin": (1, "Unknown directive 'nosuch'"),
     "envoy-bad-address": (1, "exit code 1: malformed IP address: nonsense"),
@@ -43,17 +48,33 @@ REASONS = {
     "etcd-corrupt-db": (2, "failed to open database: invalid database"),
     "etcd-corrupt-wal": (2, "panic: cannot use none as id"),
     "etcd-data-is-file": (1, "failed to list data directory: readdirent /srv/file: not a directory"),
+    "etcd-port-taken": (1, "listen tcp 127.69.208.159:2380: bind: address already in use"),
     "etcd-unknown-flag": (2, "flag provided but not defined: -enable-v2v3"),
+    "kcm-apiserver-frozen": (1, '"Failed to renew lease" lock="kube-system/kube-controller-manager"'),
+    "kcm-bad-ca": (1, "exit code 1: unable to load root certificates: unable to parse bytes as PEM block"),
+    "kcm-bad-cidr": (1, '"Error building controllers" err="invalid CIDR[0]: <nil> (invalid CIDR address: 10.0.0.0/33)'),
+    "kcm-bad-deadline": (2, "panic: leaseDuration must be greater than renewDeadline"),
+    "kcm-bad-flag-value": (1, 'invalid argument "soon" for "--leader-elect-renew-deadline" flag'),
     "kcm-feature-gate": (1, "invalid value of X=yes, err: strconv.ParseBool"),
+    "kcm-garbage-kubeconfig": (1, 'error loading config file "/srv/kube-controller-manager/kubeconfig.yaml": yaml: '),
+    "kcm-lease-taken": (1, '"Failed to renew lease" lock="kube-system/kube-controller-manager"'),
+    "kcm-missing-root-ca": (1, "error parsing root-ca-file at /nonexistent: open /nonexistent: no such file"),
     "kcm-no-kubeconfig": (1, "stat /nonexistent: no such file or directory"),
+    "kcm-port-taken": (1, "listen tcp 127.69.208.159:10257: bind: address already in use"),
     "kcm-unknown-controllers": (1, '"nosuch" is not in the list of known controllers'),
     "kcm-unknown-flag": (1, "unknown flag: --nosuch"),
     "keepalived-config": (2, "Non-existent interface specified in configuration"),
     "keepalived-flag": (1, "Unknown option --nosuch"),
     "keepalived-missing": (6, "Config files missing '/nonexistent'."),
     "python": (1, "ValueError: no cloud named 'x'"),
+    "scheduler-apiserver-frozen": (1, '"Failed to renew lease" lock="kube-system/kube-scheduler"'),
+    "scheduler-bad-deadline": (1, "couldn't create leader elector: leaseDuration must be greater than renewDeadline"),
+    "scheduler-bad-flag-value": (1, 'invalid argument "soon" for "--leader-elect-renew-deadline" flag'),
     "scheduler-bad-kubeconfig": (1, "error loading config file"),
+    "scheduler-garbage-kubeconfig": (1, 'error loading config file "/srv/kube-scheduler/kubeconfig.yaml": yaml: '),
+    "scheduler-lease-taken": (1, '"Failed to renew lease" lock="kube-system/kube-scheduler"'),
     "scheduler-no-kubeconfig": (1, "stat /nonexistent: no such file or directory"),
+    "scheduler-port-taken": (1, "listen tcp 127.69.208.159:10259: bind: address already in use"),
     "scheduler-unknown-flag": (1, "unknown flag: --policy-config-file"),
     "shell": (127, "nosuchprogram: command not found"),
     "shell-exec": (126, "/etc/passwd: cannot execute: Permission denied"),
@@ -91,6 +112,17 @@ def test_the_reason_is_that_of_the_last_run() -> None:
     after = (OUTPUTS / "etcd-data-is-file.txt").read_text()
     assert "not a directory" in last_reason(before + after)
     assert "enable-v2v3" in last_reason(after + before)
+
+
+def test_a_lease_that_is_lost_after_other_runs_is_the_reason() -> None:
+    before = (OUTPUTS / "kcm-port-taken.txt").read_text()
+    after = (OUTPUTS / "kcm-lease-taken.txt").read_text()
+    assert "Failed to renew lease" in last_reason(before + after)
+    assert "address already in use" in last_reason(after + before)
+
+
+def test_what_is_killed_has_not_said_why() -> None:
+    assert why_it_ended((OUTPUTS / "kcm-lease-taken.txt").read_text(), -9) == "killed by SIGKILL"
 
 
 #: What other programs write, and the part of it that is the reason.
